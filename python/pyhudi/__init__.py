@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.create import create_table
     from pyhudi.api.display.show import show
+    from pyhudi.api.existing_table import table_exists
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
@@ -74,6 +75,7 @@ __all__ = [
     "open_table",
     "register_merger",
     "show",
+    "table_exists",
 ]
 
 _HOMES = {
@@ -91,6 +93,7 @@ _HOMES = {
     "open_table": "pyhudi.api.table",
     "register_merger": "pyhudi.schema.payloads",
     "show": "pyhudi.api.display.show",
+    "table_exists": "pyhudi.api.existing_table",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

@@ -65,8 +65,21 @@ class TimelineMoved(HistoryUnavailable):
     """What the table was when it was looked at is gone, such as by an upgrade. Open it again."""
 
 
+_SYSTEM_HINTS = {
+    "(os error 13)": "Whoever runs this may not do that there: give them the right.",
+    "(os error 20)": "A part of the path is a file: give the path of a folder.",
+    "(os error 28)": "The disk is full: make room, then try again.",
+    "(os error 30)": "Nothing can be written there: give another folder.",
+}
+"""By how the core ends the text of what a local file system said."""
+
+
 class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        told = (text for end, text in _SYSTEM_HINTS.items() if message.endswith(end))
+        super().__init__(message, hint=hint or next(told, ""))
 
 
 class CommitUnknown(StorageError):

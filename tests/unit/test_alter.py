@@ -334,6 +334,42 @@ def test_a_struct_may_take_the_name_of_a_column_with_statistics(
     assert table.check(deep=True).findings == ()
 
 
+def test_a_wrong_name_is_told_before_what_an_index_forbids(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", partition_by="id", key="n")
+    assert "partition_stats" in table.config.metadata_partitions
+    with pytest.raises(SchemaMismatch, match="no column 'typo'"):
+        table.alter().rename_column("typo", "x").execute()
+    with pytest.raises(UnsupportedTableFeature, match="partition_stats"):
+        table.alter().rename_column("note", "x").execute()
+
+
+@pytest.mark.parametrize("concurrently", [False, True])
+def test_an_altered_table_has_no_statistics_of_partitions(
+    tmp_path: Path, concurrently: bool
+) -> None:
+    """Else no write could keep them: whatever makes others leaves them out, and says so."""
+    table = made(tmp_path / "t", partition_by="id", key="n")
+    table.drop_index("partition_stats")
+    table.alter().rename_column("note", "text").execute()
+    rows = TABLE.rows("b").rename_columns(table.schema.names)
+    table.drop_index("column_stats")
+    table.create_index("column_stats", concurrently=concurrently)
+    table.upsert(rows)
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
+        table.create_index("partition_stats", concurrently=concurrently)
+    table.drop_index("files")
+    table.rebuild_metadata()
+    table.upsert(rows)
+    options = {"hoodie.metadata.enable": True}
+    pyhudi.open_table(table.uri, options=options).upsert(rows)
+    table.refresh()
+    assert "column_stats" in table.config.metadata_partitions
+    assert "partition_stats" not in table.config.metadata_partitions
+    options["hoodie.metadata.index.partition.stats.enable"] = True
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.schema\.on\.read\.enable"):
+        pyhudi.open_table(table.uri, options=options).upsert(rows)
+
+
 def test_what_cannot_be_altered(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     with pytest.raises(ConfigError, match="nothing to alter"):

@@ -255,3 +255,22 @@ def _saved(folder: Path, text: str) -> Path:
     path = folder / "rows.jsonl"
     path.write_text(text)
     return path
+
+
+# ---------------------------------------------------------------- files that are none
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "hint"),
+    [
+        (Format.csv, "", "names of its columns"),
+        (Format.json, '\n [{"id": 1}]', "one object a line"),
+        (Format.json, "[]", "one object a line"),
+    ],
+)
+def test_a_file_of_another_form_is_told_with_the_right_one(
+    form: Format, text: str, hint: str, read: Read
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(form, text)
+    assert hint in raised.value.hint

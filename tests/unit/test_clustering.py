@@ -84,7 +84,7 @@ def test_rows_stay_as_they_are(tmp_path: Path, version: int, kind: Any) -> None:
     first = commits[1]
     earlier = stored(table, as_of=first)
     changed = table.incremental(start=commits[2]).to_arrow().num_rows
-    looked = table.cluster(sort_by=["x"], dry_run=True)
+    looked = table.cluster(sort_by="x", dry_run=True)
     assert (looked.file_groups, looked.instants) == (8, ())
     done = table.cluster(sort_by=["x"])
     assert done.file_groups == looked.file_groups

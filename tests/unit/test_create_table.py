@@ -326,3 +326,21 @@ def test_what_lies_under_a_null_is_no_element() -> None:
         {"m": pa.array([[("a", [None])], [("b", [[1]])]], LISTS.field("deep").type[0].type)}
     )
     assert conform(maps.slice(1), maps.schema).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("MOR", "mor"), ("Merge_On_Read", "mor"), ("COPY_ON_WRITE", "cow")],
+)
+def test_a_type_may_have_its_long_name(tmp_path: Path, given: Any, wanted: str) -> None:
+    rows = pa.table({"id": ["a"]})
+    assert pyhudi.create_table(tmp_path / "t", rows, key="id", type=given).type == wanted
+
+
+def test_whether_a_table_exists(tmp_path: Path) -> None:
+    assert not pyhudi.table_exists(tmp_path / "t")
+    pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"]}), key="id")
+    assert pyhudi.table_exists(tmp_path / "t")
+    assert not pyhudi.table_exists(tmp_path)
+    with pytest.raises(ConfigError):
+        pyhudi.table_exists("")

@@ -71,9 +71,10 @@ def test_a_warning_is_logged_too(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table.upsert(rows("a", part="y"))
-    told = [str(each.message) for each in caught if each.category is PartitionChangeWarning]
-    assert len(told) == 1
-    assert said(caplog, logging.WARNING) == told
+    (told,) = (each for each in caught if each.category is PartitionChangeWarning)
+    assert said(caplog, logging.WARNING) == [str(told.message)]
+    assert "1 row stayed" in str(told.message)
+    assert told.filename == __file__, "the line that called the verb"
 
 
 def test_a_try_that_gave_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

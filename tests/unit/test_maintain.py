@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from pyhudi.admin.health import look
 from pyhudi.admin.maintain import Budget, maintain_for_ever, parts
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.errors import ConfigError, MaintenanceWarning, StorageError
+from pyhudi.errors import (
+    ConfigError,
+    CorruptTable,
+    MaintenanceWarning,
+    StorageError,
+)
 from tests.sim.crash import Handle
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
@@ -188,3 +194,25 @@ def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table.maintain(every="5 MB")
     with pytest.raises(ConfigError, match="every is no time"):
         maintain_for_ever(Handle(table.storage, {}), Budget(), Budget())
+
+
+@pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_lost_metadata_table_is_told_with_the_way_out(version: int, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", version)
+    wanted = rows(table)
+    shutil.rmtree(tmp_path / "t/.hoodie/metadata")
+    table = pyhudi.open_table(tmp_path / "t")
+    (advice,) = (one for one in table.inspect.health().advice if one.service == "rebuild_metadata")
+    assert advice.reason in str(table.inspect.health())
+    assert any("rebuild_metadata" in left for left in table.maintain(dry_run=True).left)
+    assert any("rebuild_metadata" in left for left in table.maintain().left)
+    for work in (lambda: table.upsert(people(range(2), 9)), lambda: table.check(repair=True)):
+        with pytest.raises(CorruptTable, match="metadata table is missing") as lost:
+            work()
+        assert "rebuild_metadata()" in lost.value.hint
+    assert rows(table) == wanted
+    table.rebuild_metadata()
+    assert table.inspect.health().advice == ()
+    table.upsert(people(range(2), 9))
+    assert table.check(deep=True).ok

@@ -321,6 +321,38 @@ def test_indexes_come_and_go_between_writes(
     assert ids(table) == ["ax", "cy", "dz", "ez", "fz", "gz"]
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("concurrently", [False, True])
+def test_statistics_of_partitions_come_back(
+    tmp_path: Path, version: int, concurrently: bool
+) -> None:
+    table = TABLE.make(tmp_path / "t", version=version, first=["ax", "by"])
+    table.drop_index("partition_stats")
+    table.upsert(TABLE.rows(["cx"], fare=5.0))
+    assert "partition_stats" in table.create_index("partition_stats", concurrently=concurrently)
+    for fare in (2, 6):
+        steps = [step.index for step in table.scan(where=f"fare > {fare}").explain().steps]
+        assert "partition_stats(fare)" in steps
+        table.upsert(TABLE.rows(["dy"], fare=7.0))
+    assert table.check(deep=True).ok
+    with pytest.raises(ConfigError, match="already"):
+        table.create_index("partition_stats", concurrently=concurrently)
+    table.drop_index("column_stats")
+    assert {"column_stats", "partition_stats"} <= {
+        *table.create_index("partition_stats", concurrently=concurrently)
+    }
+
+
+@pytest.mark.parametrize("concurrently", [False, True])
+def test_statistics_of_partitions_need_partitions(tmp_path: Path, concurrently: bool) -> None:
+    table = TABLE.make(tmp_path / "t", partition_by=None, first=["ax"])
+    with pytest.raises(ConfigError, match="no partition columns"):
+        table.create_index("partition_stats", concurrently=concurrently)
+    with pytest.raises(ConfigError, match="those of column_stats"):
+        table.create_index("partition_stats", ["fare"], concurrently=concurrently)
+    assert "partition_stats" not in table.config.metadata_partitions
+
+
 def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
     uri = TABLE.make(tmp_path / "t", options=OFF).uri
     pyhudi.open_table(uri).upsert(TABLE.rows(["ax", "by"]))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -162,3 +163,17 @@ def test_a_split_whose_file_is_damaged_says_so(tmp_path: Path) -> None:
         file.write_bytes(b"no" * (file.stat().st_size // 2))
     with pytest.raises(CorruptTable):
         parts[0].to_arrow()
+
+
+def test_a_table_is_handed_over_as_its_rows(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
+    trips = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    assert trips.to_arrow().equals(rows)
+    assert pa.table(trips).equals(rows)
+    assert pl.DataFrame(trips).equals(trips.to_polars())
+    assert trips.to_pandas(dtype_backend="pyarrow")["v"].tolist() == [1, 2]
+    assert duckdb.sql("SELECT sum(v) FROM trips").fetchall() == [(3,)]
+    copy = pyhudi.create_table(tmp_path / "copy", trips, key="id", type="mor")
+    assert copy.upsert(trips).rows_updated == 2
+    assert trips.upsert(trips, commit_id="again").rows_updated == 2
+    assert pickle.loads(pickle.dumps(trips)).to_arrow().equals(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, StorageError
 from pyhudi.slices.planned import planned_slices
 
 ROWS = pa.table(
@@ -31,6 +32,7 @@ ROWS = pa.table(
         "at": pa.array([0, None], pa.timestamp("us", "UTC")),
     }
 )
+BYTES = pa.table({"b": [b"x"], "u": pa.array([b"0" * 16], pa.uuid()), "n": [1]})
 create: Any = pyhudi.create_table
 opened: Any = pyhudi.open_table
 PLAIN = {"hoodie.metadata.enable": False}
@@ -250,6 +252,68 @@ def test_the_argument_is_named(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         call(table)
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "hint"),
+    [
+        (lambda t: create(f"{t.uri}-7", ROWS, key="id", version=7), "version is 7", "6, 8, 9"),
+        (lambda t: create(f"{t.uri}-5", ROWS, key="id", version=5), "version is 5", "6, 8, 9"),
+        (lambda t: create(f"{t.uri}-b", BYTES, key="b"), "'b' of type binary cannot", "text"),
+        (lambda t: create(f"{t.uri}-u", BYTES, key="u"), "'u' of type fixed_size", "text"),
+        (lambda t: create(f"{t.uri}-s", ROWS, key="inner"), "'inner' of type struct", "inner.f"),
+        (lambda t: create(f"{t.uri}-l", ROWS, key="tags"), "'tags' of type list", "text"),
+        (lambda t: create(f"{t.uri}-p", BYTES, key="n", partition_by="b"), "'b' of", "text"),
+        (lambda t: t.create_index("secondary_index", ["typo"], name="x"), "'typo'", "id, part"),
+        (lambda t: t.create_index("secondary_index", ["at"], name="x"), "cannot have", "docs"),
+        (
+            lambda t: t.create_index("column_stats", ["typo"], name="x", function="lower"),
+            "no column 'typo'",
+            "id, part",
+        ),
+        (lambda t: t.update("true", {"price": "price * 1.123"}), "would become", "DECIMAL(10, 2)"),
+        (
+            lambda t: t.update("true", {"price": "price * 99999"}),
+            "out of its range",
+            "DECIMAL(10, 2)",
+        ),
+        (lambda t: t.update("true", {"typo": 1}), "no column 'typo'", "id, part"),
+        (lambda t: t.scan(where="from = 1"), "but got '='", "double"),
+        (lambda t: t.scan(where="n = 1 group by"), "is not a SQL expression", "double"),
+        (lambda t: t.scan(where="`id` = 'a'"), "is not a SQL expression", "double"),
+        (lambda t: t.update("n = 1", {"n": "`n` + 1"}), "is not a SQL expression", "double"),
+        (lambda t: t.update("n = 1", {"n": "from"}), "but got the end", "single"),
+    ],
+)
+def test_an_error_says_what_to_do_next(
+    priced: HudiTable, call: Callable[[HudiTable], Any], said: str, hint: str
+) -> None:
+    with pytest.raises(HudiError, match=said) as raised:
+        call(priced)
+    assert hint in raised.value.hint
+    assert "Token" not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def priced(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
+    price = pa.array([Decimal("12345.67"), None], pa.decimal128(10, 2))
+    rows = ROWS.append_column("price", price)
+    return pyhudi.create_table(tmp_path_factory.mktemp("priced") / "t", rows, key="id")
+
+
+def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in ("file", "file/below"):
+        with pytest.raises(StorageError, match="Not a directory") as raised:
+            create(tmp_path / path, ROWS, key="id")
+        assert "is a file" in raised.value.hint
+
+
+def test_what_a_file_system_forbids_is_told() -> None:
+    for number, hint in ((13, "may not"), (28, "full"), (30, "another folder")):
+        assert hint in StorageError(f"/t/.hoodie/x: said so (os error {number})").hint
+    assert StorageError("x", hint="mine").hint == "mine"
+    assert StorageError("x (os error 5)").hint == ""
 
 
 def test_arguments_are_checked_before_the_table_is_touched(table: HudiTable) -> None:

@@ -235,7 +235,6 @@ def test_wrong_requests_are_told(
         (8, "record_index", [], {"partitioned": True}, "version 8"),
         (8, "column_stats", ["name"], {"name": "x", "function": "reverse"}, "reverse over string"),
         (8, "bloom_filters", ["ts"], {"name": "x", "function": "from_unixtime"}, "from_unixtime"),
-        (8, "column_stats", ["no"], {"name": "x", "function": "lower"}, "no column"),
         (
             8,
             "bloom_filters",

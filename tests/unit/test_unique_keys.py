@@ -13,6 +13,8 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import Instant
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
+from pyhudi.index.key_source import KeySource
+from pyhudi.query import select_rows
 from pyhudi.timeline import Timeline, unique_keys
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -109,7 +111,7 @@ def test_a_merge_deletes_every_copy_in_one_file(
     table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by)
     table.bulk_insert(TABLE.rows("abbcdd"))
     for v, gone in ((2, "b"), (3, "d")):
-        source = TABLE.rows("abcd", v=v)
+        source = TABLE.rows(f"a{gone}c", v=v)
         merge = table.merge(source).when_matched_delete(where=f"id = '{gone}'")
         merge.when_matched_update({"v": "source.v"}).execute()
         assert gone not in keys(table)
@@ -145,6 +147,137 @@ def test_check_tells_of_copies(tmp_path: Path) -> None:
             ("duplicate_key", "z"),
         }
         assert len(found.errors) == 2
+
+
+# --- what would change one of several rows of a file ----------------------------------------------
+
+LAYOUTS = pytest.mark.parametrize(
+    ("kind", "version", "axes"),
+    [
+        ("cow", 9, {}),
+        ("mor", 9, {"partition_by": "city", "order_by": "v"}),
+        ("mor", 6, {"index": "SIMPLE"}),
+        ("cow", 6, {"index": "BLOOM", "partition_by": "city"}),
+        ("cow", 8, {"key": ["id", "city"]}),
+        ("mor", 9, {"index": "SIMPLE", "options": {"hoodie.populate.meta.fields": "false"}}),
+        ("cow", 9, {"index": "SIMPLE", "key": ["id", "city"], "partition_by": "city",
+                    "options": {"hoodie.populate.meta.fields": "false"}}),
+    ],
+)  # fmt: skip
+
+
+def told_apart(base: Path, kind: Any, version: int, axes: dict[str, Any]) -> HudiTable:
+    """Rows a, b, b in one file; those of b differ in v."""
+    table = TABLE.make(base, kind=kind, version=version, **axes)
+    table.bulk_insert(pa.concat_tables([TABLE.rows("ab"), TABLE.rows("b", v=2)]))
+    return table
+
+
+def rows_of(table: HudiTable) -> list[tuple[str, int]]:
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    return sorted((row["id"], row["v"]) for row in found)
+
+
+APART = [("a", 1), ("b", 1), ("b", 2)]
+
+
+@LAYOUTS
+def test_an_update_of_copies_in_one_file_is_refused(
+    tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
+) -> None:
+    table = told_apart(tmp_path, kind, version, axes)
+    commits = table.history().num_rows
+    for where in ("id = 'b'", "id = 'b' AND v = 1", "true"):
+        with pytest.raises(SchemaMismatch, match=r"copies of the key '(id:)?b") as refused:
+            table.update(where, {"v": "v + 100"})
+        assert "overwrite" in refused.value.hint
+    assert table.history().num_rows == commits
+    assert rows_of(table) == APART
+    table.update("id = 'a'", {"v": 7})
+    assert rows_of(table) == [("a", 7), *APART[1:]]
+
+
+@LAYOUTS
+def test_a_delete_of_some_copies_in_one_file_is_refused(
+    tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
+) -> None:
+    table = told_apart(tmp_path, kind, version, axes)
+    for where in ("v = 1", "id = 'b' AND v = 2"):
+        with pytest.raises(SchemaMismatch, match=r"of the key '(id:)?b.*only some of them go"):
+            table.delete(where)
+    assert rows_of(table) == APART
+    assert table.delete("id = 'b'").rows_deleted == 2
+    assert rows_of(table) == APART[:1]
+
+
+@LAYOUTS
+def test_a_merge_of_copies_in_one_file_is_refused(
+    tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
+) -> None:
+    table = told_apart(tmp_path, kind, version, axes)
+    source = TABLE.rows("ab", v=9)
+    for merge in (
+        table.merge(source).when_matched_update({"v": "source.v"}),
+        table.merge(source).when_matched_update({"v": 5}, where="target.v = 2"),
+        table.merge(source).when_matched_delete(where="target.v = 2"),
+        table.merge(source.to_reader(1), memory_limit=LEAST).when_matched_update({"v": 5}),
+    ):
+        with pytest.raises(SchemaMismatch, match=r"copies of the key '(id:)?b"):
+            merge.execute()
+    assert rows_of(table) == APART
+    merge = table.merge(source).when_matched_update({"v": 5}, where="target.id = 'a'")
+    merge.execute()
+    assert rows_of(table) == [("a", 5), *APART[1:]]
+    table.merge(source).when_matched_delete().execute()
+    assert rows_of(table) == []
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_copies_in_other_files_are_changed_each_by_itself(tmp_path: Path, kind: Any) -> None:
+    table = with_copies(tmp_path, kind=kind)
+    table.update("id = 'b'", {"v": "v + 100"})
+    table.update("id = 'z' AND v = 2", {"v": 7})
+    assert rows_of(table) == [("a", 1), ("b", 101), ("b", 102), ("y", 1), ("z", 1), ("z", 7)]
+    table.delete("v = 102")
+    assert rows_of(table) == [("a", 1), ("b", 101), ("y", 1), ("z", 1), ("z", 7)]
+
+
+def test_copies_are_found_beside_rows_of_log_files(tmp_path: Path) -> None:
+    """A log record stands for one of the rows: those that can be seen count for a delete."""
+    table = told_apart(tmp_path, "mor", 9, {"index": "SIMPLE"})
+    table.upsert(TABLE.rows("bc", v=3))
+    assert rows_of(table) == [("a", 1), ("b", 2), ("b", 3), ("c", 3)]
+    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+        table.delete("v = 3")
+    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+        table.update("v = 3", {"v": 4})
+    table.delete("id = 'b'")
+    assert rows_of(table) == [("a", 1), ("c", 3)]
+
+
+def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLE.make(tmp_path, index="SIMPLE")
+    table.bulk_insert(TABLE.rows(["b", *(f"k{n}" for n in range(10_000)), "b"]))
+    monkeypatch.setattr(select_rows, "_KEYS_AT_ONCE", 100)
+    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+        table.update("true", {"v": 3})
+    assert table.update("id <> 'b'", {"v": 3}).rows_updated == 10_000
+
+
+def test_no_key_is_read_for_copies_where_commits_tell_that_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLE.make(tmp_path, first="abyz")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(KeySource, "keys_of", refuse)
+    table.update("id = 'a'", {"v": 5})
+    table.delete("id = 'b'")
+    assert keys(table) == list("ayz")
 
 
 # --- when the index may be trusted ----------------------------------------------------------------

@@ -14,7 +14,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
-from pyhudi.config.metadata_names import FOLDER
+from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
 from pyhudi.config.shown import Shown
 from pyhudi.config.wording import size_text
 from pyhudi.services import archiving, cleaning, resizing
@@ -27,6 +27,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
+from pyhudi.storage.storage import Entry
 
 _LOGS_MOST = 8
 """Log files of a slice from which each read pays more for opening them than for their rows."""
@@ -40,12 +41,15 @@ _SMALL_FEW = 4
 """Small base files in one partition from which they are worth joining."""
 
 
+REBUILD = "rebuild_metadata"
+
+
 @dataclass(frozen=True)
 class Advice:
     """One service that is worth its cost now."""
 
     service: str
-    """compact, cluster, clean or archive."""
+    """compact, cluster, clean or archive; or `REBUILD`, which is no service."""
     reason: str
     groups: Mapping[GroupKey, int] = field(default_factory=dict)
     """The file groups to work on with the bytes that are read of each, the most worth it first."""
@@ -153,6 +157,7 @@ def look(table: Table) -> Health:
         metadata_files=len(metadata),
         metadata_bytes=sum(file.size for file in metadata),
         advice=(
+            *_rebuilding(table, metadata),
             *of_services,
             *_compaction(table, slices),
             *_clustering(table, slices, view.partitions),
@@ -169,6 +174,12 @@ def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
         if slice_.base is not None and slice_.base.whole_size < SMALL:
             small.setdefault(slice_.partition, []).append(slice_)
     return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
+
+
+def _rebuilding(table: Table, files: Sequence[Entry]) -> Iterator[Advice]:
+    listed = FILES in table.config.metadata_partitions
+    if listed and f"{FOLDER}/{PROPERTIES}" not in {file.path for file in files}:
+        yield Advice(REBUILD, "the metadata table is missing, without which nothing is written")
 
 
 def _cleaning(table: Table) -> Iterator[Advice]:

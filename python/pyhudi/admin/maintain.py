@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, NoReturn
 
 from pyhudi.admin import services
-from pyhudi.admin.health import SMALL, Advice, Health, look
+from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, look
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
@@ -155,6 +155,8 @@ def _worked(
     done: list[ServiceResult] = []
     left: list[str] = []
     for advice in before.advice:
+        if advice.service == REBUILD:
+            left.append(f"{REBUILD}: {advice.reason}")
         for unit in _units(handle, advice, budget, memory_limit, clock):
             spent = (clock.now_ms() - began_ms) / 1000
             if (budget.seconds is not None and spent >= budget.seconds) or (

@@ -43,7 +43,7 @@ from pyhudi.config.property_names import (
     URL_ENCODE,
 )
 from pyhudi.config.sync_options import SYNC_OPTIONS
-from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
@@ -65,10 +65,16 @@ from pyhudi.write.write_context import Handle, WriteContext
 __all__ = ["create_table", "make_table"]
 
 
-TableKind = Literal["cow", "mor"]
+TableKind = Literal["cow", "mor", "COPY_ON_WRITE", "MERGE_ON_READ"]
 CreateMode = Literal["error", "ignore", "overwrite"]
 
-_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_TYPES: dict[str, TableType] = {
+    "cow": "COPY_ON_WRITE",
+    "mor": "MERGE_ON_READ",
+    "copy_on_write": "COPY_ON_WRITE",
+    "merge_on_read": "MERGE_ON_READ",
+}
+"""By what they are called, in lower case."""
 _MODES = ("error", "ignore", "overwrite")
 
 
@@ -115,7 +121,7 @@ def create_table(
             `column:simple` and `column:timestamp` in it, Hudi's custom key generator.
         order_by: the columns whose greater value wins among rows of one key; without them the last
             write wins.
-        type: "cow" (copy-on-write) or "mor" (merge-on-read).
+        type: "cow" or "mor", or the long name that Hudi has for it, in any case.
         version: the table version: 6, 8 or 9, those of Hudi 0.14, 1.0 and 1.1.
         index: how the handle's writes find keys, in lower case what `hoodie.index.type` takes:
             "record_index" (the default where keys are stored: a key stands once in the table),
@@ -205,7 +211,7 @@ def filled_table(
         key=_names(key),
         partition_by=_names(partition_by),
         order_by=_names(order_by),
-        table_type=type,
+        table_type=_TYPES[type.lower()],
         version=version,
         options=chosen,
     )
@@ -283,7 +289,7 @@ _OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 
 
 def _check_arguments(kind: str, mode: str, options: Mapping[str, str]) -> None:
-    if kind not in _TYPES:
+    if kind.lower() not in _TYPES:
         msg = f"type is {kind!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
     if mode not in _MODES:
@@ -322,7 +328,7 @@ def _new_table(
     key: tuple[str, ...],
     partition_by: tuple[str, ...],
     order_by: tuple[str, ...],
-    table_type: TableKind,
+    table_type: TableType,
     version: int,
     options: Mapping[str, str],
 ) -> NewTable:
@@ -335,7 +341,7 @@ def _new_table(
     virtual = not switch(options, META_FIELDS, default=True)
     return NewTable(
         name=name,
-        table_type="COPY_ON_WRITE" if table_type == "cow" else "MERGE_ON_READ",
+        table_type=table_type,
         version=version,
         record_key_fields=key,
         partition_fields=partition_by,

@@ -1,7 +1,11 @@
-"""A table that is there already where one was to be made: whether it is what was asked for."""
+"""Whether there is a table, and whether it is what was asked for where one was to be made."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
+from pyhudi.config import arguments as arg
 from pyhudi.config import property_names as names
 from pyhudi.config.properties_file import BACKUP, FILE
 from pyhudi.config.table_config import TableConfig
@@ -12,6 +16,26 @@ from pyhudi.storage.storage import Storage
 def has_table(storage: Storage) -> bool:
     """Whether there is a table, also while its properties are being changed."""
     return storage.exists(FILE) or storage.exists(BACKUP)
+
+
+@arg.checked(uri=arg.location, storage_options=arg.optional(arg.by_name))
+def table_exists(
+    uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
+) -> bool:
+    """Whether there is a table at a location. Nothing of it is read.
+
+    Args:
+        uri: as `open_table` takes it.
+        storage_options: how a bucket is reached, as in `open_table`.
+
+    Returns:
+        True where `open_table` finds one.
+
+    Raises:
+        ConfigError: an option is wrong.
+        StorageError: storage fails.
+    """
+    return has_table(Storage(os.fspath(uri), storage_options))
 
 
 def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None:

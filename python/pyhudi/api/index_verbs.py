@@ -55,7 +55,8 @@ class IndexVerbs:
         filters is an expression index: over one column, with a name.
 
         Args:
-            kind: "column_stats", "bloom_filters", "record_index" or "secondary_index".
+            kind: "column_stats", "partition_stats", "bloom_filters", "record_index" or
+                "secondary_index".
             columns: those with statistics; by default the first 32 that can have some, or
                 `hoodie.metadata.index.column.stats.column.list` of the handle's options; in version
                 6 all columns.
@@ -72,7 +73,9 @@ class IndexVerbs:
             The partitions of the metadata table that were made.
 
         Raises:
-            ConfigError: the index is there already, or columns, names or options are wrong.
+            ConfigError: the index is there already, or columns, names or options are wrong, or the
+                table has no partitions to have statistics of.
+            SchemaMismatch: a column of a secondary or expression index is none of the table's.
             UnsupportedTableFeature: another kind of index, a column or function that it cannot be
                 made of, or a table that pyhudi does not write to.
             CommitConflict: other work is pending that rules it out.

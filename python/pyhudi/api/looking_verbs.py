@@ -1,10 +1,10 @@
-"""The verbs of a table handle for people who look: first rows, a count, a page about it. Thin."""
+"""The verbs of a table handle for people who look: rows, a count, a page about it. Thin."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,11 +12,20 @@ from pyhudi.api.scan import Scan
 from pyhudi.config import arguments as arg
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.wording import instant_text, names_text
+from pyhudi.schema.lazy_rows import LazyRows
 from pyhudi.slices.table import Table
 
+if TYPE_CHECKING:  # Each is an extra.
+    import pandas as pd
+    import polars as pl
 
-class LookingVerbs:
-    """What `HudiTable` shows of its table."""
+
+class LookingVerbs(LazyRows):
+    """What `HudiTable` shows of its table.
+
+    It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    times.
+    """
 
     @property
     def config(self) -> TableConfig:
@@ -31,6 +40,50 @@ class LookingVerbs:
     def scan(self, columns: Sequence[str] | None = None, where: Any = None) -> Scan:
         """The table's rows."""
         raise NotImplementedError
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """All rows as a stream: `scan()` chooses columns and rows.
+
+        Returns:
+            Their batches. It raises what `head` does, as the next three do.
+        """
+        return self.scan().to_reader()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory.
+
+        Returns:
+            One table.
+        """
+        return self.scan().to_arrow()
+
+    def to_pandas(self, **how: Any) -> pd.DataFrame:
+        """All rows as a pandas DataFrame. Needs the extra `pandas`.
+
+        Args:
+            how: as `Scan.to_pandas` takes it.
+
+        Returns:
+            The rows.
+
+        Raises:
+            ConfigError: pandas is not installed, or `how` does not fit.
+        """
+        return self.scan().to_pandas(**how)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame. Needs the extra `polars`.
+
+        Returns:
+            The rows.
+
+        Raises:
+            ConfigError: polars is not installed.
+        """
+        return self.scan().to_polars()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     @arg.checked(n=arg.whole)
     def head(self, n: int = 10) -> pa.Table:

@@ -114,7 +114,8 @@ class Merge:
 
         Raises:
             ConfigError: there is no clause, or one cannot be carried out.
-            SchemaMismatch: the source lacks key columns or has a key twice, or values do not fit.
+            SchemaMismatch: the source lacks key columns or has a key twice, values do not fit, or
+                a file has several rows of a key and clauses do not delete all of them.
             UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
                 stored in the place of a value.
             CommitConflict: it must not write to it now, or another writer changed the same file

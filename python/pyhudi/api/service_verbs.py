@@ -260,7 +260,7 @@ class ServiceVerbs:
         return result
 
     @arg.checked(
-        sort_by=arg.optional(arg.names),
+        sort_by=arg.optional(arg.name_or_names),
         layout=arg.optional(arg.text),
         schedule=arg.flag,
         execute=arg.flag,
@@ -271,7 +271,7 @@ class ServiceVerbs:
     def cluster(
         self,
         *,
-        sort_by: Sequence[str] | None = None,
+        sort_by: str | Sequence[str] | None = None,
         layout: Literal["linear", "zorder", "hilbert"] | None = None,
         partitions: Any = None,
         schedule: bool = True,
@@ -291,8 +291,9 @@ class ServiceVerbs:
         are large and merged where they are small, instead.
 
         Args:
-            sort_by: columns to sort the rows of a new plan by, so that scans with filters on them
-                leave more files out. By default `hoodie.clustering.plan.strategy.sort.columns`.
+            sort_by: columns, or one, to sort the rows of a new plan by, so that scans with filters
+                on them leave more files out. By default
+                `hoodie.clustering.plan.strategy.sort.columns`.
             layout: how several columns count: "linear", by the first and then by the second;
                 "zorder" or "hilbert", along a curve through all of them, for filters on any one. By
                 default as a plan says, else `hoodie.layout.optimize.strategy`, else linear. Where
@@ -330,7 +331,8 @@ class ServiceVerbs:
         handle = self._writable()
         options = ClusteringOptions.of(handle.options)
         if sort_by is not None:
-            options = replace(options, sort_columns=tuple(sort_by))
+            columns = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+            options = replace(options, sort_columns=columns)
         asked = ClusteringRequest(schedule, execute, layout=layout_of(layout))
         with watched(handle, progress) as table:
             result = cluster(

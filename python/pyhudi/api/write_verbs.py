@@ -300,8 +300,7 @@ class WritingVerbs:
     ) -> WriteResult:
         """Removes the rows that a filter finds, in one commit.
 
-        Columns are compared as they are stored, partition columns as a scan has them. Rows that
-        share their key and file group with one that is found go too.
+        Columns are compared as they are stored, partition columns as a scan has them.
 
         Args:
             where: which rows, as in `scan`.
@@ -314,7 +313,8 @@ class WritingVerbs:
             What was written. A filter that finds no row makes no commit.
 
         Raises:
-            SchemaMismatch: the filter does not fit the table's schema.
+            SchemaMismatch: the filter does not fit the table's schema, or does not find all
+                of several rows of a key that are in one file.
             UnsupportedTableFeature: pyhudi does not write to the table.
             CommitConflict: it must not write to it now, or another writer changed the same file
                 groups.
@@ -365,7 +365,8 @@ class WritingVerbs:
             What was written. A filter that finds no row makes no commit.
 
         Raises:
-            SchemaMismatch: the filter or a value does not fit the table's schema.
+            SchemaMismatch: the filter or a value does not fit the table's schema, or a row is
+                found whose file has another one of its key.
             UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
                 stored in the place of a value.
             CommitConflict: it must not write to it now, or another writer changed the same file

@@ -35,9 +35,13 @@ class FileRows(LazyRows):
         """The columns, without what a file's writer noted beside them."""
         self._open: Callable[[], pa.RecordBatchReader]
         if form is Format.csv:
+            if not path.stat().st_size:
+                msg = f"{path} is empty"
+                raise ConfigError(msg, hint="A CSV file begins with the names of its columns.")
             self.schema, self._open = csv_rows(path, wanted)
             return
         if form is Format.json:
+            _check_lines(path)
             rows = json_rows(path, wanted)
             self.schema, self._open = rows.schema, rows.to_reader
             return
@@ -50,6 +54,18 @@ class FileRows(LazyRows):
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
         return self._open()
+
+
+def _check_lines(path: Path) -> None:
+    """Raises `ConfigError` for one array of all rows."""
+    with path.open("rb") as file:
+        begin = file.read(_BEGIN).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if begin.startswith(b"["):
+        msg = f"{path} is one JSON array"
+        raise ConfigError(msg, hint="Give one object a line, as jq -c '.[]' writes them.")
+
+
+_BEGIN = 1024
 
 
 @contextmanager

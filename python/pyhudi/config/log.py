@@ -7,14 +7,28 @@ for locks.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import warnings
+from types import FrameType
 
 logger = logging.getLogger("pyhudi")
 logger.addHandler(logging.NullHandler())
 
 
+_PASSED = ("pyhudi", "contextlib")
+"""Packages whose lines are no caller's."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warns, as the caller of the function that this is called in; and logs it."""
+    """Warns, at the line from which pyhudi was called; and logs it."""
     logger.warning(message)
-    warnings.warn(message, category, stacklevel=3)
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and _package(frame) in _PASSED:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.split(".", 1)[0]

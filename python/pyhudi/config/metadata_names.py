@@ -26,3 +26,11 @@ def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
         hint='Take the index away with table.drop_index, which for "files" takes all of the '
         "metadata table away.",
     )
+
+
+def not_made(name: str, reason: str) -> UnsupportedTableFeature:
+    """The error for a partition that a table is not to get."""
+    return UnsupportedTableFeature(
+        f"{METADATA_PARTITIONS} cannot have {name}: {reason}",
+        hint="docs/writing.md says what indexes can be of.",
+    )

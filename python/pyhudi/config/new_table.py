@@ -16,6 +16,7 @@ from pyhudi.config.merge_mode import MergeMode
 from pyhudi.config.properties import CHECKSUM, DATABASE_NAME, TABLE_NAME, checksum
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.table_version import TableVersion, table_version
+from pyhudi.config.version_steps import VERSIONS
 from pyhudi.errors import ConfigError
 
 
@@ -70,6 +71,10 @@ def new_table_config(new: NewTable) -> TableConfig:
     Raises `ConfigError` for a version that pyhudi does not write, a CUSTOM merge mode, or choices
     that do not go together.
     """
+    able = [code for code in VERSIONS if table_version(code).writable]
+    if new.version not in able:
+        msg = f"version is {new.version}: no such table can be made"
+        raise ConfigError(msg, hint=f"Give one of {', '.join(map(str, able))}.")
     version = table_version(new.version)
     _check(new, version)
     properties = {
@@ -112,8 +117,6 @@ def _check(new: NewTable, version: TableVersion) -> None:
     problem = None
     if not new.name:
         problem = "the table has no name"
-    elif not version.writable:
-        problem = f"tables of version {version.code} cannot be made"
     elif new.effective_merge_mode == "CUSTOM":
         problem = f"{merging.MERGE_MODE} CUSTOM is not supported"
     elif new.effective_merge_mode == "EVENT_TIME_ORDERING" and not new.ordering_fields:

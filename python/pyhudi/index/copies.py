@@ -1,26 +1,55 @@
-"""Base files with several rows of one key, of which a log file's delete takes the first alone.
+"""Base files with several rows of one key, which what is written by key cannot tell apart.
 
-Readers of merge-on-read tables, Hudi's and pyhudi's, merge a log record with one base row. What is
-to be deleted from such a file group is deleted by writing its base file anew.
+So a verb that would change some of them alone is refused. A delete in a log file takes the first of
+them: readers of merge-on-read tables, Hudi's and pyhudi's, merge a log record with one base row.
+Where all are to go the base file is written anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi import _native
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, SchemaMismatch
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.unique_keys import keys_are_unique
+
+
+def copies_error(found: str) -> SchemaMismatch:
+    """What a verb raises that would change rows beside their copies. found: which they are."""
+    return SchemaMismatch(
+        f"{found}: writing by key cannot tell them apart",
+        hint="Remove the copies first: overwrite the table with one row a key.",
+    )
+
+
+def copy_source(table: IndexedTable) -> KeySource | None:
+    """How the keys of base files are read to find copies; None where keys are known not to repeat.
+
+    They are where the table makes them, and where a record index and the commits tell so.
+    """
+    made = not table.config.record_key_fields
+    return None if made or _are_unique(table) else table.key_source
+
+
+def repeated_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any]) -> pa.Array[Any]:
+    """Those of some keys that a slice's base file has several times."""
+    if slice_.base is None or not len(keys):
+        return keys.slice(0, 0)
+    tagger = _native.KeyTagger(keys)
+    tagger.probe_rows(source.keys_of(replace(slice_, logs=())))
+    found, in_one_row = pc.is_valid(tagger.locations()), pc.is_valid(tagger.positions())
+    return keys.filter(pc.and_not(found, in_one_row))
 
 
 @dataclass(frozen=True)
@@ -35,23 +64,20 @@ class CopiesTask:
 
 def has_copies(task: CopiesTask, _attempt: Attempt) -> bool:
     """Whether it has."""
-    base = replace(task.slice, logs=())
-    hits = [
-        keys if task.keys is None else keys.filter(pc.is_in(keys, value_set=task.keys))
-        for keys in (batch.column(0) for batch in task.source.keys_of(base))
-    ]
-    found = pa.concat_arrays([pa.array([], pa.string()), *hits])
+    if task.keys is not None:
+        return len(repeated_keys(task.source, task.slice, task.keys)) > 0
+    every = [batch.column(0) for batch in task.source.keys_of(replace(task.slice, logs=()))]
+    found = pa.concat_arrays([pa.array([], pa.string()), *every])
     return len(found.unique()) < len(found)
 
 
 def groups_with_copies(
     table: IndexedTable, groups: Sequence[FileGroup], keys: Mapping[int, pa.Array[Any] | None]
 ) -> frozenset[int]:
-    """Those of the numbered file groups that have to be written anew to delete keys from them.
+    """Those of the numbered file groups whose base files have some of the keys several times.
 
     keys: None where executors alone have them; then a group counts that has any key several times.
-    None are found where a record index and the commits tell that keys are unique. Raises
-    `CommitConflict` where a compaction of such a group is pending.
+    Looked for only where a log file would be wrong, and where keys may repeat at all.
     """
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()
@@ -59,8 +85,19 @@ def groups_with_copies(
     asked = [number for number, slice_ in read.items() if slice_.base is not None]
     tasks = [CopiesTask(table.key_source, read[number], keys[number]) for number in asked]
     found = table.engine.run(has_copies, tasks, label="look for keys that repeat")
-    hit = frozenset(number for number, copies in zip(asked, found, strict=True) if copies)
-    for number in hit:
+    return frozenset(number for number, copies in zip(asked, found, strict=True) if copies)
+
+
+def written_anew(
+    table: IndexedTable, groups: Sequence[FileGroup], copies: Collection[int]
+) -> frozenset[int]:
+    """Those of the numbered file groups that get base files, to delete keys with `copies` there.
+
+    Raises `CommitConflict` where a compaction of one is pending.
+    """
+    if not table.config.is_merge_on_read:
+        return frozenset()
+    for number in copies:
         pending = groups[number].compaction
         if pending is not None:
             msg = (
@@ -68,7 +105,7 @@ def groups_with_copies(
                 "pending, which has rows of one key that can only be deleted in its base file"
             )
             raise CommitConflict(msg, hint="Complete the compaction, then delete again.")
-    return hit
+    return frozenset(copies)
 
 
 def _are_unique(table: IndexedTable) -> bool:

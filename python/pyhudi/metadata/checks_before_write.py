@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyhudi.config.metadata_names import FILES, not_kept
+from pyhudi.config.metadata_names import FILES, not_kept, not_made
+from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature, overtaken
-from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.config.wording import names_text
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature, overtaken
+from pyhudi.metadata.definitions import IndexDefinition, parse_definitions
+from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.registry import kind_of, kinds_of
+from pyhudi.schema.conform import data_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
@@ -93,8 +97,40 @@ def check_kept(
         kind = kind_of(name)
         reason = None if kind is None else kind.refusal(name, known)
         if reason:
-            raise not_kept(name, reason)
+            raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
         if schema.evolution is not None and (kind is None or kind.by_column_names):
             msg = f"hoodie.schema.on.read.enable with {name} in {METADATA_PARTITIONS}"
             msg = f"{msg}: that index goes by column names"
-            raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
+            hint = f'Take it away: drop_index("{name}"). Or write to the table with Apache Hudi.'
+            raise UnsupportedTableFeature(msg, hint=hint)
+
+
+def check_columns(made: Definitions, schema: TableSchema) -> None:
+    """Raises `SchemaMismatch` for an index that is to be made over what is no column."""
+    columns = {name for one in parse_definitions(made).values() for name in one.columns}
+    names = data_schema(schema.arrow).names
+    for name in sorted(columns - {*names}):
+        msg = f"the table has no column {name!r}"
+        raise SchemaMismatch(msg, hint=f"Its columns are {names_text(names)}.")
+
+
+def can_be_kept(
+    names: Iterable[str], schema: TableSchema, options: MetadataOptions
+) -> frozenset[str]:
+    """Those of some partitions that a table of a schema can have.
+
+    What has a definition is left to `check_kept`. Raises `UnsupportedTableFeature` where the
+    options ask for one of the others.
+    """
+    by_name = {
+        name
+        for kind, name in kinds_of(names)
+        if kind.by_column_names and not kind.has_names and schema.evolution is not None
+    }
+    if by_name and options.partition_stats:
+        msg = (
+            f"hoodie.schema.on.read.enable: columns were altered, and {', '.join(by_name)} goes by "
+            "their names"
+        )
+        raise UnsupportedTableFeature(msg, hint="Do without it: column_stats can be kept.")
+    return frozenset(names) - by_name

@@ -216,7 +216,8 @@ def open_config(storage: Storage) -> TableConfig:
     """The metadata table's own configuration. Raises `CorruptTable` when it is missing."""
     data = storage.read_or_none(PROPERTIES)
     if data is None:
-        raise CorruptTable(f"it is missing: {FOLDER} has no {PROPERTIES}")
+        msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
+        raise CorruptTable(msg, hint="rebuild_metadata() makes it anew.")
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 

@@ -14,6 +14,7 @@ from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, Me
 from pyhudi.config.option_values import whole_number
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
+from pyhudi.config.wording import names_text
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.schema.record_keys import META_COLUMNS
@@ -44,7 +45,7 @@ def new_statistics_columns(
         field = field_at(schema, name)
         if field is None and not within_collection(schema, name):
             msg = f"{STATS_COLUMNS} names {name!r}, which is no column of the table"
-            raise ConfigError(msg)
+            raise ConfigError(msg, hint=f"Its columns are {names_text(data_columns)}.")
         if field is None or not _is_told_rightly(field.type, typed=typed):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
             hint = "Name plain columns, or fields of structs."

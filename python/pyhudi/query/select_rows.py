@@ -1,16 +1,22 @@
 """The rows that a filter finds in one slice: how many, their keys, or they with new values.
 
+Where the slice has other rows of their keys, what is to be written by key cannot be.
+
 Runs on an engine's workers; what goes back to the caller is little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
+from pyhudi.index.copies import copies_error, repeated_keys
+from pyhudi.index.key_source import KeySource
 from pyhudi.schema.computed import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.kept_values import KeptValues
@@ -18,17 +24,84 @@ from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
+_KEYS_AT_ONCE = 256 * 1024
+"""Keys in memory while copies of them are looked for; each time the base file's are read."""
+
 
 def count_rows(task: ReadTask, _attempt: Attempt) -> int:
     """How many rows the task gives."""
     return sum(batch.num_rows for batch in read_task(task))
 
 
-def distinct_rows(task: ReadTask, _attempt: Attempt) -> pa.Table:
-    """The rows that the task gives, equal ones once. For a task of a few key columns."""
-    schema = pa.schema([task.schema.field(name) for name in task.output])
-    rows = pa.Table.from_batches(read_task(task), schema)
-    return rows.group_by(list(task.output)).aggregate([]).combine_chunks()
+@dataclass(frozen=True)
+class FindTask:
+    """Find the rows of one slice that a verb changes by their keys."""
+
+    read: ReadTask
+    """Gives their record keys."""
+    copies: KeySource | None
+    """How copies are looked for; None where keys do not repeat."""
+
+
+def count_updated(task: FindTask, _attempt: Attempt) -> int:
+    """How many rows are to be updated.
+
+    Raises `SchemaMismatch` where the base file has several rows of a key of theirs.
+    """
+    count = 0
+    for keys in _some_keys(task.read, _KEYS_AT_ONCE if task.copies else 1):
+        count += len(keys)
+        if task.copies is not None:
+            several = repeated_keys(task.copies, task.read.slice, keys)
+            if len(several):
+                raise copies_error(f"the table has copies of the key {several[0].as_py()!r}")
+    return count
+
+
+def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bool]:
+    """The keys of the rows that are to be deleted, each once, and whether one has several rows.
+
+    Raises `SchemaMismatch` where not all of these are to be deleted.
+    """
+    found = _keys(task.read)
+    keys = found.unique()
+    if task.copies is None:
+        return keys, False
+    several = repeated_keys(task.copies, task.read.slice, keys)
+    if len(several):
+        _check_all_found(task.read, found, several)
+    return keys, len(several) > 0
+
+
+def _check_all_found(read: ReadTask, found: pa.Array[Any], several: pa.Array[Any]) -> None:
+    """Counts what can be seen, since log records stand for some of the base file's rows."""
+    live = _keys(replace(read, where=None))
+    seen, asked = (keys.filter(pc.is_in(keys, value_set=several)) for keys in (live, found))
+    ones = [pa.repeat(pa.scalar(1), len(seen)), pa.repeat(pa.scalar(-1), len(asked))]
+    rows = pa.table({"key": pa.concat_arrays([seen, asked]), "rows": pa.concat_arrays(ones)})
+    left = rows.group_by("key", use_threads=False).aggregate([("rows", "sum")])
+    left = left.filter(pc.greater(left.column("rows_sum"), 0))
+    if left.num_rows:
+        key = left.column("key")[0].as_py()
+        raise copies_error(f"the table has copies of the key {key!r}, and only some of them go")
+
+
+def _keys(read: ReadTask) -> pa.Array[Any]:
+    """What a task gives whose one column is the record key."""
+    batches = [batch.column(0).cast(pa.string()) for batch in read_task(read)]
+    return pa.concat_arrays([pa.array([], pa.string()), *batches])
+
+
+def _some_keys(read: ReadTask, least: int) -> Iterator[pa.Array[Any]]:
+    """As `_keys`, at least so many at a time but for the last."""
+    held: list[pa.Array[Any]] = []
+    for batch in read_task(read):
+        held.append(batch.column(0).cast(pa.string()))
+        if sum(map(len, held)) >= least:
+            yield pa.concat_arrays(held)
+            held = []
+    if held:
+        yield pa.concat_arrays(held)
 
 
 @dataclass(frozen=True)
@@ -82,11 +155,8 @@ class SettableRows:
     kept: KeptValues
 
 
-def count_settable(task: SettableRows, _attempt: Attempt) -> int:
-    """How many rows get other values. Raises `UnsupportedTableFeature` where one would not."""
-    count = 0
+def check_values(task: SettableRows, _attempt: Attempt) -> None:
+    """Raises `UnsupportedTableFeature` for values that would not stand."""
     for batch in read_task(task.rows.task):
         old = pa.Table.from_batches([batch])
         task.kept.check(old, task.rows.changed(old), task.rows.changes)
-        count += batch.num_rows
-    return count

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import acero
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.schema.casts import cast_computed, cast_exactly
 
 Names = Mapping[tuple[str, ...], pa.Field]
@@ -33,7 +33,14 @@ class SetValue:
     def fitted(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
         """The expression's values in the column's type. Raises `SchemaMismatch`."""
         cast = cast_exactly if self.is_column else cast_computed
-        return cast(values, pa.field(name, self.kind))
+        try:
+            return cast(values, pa.field(name, self.kind))
+        except SchemaMismatch as error:
+            if not pa.types.is_decimal(self.kind):
+                raise
+            kind = f"DECIMAL({self.kind.precision}, {self.kind.scale})"
+            hint = f"CAST(… AS {kind}) rounds to the column's digits."
+            raise SchemaMismatch(without_hint(error), hint=hint) from error
 
 
 def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) -> pa.Table:

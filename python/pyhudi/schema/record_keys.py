@@ -266,6 +266,8 @@ def _generated_keys(instant: str, place: tuple[int, int], count: int) -> pa.Arra
 
 
 def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa.Table:
+    for name in (*key_fields, *spec.partition_fields):
+        _check_spelled(name, column_at(rows, name).type)
     return _native.add_keys(
         rows,
         key_fields=key_fields,
@@ -276,6 +278,14 @@ def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa
         slash_dates=spec.slash_dates,
         partition_columns=_partition_columns(rows, spec),
     )
+
+
+def _check_spelled(name: str, kind: pa.DataType) -> None:
+    if at.is_nested(kind) or at.is_binary(kind) or at.is_fixed_size_binary(kind):
+        msg = f"column {name!r} of type {kind} cannot be part of a key or partition path"
+        field = f"{name}.{kind.field(0).name}" if at.is_struct(kind) and kind.num_fields else ""
+        hint = f"Name a field of it, such as {field!r}." if field else "Cast it to text."
+        raise SchemaMismatch(msg, hint=hint)
 
 
 def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:

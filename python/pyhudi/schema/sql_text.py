@@ -62,11 +62,12 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
             check_order(statement, what)
     except SqlglotError as error:
         msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
-        raise ConfigError(msg, hint=hint) from error
+        raise ConfigError(msg, hint=_QUOTES if "`" in text or not hint else hint) from error
     except RecursionError:
         raise too_deep(what) from None
     if len(statements) != 1:
-        raise ConfigError(f"{what}: {_shown(text)} is not one SQL expression", hint=hint)
+        msg = f"{what}: {_shown(text)} is not one SQL expression"
+        raise ConfigError(msg, hint=hint or _QUOTES)
     return statements[0]
 
 
@@ -96,7 +97,10 @@ def _shown(text: str) -> str:
 
 def _plain(error: SqlglotError) -> str:
     """The message without names of the parser's, and without what underlines the place."""
-    return _INNER.sub("something is missing", str(error).split("\n", 1)[0])
+    text = _INNER.sub("something is missing", str(error).split("\n", 1)[0])
+    return _TOKEN.sub(lambda found: "the end" if found[1] == "SENTINEL" else repr(found[1]), text)
 
 
+_QUOTES = "Text takes single quotes, a column whose name is a word of SQL double ones."
+_TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
 _INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")

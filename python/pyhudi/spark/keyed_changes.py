@@ -19,6 +19,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
+from pyhudi.index.copies import copies_error
 from pyhudi.schema.payloads import field_merge
 from pyhudi.spark.flow import Kept, collected, job_group
 from pyhudi.spark.frames import frame_of
@@ -224,11 +225,7 @@ def _check_copies(
     both = met.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
     (row,) = collected(both, "look for copies of keys")
     if row["n"] != row["m"]:
-        raise SchemaMismatch(
-            f"{row['m']} rows change and the table has {row['n']} rows of their keys: writing by "
-            "key would change copies that nobody asked for",
-            hint="Remove the copies first: overwrite the table with one row a key.",
-        )
+        raise copies_error(f"{row['m']} rows change and the table has {row['n']} of their keys")
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def alter(
     table = Handle.of(table, clock or SystemClock())
     context = WriteContext.open(table, clock, metadata_lifecycle.finished(table, clock))
     config = context.config
-    _check_alterable(config, changes)
+    _check_alterable(config)
     before = tree_of(context.schema, config)
     rules = Rules(
         _fixed_columns(config),
@@ -52,16 +52,20 @@ def alter(
     after = before
     for change in changes:
         after = alter_steps.apply(after, change, rules)
+    _check_indexes(config, changes)
     schema = _altered(context.schema, before, after, config)
     context = context.with_schema(schema).recovered()
     with Transaction(context.table, ALTER_SCHEMA) as txn:
         return carry_out(context, txn, [], ALTER_SCHEMA)
 
 
-def _check_alterable(config: TableConfig, changes: Sequence[Change]) -> None:
+def _check_alterable(config: TableConfig) -> None:
     if config.cdc_enabled:
         msg = "hoodie.table.cdc.enabled: change logs would name columns as they were"
         raise UnsupportedTableFeature(msg)
+
+
+def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
     for kind, name in kinds_of(config.metadata_partitions):
         if by_name and kind.by_column_names and not kind.has_names:

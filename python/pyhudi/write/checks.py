@@ -15,6 +15,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.wording import names_text
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index
@@ -155,7 +156,7 @@ def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(msg, hint=f"Its columns are {names_text(schema.names)}.")
 
 
 def check_virtual_writes(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.log import logger
-from pyhudi.index.copies import groups_with_copies
+from pyhudi.index.copies import groups_with_copies, written_anew
 from pyhudi.index.renewal import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.nested import check_apart
@@ -49,12 +49,14 @@ def write(
     merge_by_key: bool = True,
     partial: bool = False,
     deletes: bool = False,
+    copies: Collection[int] | None = None,
     went_by: Iterable[Recheck] = (),
 ) -> WriteResult:
     """Writes rows to where they go.
 
     merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
-    row of a key that leaves a file group goes. went_by: looks again at what placed the rows. Raises
+    row of a key that leaves a file group goes. copies: numbers of the file groups that have several
+    rows of such a key, where that is known. went_by: looks again at what placed the rows. Raises
     `CommitConflict` where a file group that they change is to be clustered, or was changed by
     another writer meanwhile; `SchemaMismatch` where a partition would lie within another.
     """
@@ -63,7 +65,9 @@ def write(
     check_free(context, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
-        anew = groups_with_copies(context, counts.groups, placed.leaving_keys)
+        if copies is None:
+            copies = groups_with_copies(context, counts.groups, placed.leaving_keys)
+        anew = written_anew(context, counts.groups, copies)
     shared = context.options.index.shares_buckets
     rechecks = went_by if shared else (buckets_are_new(context, counts), *went_by)
     with Transaction(context.table, operation, rechecks=rechecks, appends=shared) as txn:

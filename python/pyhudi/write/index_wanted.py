@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.errors import CommitConflict, ConfigError
-from pyhudi.metadata.checks_before_write import check_kept
+from pyhudi.metadata.checks_before_write import can_be_kept, check_columns, check_kept
 from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import (
+    in_order,
     kind_asked,
     new_definitions,
-    wanted_partitions,
+    partitions_asked,
 )
 from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.unfinished import Unfinished
@@ -46,12 +47,14 @@ def wanted(context: WriteContext, asked: IndexRequest, options: MetadataOptions)
     config, kind, table = context.config, kind_asked(asked), context.table
     if kind.has_names:
         definitions = kind.defined(table.storage, config, asked)
+        check_columns(definitions, context.schema)
         made = tuple(definitions)
     else:
         options = kind.alone(options, asked)
         wish = Wish(config, options, schema=table.columns)
         there = config.metadata_partitions
-        made = tuple(name for name in wanted_partitions(wish) if name not in there)
+        kept = can_be_kept(partitions_asked(kind, wish), context.schema, options)
+        made = tuple(name for name in in_order(set(kept)) if name not in there)
         made = made if kind.name in made else (kind.name,)
         definitions = new_definitions(made, wish)
     for name in made:

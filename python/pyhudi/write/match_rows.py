@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
+from pyhudi.index.copies import copies_error
 from pyhudi.schema.computed import project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.kept_values import KeptValues
@@ -53,17 +54,40 @@ class Matched:
 def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
     """Joins by key and carries out the clauses.
 
-    Raises `SchemaMismatch` for values that do not fit, `UnsupportedTableFeature` for some that
-    would not stand.
+    Raises `SchemaMismatch` for values that do not fit, and where clauses change some of the slice's
+    several rows of a key, or update them; `UnsupportedTableFeature` for values that would not
+    stand.
     """
     parts = [_some(task, rows) for rows in _together(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
     parts.append(_some(task, schema.empty_table()))
-    return Matched(
+    found = Matched(
         pa.concat_arrays([part.matched for part in parts]),
         pa.concat_tables([part.updated for part in parts]),
         pa.concat_tables([part.deleted for part in parts]),
     )
+    _check_copies(task.keys, found)
+    return found
+
+
+def _check_copies(keys: pa.Array[Any], found: Matched) -> None:
+    counts = pc.value_counts(found.matched)
+    copies = counts.filter(pc.greater(counts.field("counts"), 1))
+    if not len(copies):
+        return
+    texts = keys.take(copies.field("values"))
+    updated, deleted = (
+        rows.column(RECORD_KEY).filter(pc.is_in(rows.column(RECORD_KEY), value_set=texts))
+        for rows in (found.updated, found.deleted)
+    )
+    if len(updated):
+        raise copies_error(f"the table has copies of the key {updated[0].as_py()!r}")
+    gone = pc.value_counts(deleted)
+    kept = pc.take(copies.field("counts"), pc.index_in(gone.field("values"), value_set=texts))
+    some = gone.filter(pc.less(gone.field("counts"), kept))
+    if len(some):
+        key = some.field("values")[0].as_py()
+        raise copies_error(f"the table has copies of the key {key!r}, and only some of them go")
 
 
 def _together(task: MatchTask) -> Iterator[pa.Table]:

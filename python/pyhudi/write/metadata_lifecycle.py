@@ -32,7 +32,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
-from pyhudi.metadata.checks_before_write import check_kept, check_not_building
+from pyhudi.metadata.checks_before_write import (
+    can_be_kept,
+    check_columns,
+    check_kept,
+    check_not_building,
+)
 from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -44,6 +49,7 @@ from pyhudi.metadata.kinds.registry import (
     kind_asked,
     kinds_of,
     new_definitions,
+    partitions_asked,
     wanted_partitions,
 )
 from pyhudi.metadata.statistics_columns import check_nested, chosen_as
@@ -250,7 +256,7 @@ def create_index(
             return _make(handle, set(defined), options, clock, by, defined)
         _check_new(config, kind.name)
         only = kind.alone(options, asked)
-        wanted = wanted_partitions(Wish(config, only))
+        wanted = partitions_asked(kind, Wish(config, only))
         return _make(handle, set(wanted), only, clock, by)
 
 
@@ -353,6 +359,7 @@ def _make(
     """
     context = WriteContext.open(table.plain(), clock)
     undone = Unfinished.of(context.config)
+    check_columns(definitions or {}, context.schema)
     definitions = {**undone.index_definitions, **(definitions or {})}
     check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
     check_nested(context.config, options.stats_columns)
@@ -361,6 +368,7 @@ def _make(
     context = _without_leftovers(table, context.recovered(), undone, clock)
     config = context.config
     wanted = wanted | set(undone.partitions_for(config.version))
+    wanted = set(can_be_kept(wanted, context.schema, options))
     if not wanted - set(config.metadata_partitions):
         return _settled(context.table, config, undone).metadata_partitions
     arguments = (context.table, wanted, options, memory_limit(memory), definitions)

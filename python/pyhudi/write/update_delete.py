@@ -6,7 +6,7 @@ were found in; so no index is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,15 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
+from pyhudi.index.copies import copy_source
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import (
     ChangedRows,
+    FindTask,
     SettableRows,
-    count_rows,
-    count_settable,
-    distinct_rows,
+    check_values,
+    count_updated,
+    keys_to_delete,
 )
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed import Names, SetValue, project
@@ -50,9 +52,9 @@ def delete(
 ) -> WriteResult:
     """Removes the rows that a filter finds.
 
-    where: as `HudiTable.scan` takes it. Rows that share their key and file group with one that is
-    found go too. The keys of the rows must fit in memory. Raises `ConfigError` and `SchemaMismatch`
-    for what is no filter of the table, the rest as `upsert` does.
+    where: as `HudiTable.scan` takes it. The keys of the rows must fit in memory. Raises
+    `ConfigError` and `SchemaMismatch` for what is no filter of the table, `SchemaMismatch` where a
+    file has other rows of their keys, which the filter does not find; the rest as `upsert` does.
     """
     context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     check_appends(context, "delete", appends=False)
@@ -64,15 +66,16 @@ def delete(
         context.made_keys,
         by_path=True,
     )
-    found = context.engine.run(distinct_rows, tasks, stage=TAG_STAGE, label=_FIND)
-    hit = [(task.slice, keys) for task, keys in zip(tasks, found, strict=True) if keys.num_rows]
-    groups = groups_of(context, [slice_ for slice_, _ in hit])
-    leaving = {
-        number: LeavingKeys(keys.column(RECORD_KEY).cast(pa.string()).combine_chunks())
-        for number, (_, keys) in enumerate(hit)
-    }
+    source = copy_source(context)
+    finds = [FindTask(task, source) for task in tasks]
+    found = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
+    hit = [(task.slice, *keys) for task, keys in zip(tasks, found, strict=True) if len(keys[0])]
+    groups = groups_of(context, [slice_ for slice_, _, _ in hit])
+    leaving = {number: LeavingKeys(keys) for number, (_, keys, _) in enumerate(hit)}
+    copies = [number for number, (_, _, several) in enumerate(hit) if several]
     placed = PlacedRows(context, groups, leaving=leaving)
-    return write(placed, DELETE, deletes=True, went_by=[nothing_found(context, where)])
+    went_by = [nothing_found(context, where)]
+    return write(placed, DELETE, deletes=True, copies=copies, went_by=went_by)
 
 
 def update(
@@ -90,32 +93,27 @@ def update(
     field that is smaller makes the row lose against what is there, as in an upsert.
 
     Raises `ConfigError` for no changes, changes of key or partition columns, and text that is no
-    expression; `SchemaMismatch` for columns that the table does not have and values that do not fit
-    theirs; `UnsupportedTableFeature` for values that the table's rules take for none; the rest as
-    `upsert` does.
+    expression; `SchemaMismatch` for columns that the table does not have, values that do not fit
+    theirs, and rows whose file has several of their key; `UnsupportedTableFeature` for values that
+    the table's rules take for none; the rest as `upsert` does.
     """
     context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     check_appends(context, "update", appends=False)
     values = _checked(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     tasks = plan_select(context.table, where, columns, context.task_memory, context.made_keys)
+    source = copy_source(context)
+    finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
+    counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
     changed = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
-    counts = _counts(context, changed)
     hit = [(rows, count) for rows, count in zip(changed, counts, strict=True) if count]
+    if context.kept_values is not None:
+        checked = [SettableRows(rows, context.kept_values) for rows, _ in hit]
+        context.engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
     groups = groups_of(context, [rows.task.slice for rows, _ in hit])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
     placed = PlacedRows(context, groups, updates)
     return write(placed, UPSERT, went_by=[nothing_found(context, where)])
-
-
-def _counts(context: WriteContext, changed: Sequence[ChangedRows]) -> list[int]:
-    """How many rows change, by task; where some values stand for none, their values are checked."""
-    kept = context.kept_values
-    if kept is None:
-        narrow = [replace(rows.task, output=(RECORD_KEY,)) for rows in changed]
-        return context.engine.run(count_rows, narrow, stage=TAG_STAGE, label=_FIND)
-    checked = [SettableRows(rows, kept) for rows in changed]
-    return context.engine.run(count_settable, checked, stage=TAG_STAGE, label=_FIND)
 
 
 def set_values(

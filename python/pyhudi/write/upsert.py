@@ -15,6 +15,7 @@ from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.log import warn
+from pyhudi.config.wording import count_text
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.schema.evolution import SchemaMode
@@ -192,10 +193,11 @@ def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> Wr
         return result
     option = context.index.moves_option
     if option not in context.given_options:
+        fields = ", ".join(context.config.partition_fields)
         warn(
-            f"{context.storage.uri}: {kept_away} rows have their keys in another partition than "
-            f"{', '.join(context.config.partition_fields)} says, and stay there, with its values; "
-            f"with the option {option}=true they move, with false nothing is said of them",
+            f"{context.storage.uri}: {count_text(kept_away, 'row')} stayed where the table has the "
+            f"key, in another partition than {fields} says, and with its values; "
+            f"the option {option}=true moves rows, with false nothing is said of them",
             PartitionChangeWarning,
         )
     return replace(result, rows_kept_in_partition=kept_away)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pyhudi.admin.health import Advice, Health
+from pyhudi.admin.health import REBUILD, Advice, Health
 from pyhudi.api.display import charts, style
 from pyhudi.api.display.html import Html, badge, grid, joined, note, tag, value_text
 from pyhudi.api.display.instants import COMMITS_MOST, kind_of
@@ -25,6 +25,7 @@ _VERBS = {
     "cluster": "cluster()",
     "clean": "clean()",
     "archive": "archive()",
+    REBUILD: "rebuild_metadata()",
 }
 
 

@@ -12,8 +12,10 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.metadata_options import (
     COLUMN_STATS_ENABLE,
     PARTITION_STATS_ENABLE,
+    MetadataOptions,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.column_stats import ColumnStats
 from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, statistics_task, written
@@ -36,6 +38,7 @@ class PartitionStats(PartitionKind):
     """Of the newest slices. They are made of those of files, by the same tasks."""
 
     name = PARTITION_STATS
+    asked_as = PARTITION_STATS
     lookup_cost = 3
     needs = COLUMN_STATS
     goes_along = True
@@ -52,9 +55,17 @@ class PartitionStats(PartitionKind):
         asked, config = wish.options.partition_stats, wish.config
         if asked and not config.version.has_index_definitions:
             msg = f"{PARTITION_STATS_ENABLE}: not in tables of version {config.version.code}"
-            raise UnsupportedTableFeature(msg, hint="Leave the option out.")
+            raise UnsupportedTableFeature(msg, hint="Leave it out, or upgrade the table first.")
         able = config.version.has_index_definitions and bool(config.partition_fields)
         return able and asked is not False
+
+    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+        """With those of files, where the table lacks them."""
+        if asked.columns:
+            msg = f"{self.name} takes no columns: they are those of {COLUMN_STATS}"
+            raise ConfigError(msg, hint="Leave them out.")
+        alone = super().alone(options, asked)
+        return replace(alone, column_stats=True, partition_stats=True)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.partition_stats_groups

@@ -116,6 +116,18 @@ def kind_asked(asked: IndexRequest) -> PartitionKind:
     return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
 
 
+def partitions_asked(kind: PartitionKind, wish: Wish) -> tuple[str, ...]:
+    """What `create_index` is to have made for a kind without names, by options that it alone wants.
+
+    Raises `ConfigError` for a table that has no use for it, and as `wanted_partitions`.
+    """
+    wanted = wanted_partitions(wish)
+    if kind.name not in wanted:
+        msg = f"the table has no partition columns: {kind.name} would say nothing"
+        raise ConfigError(msg, hint="column_stats has statistics of its files.")
+    return wanted
+
+
 def check_makeable(names: Iterable[str]) -> None:
     """Raises `UnsupportedTableFeature` for a partition that pyhudi does not make."""
     for name in names:
