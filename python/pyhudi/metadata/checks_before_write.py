@@ -8,13 +8,10 @@ from pyhudi.config.metadata_names import FILES, not_kept, not_made
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.wording import names_text
-from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature, overtaken
-from pyhudi.metadata.definitions import IndexDefinition, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.errors import UnsupportedTableFeature, overtaken
+from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.registry import kind_of, kinds_of
-from pyhudi.schema.conform import data_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
@@ -103,15 +100,6 @@ def check_kept(
             msg = f"{msg}: that index goes by column names"
             hint = f'Take it away: drop_index("{name}"). Or write to the table with Apache Hudi.'
             raise UnsupportedTableFeature(msg, hint=hint)
-
-
-def check_columns(made: Definitions, schema: TableSchema) -> None:
-    """Raises `SchemaMismatch` for an index that is to be made over what is no column."""
-    columns = {name for one in parse_definitions(made).values() for name in one.columns}
-    names = data_schema(schema.arrow).names
-    for name in sorted(columns - {*names}):
-        msg = f"the table has no column {name!r}"
-        raise SchemaMismatch(msg, hint=f"Its columns are {names_text(names)}.")
 
 
 def can_be_kept(

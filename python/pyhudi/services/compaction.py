@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pyhudi.config.actions import COMPACTION, Instant
+from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
@@ -108,7 +108,7 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         said = plan.get("extraMetadata") or {}
         if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
-        slices = slices_of_plan(table, pending, work.extension)
+        slices = slices_of_plan(table, pending.requested, plan, work.extension)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
         tasks = work.tasks(table, compaction.time, slices)
@@ -117,14 +117,16 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
     return completed
 
 
-def slices_of_plan(table: Table, pending: Instant, extension: str | None = None) -> list[FileSlice]:
+def slices_of_plan(
+    table: Table, instant: str, plan: Mapping[str, Any], extension: str | None = None
+) -> list[FileSlice]:
     """The slices that the plan of a pending compaction names, with what came without knowing of it.
 
     extension: as of `planned_slices`. Raises `CorruptTable` for a plan whose files are gone.
     """
-    operations = (table.timeline.plan(pending) or {}).get("operations") or ()
+    operations = plan.get("operations") or ()
     if table.config.version.logs_named_by_base_instant:
-        late = _late_logs(table, pending.requested)
+        late = _late_logs(table, instant)
         operations = [_with_logs(one, late) for one in operations]
     return planned_slices(table.storage, table.config, operations, extension)
 

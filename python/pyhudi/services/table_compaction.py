@@ -241,4 +241,5 @@ def _carried_out(
 
 def _planned(table: Table, instant: str) -> list[FileSlice]:
     pending = table.timeline.find(instant, COMPACTION)
-    return [] if pending is None else slices_of_plan(table, pending)
+    plan = None if pending is None else table.timeline.plan(pending)
+    return slices_of_plan(table, instant, plan or {})

@@ -20,8 +20,12 @@ from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index
 from pyhudi.metadata.checks_before_write import check_partitions
+from pyhudi.metadata.definitions import parse_definitions
+from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.schema.conform import data_schema
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.record_keys import supported_generator
+from pyhudi.schema.table_schema import TableSchema
 from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys, check_virtual_types
 from pyhudi.slices.combine import check_mergeable
 from pyhudi.slices.listing import walk_partitions
@@ -157,6 +161,12 @@ def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
     if unknown:
         msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
         raise SchemaMismatch(msg, hint=f"Its columns are {names_text(schema.names)}.")
+
+
+def check_indexed_columns(made: Definitions, schema: TableSchema) -> None:
+    """Raises `SchemaMismatch` for indexes that are to be made over what is no column."""
+    columns = {name for one in parse_definitions(made).values() for name in one.columns}
+    check_known_columns(sorted(columns), data_schema(schema.arrow))
 
 
 def check_virtual_writes(

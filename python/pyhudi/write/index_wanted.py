@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.errors import CommitConflict, ConfigError
-from pyhudi.metadata.checks_before_write import can_be_kept, check_columns, check_kept
+from pyhudi.metadata.checks_before_write import can_be_kept, check_kept
 from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -24,6 +24,7 @@ from pyhudi.metadata.kinds.registry import (
 )
 from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.write_context import WriteContext
 
 
@@ -47,7 +48,7 @@ def wanted(context: WriteContext, asked: IndexRequest, options: MetadataOptions)
     config, kind, table = context.config, kind_asked(asked), context.table
     if kind.has_names:
         definitions = kind.defined(table.storage, config, asked)
-        check_columns(definitions, context.schema)
+        check_indexed_columns(definitions, context.schema)
         made = tuple(definitions)
     else:
         options = kind.alone(options, asked)

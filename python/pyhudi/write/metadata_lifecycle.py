@@ -34,7 +34,6 @@ from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
 from pyhudi.metadata.checks_before_write import (
     can_be_kept,
-    check_columns,
     check_kept,
     check_not_building,
 )
@@ -63,6 +62,7 @@ from pyhudi.timeline.other_layout import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
 from pyhudi.write import index_beside, index_left
+from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
 
@@ -359,7 +359,7 @@ def _make(
     """
     context = WriteContext.open(table.plain(), clock)
     undone = Unfinished.of(context.config)
-    check_columns(definitions or {}, context.schema)
+    check_indexed_columns(definitions or {}, context.schema)
     definitions = {**undone.index_definitions, **(definitions or {})}
     check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
     check_nested(context.config, options.stats_columns)
