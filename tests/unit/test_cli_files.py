@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import typer
 
 import pyhudi
 from pyhudi.cli import json_rows, main
 from pyhudi.cli.arguments import Format
-from pyhudi.cli.files import FileRows, written
+from pyhudi.cli.files import FileRows, rows_of, written
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 
 BEYOND = 2**53 + 1
@@ -55,6 +56,39 @@ def test_an_empty_line_in_a_file_of_one_column_is_null(read: Read, tmp_path: Pat
         write(given)
     assert read(Format.csv, path.read_bytes(), v=pa.string()) == given.to_pylist()
     assert read(Format.csv, "a,b\n\n1,2\n\n") == [{"a": 1, "b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("rows.csv", ";", "id;v\nk1;1,5\n"),
+        ("rows.csv", "\\t", "id\tv\nk1\t1,5\n"),
+        ("rows.tsv", None, "id\tv\nk1\t1,5\n"),
+        ("rows.tsv", "|", "id|v\nk1|1,5\n"),
+    ],
+)
+def test_what_parts_values_is_said_or_told_by_the_end(
+    name: str, given: str | None, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    rows = rows_of(path, None, given)
+    assert rows.to_reader().read_all().to_pylist() == [{"id": "k1", "v": "1,5"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("rows.csv", "", "one character"),
+        ("rows.csv", "::", "one character"),
+        ("rows.csv", '"', "one character"),
+        ("rows.csv", "\u00a7", "one character"),
+        ("rows.parquet", ";", "no CSV file"),
+    ],
+)
+def test_what_cannot_part_values(name: str, given: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter, match=message):
+        rows_of(tmp_path / name, None, given)
 
 
 # ---------------------------------------------------------------- numbers

@@ -9,17 +9,17 @@ import pyarrow as pa
 import typer
 
 from pyhudi.cli.arguments import (
+    Delimiter,
     DryRun,
     FileFormat,
     Location,
     Memory,
     Yes,
-    format_of,
     names,
     pairs,
 )
 from pyhudi.cli.command import FOUND, Call, Work, command, commands
-from pyhudi.cli.files import FileRows
+from pyhudi.cli.files import rows_of
 from pyhudi.cli.making import (
     CreateMode,
     Index,
@@ -72,6 +72,7 @@ def create(
     index: Index = None,
     mode: Making = CreateMode.error,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     *,
     yes: Yes = False,
 ) -> None:
@@ -81,7 +82,7 @@ def create(
     if mode is CreateMode.overwrite:
         call.confirm(lambda: f"Remove the table at {table} with all its rows?", yes=yes)
     if file is not None:
-        columns = FileRows(file, format_of(file, form)).schema
+        columns = rows_of(file, form, delimiter).schema
     else:
         from pyhudi.cli.schema_text import schema_of  # noqa: PLC0415 - other commands start sooner
 

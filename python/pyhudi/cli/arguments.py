@@ -72,10 +72,19 @@ class Format(str, Enum):
 FileFormat = Annotated[
     Format | None, typer.Option("--format", help="The file's format, where its end does not tell.")
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="What parts the values of a CSV file; a comma by default, in .tsv files a tab.",
+    ),
+]
 
 _ENDS = {
     ".parquet": Format.parquet,
     ".csv": Format.csv,
+    ".tsv": Format.csv,
     ".json": Format.json,
     ".jsonl": Format.json,
     ".ndjson": Format.json,
@@ -90,6 +99,22 @@ def format_of(path: Path, given: Format | None) -> Format:
     found = given or _ENDS.get(path.suffix.lower())
     if found is None:
         raise typer.BadParameter(f"{path}: the end of the name tells no format; give --format")
+    return found
+
+
+def delimiter_of(path: Path, form: Format, given: str | None) -> str:
+    r"""What parts the values of a CSV file: as said, else by its end; `\t` is a tab.
+
+    Raises `BadParameter` for what cannot part values, and for files of other formats.
+    """
+    if given is None:
+        return "\t" if path.suffix.lower() == ".tsv" else ","
+    found = "\t" if given == "\\t" else given
+    if form is not Format.csv:
+        raise typer.BadParameter(f"{path} is no CSV file", param_hint="--delimiter")
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        msg = f"{given!r} cannot part values; give one character of ASCII"
+        raise typer.BadParameter(msg, param_hint="--delimiter")
     return found
 
 

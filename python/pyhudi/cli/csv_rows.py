@@ -15,20 +15,22 @@ _PADDED = r"^\s*[+-]?0[0-9]"
 
 
 def csv_rows(
-    path: Path, wanted: pa.Schema | None
+    path: Path, wanted: pa.Schema | None, delimiter: str = ","
 ) -> tuple[pa.Schema, Callable[[], pa.RecordBatchReader]]:
     """The columns, and what opens a stream of the rows.
 
-    Nothing between two commas is null, `""` is the empty text; in a file of one column an empty
+    delimiter: the character of ASCII between two values.
+
+    Nothing between two of them is null, `""` is the empty text; in a file of one column an empty
     line is null. Columns that the table has are read with its types, others with those that the
     values tell; numbers of which one is padded with zeros are text.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
-    form = _form(one_column=False)
+    form = _form(delimiter, one_column=False)
     found = ds.dataset(str(path), format=form).schema
     if len(found) == 1:
-        form = _form(one_column=True)
+        form = _form(delimiter, one_column=True)
     known = wanted.names if wanted is not None else ()
     numbers = [each.name for each in found if _is_number(each.type) and each.name not in known]
     kinds = _kinds(found, wanted, _padded(path, form, found, numbers))
@@ -44,7 +46,7 @@ def csv_rows(
     return kinds, opened
 
 
-def _form(*, one_column: bool) -> Any:
+def _form(delimiter: str, *, one_column: bool) -> Any:
     import pyarrow.dataset as ds  # noqa: PLC0415 - as above
     from pyarrow import csv  # noqa: PLC0415 - as above
 
@@ -52,7 +54,9 @@ def _form(*, one_column: bool) -> Any:
         null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
     # Without the first, rows with line breaks in texts are cut in two where a block of them ends.
-    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not one_column)
+    parse = csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
+    )
     return ds.CsvFileFormat(
         parse_options=parse, default_fragment_scan_options=ds.CsvFragmentScanOptions(convert)
     )

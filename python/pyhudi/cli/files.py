@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.cli.arguments import Format
+from pyhudi.cli.arguments import Format, delimiter_of, format_of
 from pyhudi.cli.csv_rows import csv_rows
 from pyhudi.cli.json_rows import json_rows
 from pyhudi.cli.json_text import flat, json_lines
@@ -27,7 +27,14 @@ class FileRows(LazyRows):
     `ConfigError` for those of bytes, which text files cannot tell from text, and for a pipe.
     """
 
-    def __init__(self, path: Path, form: Format, wanted: pa.Schema | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        form: Format,
+        wanted: pa.Schema | None = None,
+        *,
+        delimiter: str = ",",
+    ) -> None:
         if not path.is_file():
             msg = f"{path} is no regular file, and rows are read more than once"
             raise ConfigError(msg, hint="Save them in a file first.")
@@ -38,7 +45,7 @@ class FileRows(LazyRows):
             if not path.stat().st_size:
                 msg = f"{path} is empty"
                 raise ConfigError(msg, hint="A CSV file begins with the names of its columns.")
-            self.schema, self._open = csv_rows(path, wanted)
+            self.schema, self._open = csv_rows(path, wanted, delimiter)
             return
         if form is Format.json:
             _check_lines(path)
@@ -54,6 +61,14 @@ class FileRows(LazyRows):
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
         return self._open()
+
+
+def rows_of(
+    path: Path, form: Format | None, delimiter: str | None, wanted: pa.Schema | None = None
+) -> FileRows:
+    """The rows of a file whose format is as said, else by its end, as is what parts its values."""
+    found = format_of(path, form)
+    return FileRows(path, found, wanted, delimiter=delimiter_of(path, found, delimiter))
 
 
 def _check_lines(path: Path) -> None:

@@ -13,19 +13,18 @@ from pyhudi.cli.arguments import (
     CommitId,
     CommitMetadata,
     DataFile,
+    Delimiter,
     FileFormat,
-    Format,
     Location,
     Memory,
     Where,
     Yes,
-    format_of,
     names,
     pairs,
     said,
 )
 from pyhudi.cli.command import Call, Work, commands
-from pyhudi.cli.files import FileRows
+from pyhudi.cli.files import rows_of
 from pyhudi.cli.making import Index, Key, Kind, OrderBy, PartitionBy, Type, Version, new_table
 from pyhudi.errors import TableNotFound
 
@@ -72,6 +71,7 @@ def upsert(
     table: Location,
     file: DataFile,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     schema_mode: Mode = SchemaMode.strict,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
@@ -84,7 +84,7 @@ def upsert(
     """Replaces rows whose keys the table has, adds the others."""
     opened = call.open(table)
     result = opened.upsert(
-        _rows(opened, file, form),
+        rows_of(file, form, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         partial=partial,
         memory_limit=memory_limit,
@@ -100,6 +100,7 @@ def insert(
     table: Location,
     file: DataFile,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     schema_mode: Mode = SchemaMode.strict,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
@@ -108,7 +109,7 @@ def insert(
     """Adds rows without looking for their keys."""
     opened = call.open(table)
     result = opened.insert(
-        _rows(opened, file, form),
+        rows_of(file, form, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         memory_limit=memory_limit,
         commit_metadata=said(commit_metadata),
@@ -123,6 +124,7 @@ def bulk_insert(
     table: Location,
     file: DataFile,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
     schema_mode: Mode = SchemaMode.strict,
@@ -133,7 +135,7 @@ def bulk_insert(
     """Adds rows to new files, without looking for their keys."""
     opened = call.open(table)
     result = opened.bulk_insert(
-        _rows(opened, file, form),
+        rows_of(file, form, delimiter, opened.schema),
         sort=sort.value,
         sort_columns=names(sort_by) or (),
         schema_mode=schema_mode.value,
@@ -156,6 +158,7 @@ def import_(
     version: Version = 9,
     index: Index = None,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
     commit_id: CommitId = None,
@@ -166,7 +169,7 @@ def import_(
 
     def filled(opened: HudiTable) -> None:
         result = opened.bulk_insert(
-            _rows(opened, file, form),
+            rows_of(file, form, delimiter, opened.schema),
             sort=sort.value,
             sort_columns=names(sort_by) or (),
             memory_limit=memory_limit,
@@ -179,7 +182,7 @@ def import_(
     try:
         opened = call.open(table)
     except TableNotFound:
-        columns = FileRows(file, format_of(file, form)).schema
+        columns = rows_of(file, form, delimiter).schema
         new_table(
             call,
             table,
@@ -246,6 +249,7 @@ def delete(
     ] = None,
     where: Where = None,
     form: FileFormat = None,
+    delimiter: Delimiter = None,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
@@ -259,7 +263,7 @@ def delete(
     metadata = said(commit_metadata)
     if keys is not None:
         result = opened.delete_keys(
-            _rows(opened, keys, form),
+            rows_of(keys, form, delimiter, opened.schema),
             memory_limit=memory_limit,
             commit_metadata=metadata,
             commit_id=commit_id,
@@ -275,7 +279,3 @@ def delete(
             progress=call.progress,
         )
     call.out.result(result)
-
-
-def _rows(table: HudiTable, file: Path, form: Format | None) -> FileRows:
-    return FileRows(file, format_of(file, form), table.schema)
