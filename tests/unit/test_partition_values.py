@@ -77,6 +77,28 @@ def test_what_is_not_certain_is_left_to_the_files(path: str) -> None:
     assert values(table("city", "SIMPLE", **HIVE), path, city=pa.string()) == {}
 
 
+@pytest.mark.parametrize(
+    ("path", "kind", "told"),
+    [
+        ("2024/02/29", pa.string(), "2024-02-29"),
+        ("2024/02/29", pa.date32(), datetime.date(2024, 2, 29)),
+        ("us east", pa.string(), "us east"),
+        (NULL, pa.string(), None),
+    ],
+)
+def test_dates_with_slashes_are_told_with_dashes(path: str, kind: pa.DataType, told: Any) -> None:
+    assert values(table("day", "SIMPLE", **SLASHES), path, day=kind) == {"day": told}
+
+
+@pytest.mark.parametrize("more", [HIVE, ENCODED])
+def test_dates_with_slashes_that_writers_spell_otherwise_are_left_to_the_files(
+    more: dict[str, str],
+) -> None:
+    config = table("day", "SIMPLE", **SLASHES, **more)
+    prefix = "day=" if more == HIVE else ""
+    assert values(config, f"{prefix}2024/02/29", day=pa.string()) == {}
+
+
 def test_url_encoded_values_are_decoded_but_in_incremental_reads() -> None:
     config = table("city,kind", **ENCODED)
     path = f"a%2Fb%3D1/{NULL}"
@@ -176,6 +198,16 @@ def test_only_timestamp_generators_give_text_for_other_types() -> None:
     assert text_columns(table("at", "TIMESTAMP"), schema) == ("at",)
     assert text_columns(table("city", "TIMESTAMP"), schema) == ()
     assert text_columns(table("at:TIMESTAMP", "CUSTOM"), schema) == ()
+
+
+def test_partitions_of_dates_with_slashes_are_left_out(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b", "c"], "day": ["2024-01-05", "2024-01-06", ""]})
+    made = pyhudi.create_table(tmp_path, rows, key="id", partition_by="day", options=SLASHES)
+    days = made.scan(columns=["id", "day"]).to_arrow().sort_by("id")["day"]
+    assert days.to_pylist() == ["2024-01-05", "2024-01-06", None]
+    scan = made.scan(where="day = '2024-01-06'")
+    assert scan.to_arrow()["id"].to_pylist() == ["b"]
+    assert set(scan.explain().pruned["partition"].to_pylist()) == {NULL, "2024/01/05"}
 
 
 def test_a_scan_gives_the_instants_that_the_files_have(tmp_path: Path) -> None:

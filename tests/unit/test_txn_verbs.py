@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
@@ -192,6 +194,90 @@ def test_update_and_delete_by_a_filter(tmp_path: Path, version: int, kind: str) 
     assert table.update("id = 'nobody'", {"v": 1}).files_written == 0
     assert table.update(pc.field("v") == 1, {"v": pc.field("v") + 7}).rows_updated == 1
     assert values(table) == {"y": 20, "z": 8}
+
+
+STAYS = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
+TIMES = {
+    "hoodie.table.keygenerator.type": "TIMESTAMP",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+
+
+def check_finds_as_a_scan(table: HudiTable, where: str, found: list[str]) -> None:
+    """Updates come first: what they leave is deleted."""
+    every = set(values(table))
+    assert sorted(table.scan(where=where).to_arrow()["id"].to_pylist()) == found
+    assert table.update(where, {"v": 99}).rows_updated == len(found)
+    assert sorted(key for key, v in values(table).items() if v == 99) == found
+    table.delete(where)
+    assert sorted(every - set(values(table))) == found
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("part = 'x'", ["a"]),
+        ("part = 'y'", ["b"]),
+        ("part = 'y' AND v = 10", []),
+        ("COALESCE(part, 'none') = 'y'", ["b"]),
+        ("part = ''", []),
+        ("part IS NULL", ["c", "d"]),
+    ],
+)
+def test_filters_take_partition_values_from_paths(
+    tmp_path: Path, kind: str, where: str, found: list[str]
+) -> None:
+    """Others are stored for a row that stays in its old partition, and for an empty text."""
+    first = TABLE.rows("abcd", part={"a": "x", "b": "y", "c": ""}.get)
+    TABLE.make(tmp_path / "t", kind=kind, first=first)
+    table = pyhudi.open_table(tmp_path / "t", options=STAYS)
+    table.upsert(TABLE.rows("a", part="y", v=10))
+    check_finds_as_a_scan(table, where, found)
+
+
+def test_an_update_leaves_stored_partition_values_as_they_are(tmp_path: Path) -> None:
+    TABLE.make(tmp_path / "t", first=TABLE.rows("a"))
+    table = pyhudi.open_table(tmp_path / "t", options=STAYS)
+    table.upsert(TABLE.rows("a", part="y"))
+    table.update("part = 'x'", {"v": "CASE WHEN part = 'y' THEN 5 END"})
+    file = table.scan(columns=["_hoodie_file_name"]).to_arrow()[0][0].as_py()
+    assert pq.read_table(tmp_path / "t" / "x" / file, columns=["part", "v"]).to_pylist() == [
+        {"part": "y", "v": 5}
+    ]
+
+
+@pytest.mark.parametrize("where", ["part IS NULL", "COALESCE(part, 'none') = ''"])
+def test_filters_take_partition_values_from_paths_where_no_keys_are_stored(
+    tmp_path: Path, where: str
+) -> None:
+    first = TABLE.rows("cd", part={"c": ""}.get)
+    options = {"hoodie.populate.meta.fields": "false"}
+    table = TABLE.make(tmp_path / "t", first=first, options=options)
+    check_finds_as_a_scan(table, where, ["c", "d"] if "NULL" in where else [])
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("part > '10'", ["a"]),
+        ("part < '10'", []),
+        ("part LIKE '1%'", ["b"]),
+        ("part IS NULL", ["c"]),
+    ],
+)
+def test_filters_take_times_of_partitions_as_text(
+    tmp_path: Path, kind: str, where: str, found: list[str]
+) -> None:
+    timed = replace(TABLE, columns={**TABLE.columns, "part": (pa.int64(), 9)})
+    first = timed.rows("abc", part={"a": 9, "b": 10}.get)
+    table = timed.make(tmp_path / "t", kind=kind, first=first, options=TIMES)
+    check_finds_as_a_scan(table, where, found)
+    with pytest.raises(SchemaMismatch):
+        table.delete("part = 9")
 
 
 def test_an_older_ordering_value_makes_an_update_lose(tmp_path: Path) -> None:

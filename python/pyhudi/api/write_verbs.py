@@ -349,7 +349,8 @@ class WritingVerbs:
     ) -> WriteResult:
         """Gives the rows that a filter finds new values, in one commit.
 
-        A smaller value of an ordering column makes the row lose, as in an upsert.
+        A smaller value of an ordering column makes the row lose, as in an upsert. The filter sees
+        partition columns as a scan has them, expressions see every column as it is stored.
 
         Args:
             where: which rows, as in `scan`.

@@ -1,7 +1,7 @@
 """Which file slices are read for rows that are to be changed, and how. Pure.
 
-They are those that a filter may find, or that are known by keys. Unlike a scan they see every
-column as it is stored, since what they read is written again.
+They are those that a filter may find, or that are known by keys. A filter finds what it finds in a
+scan. Unlike a scan they give every column as it is stored, since what they read is written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from pyhudi.schema.predicates import Where
 from pyhudi.schema.record_keys import KeySpec
 from pyhudi.slices.file_sizes import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.partition_values import text_columns
+from pyhudi.slices.read_tasks import (
+    ReadTask,
+    ScanRequest,
+    merge_rule,
+    shown_schema,
+    slice_tasks,
+)
 from pyhudi.slices.table import Table
 
 
@@ -28,23 +35,20 @@ def plan_select(
     columns: tuple[str, ...],
     memory_limit: int | None,
     keys: KeySpec | None = None,
-    *,
-    by_path: bool = False,
 ) -> list[ReadTask]:
     """One task for each slice that may hold rows that the filter finds, which gives `columns`.
 
-    by_path: partition columns have the values that a scan takes from paths, for who writes none of
-    them. keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter,
-    and as `parse_where` does.
+    keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter, and as
+    `parse_where` does.
     """
     if where is None:
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
-    stored = table.config.populate_meta_fields
-    found = parse_where(where, table.columns if stored else data_schema(table.columns))
-    request = _request(table, columns, memory_limit, keys, found)
-    tasks = plan_scan(table, request)
-    return tasks if by_path and stored else [_as_stored(task, columns, keys) for task in tasks]
+    read = replace(table, as_text=text_columns(table.config, table.columns))
+    shown = shown_schema(read)
+    found = parse_where(where, shown if table.config.populate_meta_fields else data_schema(shown))
+    request = _request(read, columns, memory_limit, keys, found)
+    return [_as_stored(task, columns, keys) for task in plan_scan(read, request)]
 
 
 def plan_slices(
@@ -85,4 +89,4 @@ def _request(
 
 
 def _as_stored(task: ReadTask, columns: tuple[str, ...], keys: KeySpec | None) -> ReadTask:
-    return replace(task, path_values=(), output=columns, made_keys=keys)
+    return replace(task, as_stored=True, output=columns, made_keys=keys)

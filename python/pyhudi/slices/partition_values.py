@@ -125,7 +125,9 @@ def _told_by_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
     if config.drop_partition_columns:
         typed = fields if times is None else times
         return frozenset(n for n in fields if n not in typed or _is_text(schema.field(n).type))
-    if config.slash_separated_dates or times is None:
+    # Of dates with slashes Hudi's own writers make other paths beside these two.
+    spelled_otherwise = config.slash_separated_dates and (config.hive_style or config.url_encode)
+    if times is None or spelled_otherwise:
         return frozenset()
     return frozenset(name for name in fields if name not in times)
 

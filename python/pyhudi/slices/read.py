@@ -33,6 +33,8 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 _LITERALS_MOST = 64
+_ROW = ""
+"""The number of a row: no column of a table is called so."""
 
 
 def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -44,7 +46,7 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
     reader = open_slice(task)
     try:
         for read in reader:
-            batch = _filtered(_as_shown(read, task), task)
+            batch = (_found_as_stored if task.as_stored else _found)(read, task)
             if left is not None:
                 batch = batch.slice(0, left)
                 left -= batch.num_rows
@@ -130,7 +132,7 @@ def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | No
 
 def _read_columns(task: ReadTask) -> list[str]:
     """The columns to read from files: at least one, since it tells how many rows there are."""
-    from_path = {name for name, _ in task.path_values}
+    from_path = set() if task.as_stored else {name for name, _ in task.path_values}
     return [n for n in task.columns if n not in from_path] or [
         narrow_column(task.schema, from_path)
     ]
@@ -162,12 +164,26 @@ def _is_tested_one_by_one(kind: pa.DataType) -> bool:
     return not is_text(kind) and not at.is_floating(kind)
 
 
-def _filtered(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+def _found(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    """The rows that the filter finds, as a scan gives them."""
+    batch = _as_shown(read, task)
     if task.where is None:
         return batch
     kept = kept_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
     batches = kept.to_batches()
     return batches[0] if batches else batch.slice(0, 0)
+
+
+def _found_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+    """The rows that the filter finds among those of a scan, as the files hold them."""
+    from pyhudi.slices.tagged import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
+
+    stored = _as_shown(read, replace(task, path_values=(), as_text=()))
+    if task.where is None:
+        return stored
+    shown = pa.Table.from_batches([_as_shown(read, replace(task, made_keys=None))])
+    seen = shown.select(list(task.where.columns)).append_column(_ROW, row_numbers(read.num_rows))
+    return stored.take(kept_rows(seen, task.where).column(_ROW).combine_chunks())
 
 
 def _made(batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str) -> pa.Array[Any]:

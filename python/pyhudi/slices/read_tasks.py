@@ -70,6 +70,8 @@ class ReadTask:
     path_values: PathValues = ()
     """Columns that take their value in this partition from its path; they are not read."""
     where: Where | None = field(default=None)
+    as_stored: bool = False
+    """The output is what the files hold: `as_text` and `path_values` are for the filter alone."""
     limit: int | None = None
     """At most so many rows of this slice."""
     memory_limit: int | None = None

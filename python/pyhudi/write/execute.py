@@ -20,6 +20,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
 from pyhudi.write.clustered import check_free
 from pyhudi.write.key_claims import key_claims
+from pyhudi.write.partition_names import check_names
 from pyhudi.write.plan import (
     Counts,
     PlannedFile,
@@ -58,10 +59,11 @@ def write(
     row of a key that leaves a file group goes. copies: numbers of the file groups that have several
     rows of such a key, where that is known. went_by: looks again at what placed the rows. Raises
     `CommitConflict` where a file group that they change is to be clustered, or was changed by
-    another writer meanwhile; `SchemaMismatch` where a partition would lie within another.
+    another writer meanwhile; `SchemaMismatch` where a partition would lie within another, or is
+    none that Hudi can have.
     """
     context, counts = placed.context, placed.counts
-    check_apart(counts.partitions)
+    _check_partitions(counts)
     check_free(context, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
@@ -90,7 +92,7 @@ def write_new_files(
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
-    check_apart(placed.counts.partitions)
+    _check_partitions(placed.counts)
     row_bytes = placed.row_bytes()
     with Transaction(context.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
@@ -116,7 +118,7 @@ def write_buckets(
     anew.
     """
     context, counts = placed.context, placed.counts
-    check_apart(counts.partitions)
+    _check_partitions(counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
     rechecks = (buckets_are_new(context, counts), *went_by)
@@ -145,6 +147,11 @@ def new_rings(context: WriteContext, txn: Transaction, replaced: Replaced) -> Re
 
 def _row_bytes(context: WriteContext, counts: Counts) -> int:
     return row_sizes.row_size(context.timeline, context.options) if counts.inserts else 1
+
+
+def _check_partitions(counts: Counts) -> None:
+    check_apart(counts.partitions)
+    check_names(counts.growing)
 
 
 def carry_out(

@@ -57,6 +57,13 @@ class Counts:
         homes = {self.groups[number].slice.partition for number in self.updates}
         return sorted(homes | set(self.inserts))
 
+    @property
+    def growing(self) -> list[str]:
+        """Paths of the partitions that get new rows, or new file groups."""
+        begun = (self.groups[number].slice for number in self.updates if self.groups[number].is_new)
+        grown = {path for path, rows in self.inserts.items() if rows}
+        return sorted(grown.union(slice_.partition for slice_ in begun))
+
 
 @dataclass(frozen=True)
 class PlannedFile:

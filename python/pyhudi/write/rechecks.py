@@ -75,9 +75,7 @@ def nothing_found(context: WriteContext, where: Any) -> Recheck:
         if not since.changes:
             return
         table, changed = since.table, _groups(since)
-        tasks = plan_select(
-            table, where, (RECORD_KEY,), context.task_memory, context.made_keys, by_path=True
-        )
+        tasks = plan_select(table, where, (RECORD_KEY,), context.task_memory, context.made_keys)
         tasks = [task for task in tasks if (task.slice.partition, task.slice.file_id) in changed]
         counts = context.engine.run(count_rows, tasks, label="look at what others have written")
         for task, count in zip(tasks, counts, strict=True):

@@ -58,14 +58,7 @@ def delete(
     """
     context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     check_appends(context, "delete", appends=False)
-    tasks = plan_select(
-        context.table,
-        where,
-        (RECORD_KEY,),
-        context.task_memory,
-        context.made_keys,
-        by_path=True,
-    )
+    tasks = plan_select(context.table, where, (RECORD_KEY,), context.task_memory, context.made_keys)
     source = copy_source(context)
     finds = [FindTask(task, source) for task in tasks]
     found = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)

@@ -1,0 +1,68 @@
+"""Partitions that file systems have and Hudi does not: no rows are added to them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.write import execute
+from tests.helpers.table_builder import TableBuilder
+
+TABLE = TableBuilder(
+    {"id": (pa.string(), str), "part": (pa.string(), "x"), "v": (pa.int64(), 1)},
+    partition_by="part",
+    first="a",
+)
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+
+
+@pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])
+@pytest.mark.parametrize("index", ["simple", "bucket"])
+@pytest.mark.parametrize("part", ["10:30", "a:b/c", "__all_partitions__"])
+def test_rows_of_a_partition_that_hudi_cannot_have_are_refused(
+    tmp_path: Path, verb: str, index: str, part: str
+) -> None:
+    table = TABLE.make(tmp_path / "t", index=index)
+    before = len(table.history())
+    with pytest.raises(SchemaMismatch, match=re.escape(f"the partition {part!r}")):
+        getattr(table, verb)(TABLE.rows("b", part=part))
+    assert sorted(path.name for path in (tmp_path / "t").iterdir()) == [".hoodie", "x"]
+    assert len(table.history()) == before
+
+
+def test_a_name_before_the_colon_changes_nothing(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path / "t", options=HIVE)
+    with pytest.raises(SchemaMismatch, match=r"part=10:30.*\n?.*urlencode=true"):
+        table.insert(TABLE.rows("b", part="10:30"))
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [("a/b:c", {}), ("10:30", ENCODED), ("__all_partitions__", HIVE)],
+)
+def test_names_that_hudi_reads_are_written(
+    tmp_path: Path, part: str, options: dict[str, str]
+) -> None:
+    table = TABLE.make(tmp_path / "t", options=options)
+    table.insert(TABLE.rows("b", part=part))
+    assert table.scan(where=f"part = '{part}'").to_arrow()["id"].to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("index", ["simple", "bucket"])
+def test_rows_that_are_there_are_read_and_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    odd = TABLE.rows("bc", part="10:30")
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "check_names", lambda _: None)
+        table = TABLE.make(tmp_path / "t", index=index, first=odd)
+    table.upsert(TABLE.rows("b", part="10:30", v=2))
+    table.update("id = 'c'", {"v": 3})
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [2, 3]
+    table.delete("part = '10:30'")
+    assert table.count() == 0
