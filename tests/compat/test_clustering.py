@@ -13,6 +13,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.services.clustering import pending
 from pyhudi.txn.transaction import Transaction
 from tests.compat.test_write_and_continue import VERSION_OF
+from tests.helpers.aged import age
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.pairwise import with_kinds
 from tests.helpers.rows import canonical, difference
@@ -218,6 +219,8 @@ def test_clusterings_of_either_give_way_to_writers_of_the_other(
     assert len(refused) == 2
     assert all("WriteConflictException" in one for one in refused), refused
     assert pair.planned() == [planned]
+    # Hudi's attempt stays, without a heartbeat.
+    age(Path(pair.table.uri), planned)
     assert planned in pair.table.cluster(schedule=False).left[0]
     (planned,) = pair.table.cluster(sort_by=["x"], execute=False).scheduled
     pair.hudi_writes(range(6, 10), 5)

@@ -24,6 +24,7 @@ import pytest
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.errors import UnsupportedTableFeature
+from tests.helpers.aged import age_what_waits
 from tests.helpers.both_readers import LATE, BothReaders, Row
 from tests.helpers.oracle.client import HudiError, HudiOracle
 
@@ -258,6 +259,8 @@ class OddHistory:
         try:
             self._hudi.call(self._base, procedure, conf=self._conf)
         except HudiError as error:
+            # What it has begun shows no heartbeat.
+            age_what_waits(self._base)
             return f"{name}, refused: {error.causes[-1:]}"
         self.services.append(name)
         return name

@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi.config.actions import COMMIT, COMPACTION, LOG_COMPACTION
 from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS
 from pyhudi.services.clustering import pending
+from tests.helpers.aged import age_what_waits
 from tests.helpers.differential import Setting, Writer
 from tests.helpers.oracle.client import HudiError, HudiOracle
 
@@ -81,6 +82,8 @@ class ServiceSteps:
     def take(self, writer: Writer, name: str) -> str:
         """Has a service done; what came of it."""
         if writer == "pyhudi":
+            # What Hudi has begun and failed at shows no heartbeat.
+            age_what_waits(self._base)
             done = self._ours()[name](self.open())
             said = str(getattr(done, "instants", ())) + str(getattr(done, "scheduled", ()))
             said += str(done.left)

@@ -8,12 +8,14 @@ import pytest
 
 import pyhudi
 from pyhudi.admin import services
+from pyhudi.config.actions import COMPACTION, State
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import Handle, leftovers, values_read
 from tests.sim.states import recorded
+from tests.unit.test_attempt_rolled_back import begin, roll_attempt_back
 from tests.unit.test_savepoints import made, people, timeline_of
 
 OPTIONS = {"hoodie.index.bloom.num_entries": "64"}
@@ -35,8 +37,12 @@ def compact(storage: Storage) -> None:
     services.compact(Handle(storage, OPTIONS), CompactionRequest(), CompactionOptions())
 
 
+def write_to(storage: Storage) -> None:
+    upsert.upsert(Handle(storage, OPTIONS), people(range(4, 10), 9))
+
+
 def write(base: Path) -> None:
-    upsert.upsert(Handle(Storage(str(base)), OPTIONS), people(range(4, 10), 9))
+    write_to(Storage(str(base)))
 
 
 @pytest.mark.parametrize("writes_first", [True, False])
@@ -55,3 +61,24 @@ def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: b
         assert not timeline_of(base).pending(), f"after change {n}"
         assert leftovers(base) == [], f"after change {n}"
         assert not pyhudi.open_table(base).check(deep=True).findings, f"after change {n}"
+
+
+def test_a_rollback_of_an_attempt_leaves_the_plan_wherever_its_writer_dies(
+    table: Path, tmp_path: Path
+) -> None:
+    """Hudi has begun both, and a write of pyhudi carries the rollback out."""
+    (planned,) = pyhudi.open_table(table).compact(execute=False).scheduled
+    pyhudi.open_table(table).upsert(people(range(2, 5), 5))
+    begin(table, planned, COMPACTION)
+    roll_attempt_back(table, planned, until=State.REQUESTED)
+    before = values_read(table)
+    again = {**before, **{f"k{n}": 9 for n in range(4, 10)}}
+    whole = recorded(table, tmp_path, write_to)
+    for n, base in whole.deaths(one_in=2):
+        assert values_read(base) in (before, again), f"after change {n}"
+        write(base)
+        assert values_read(base) == again, f"after change {n}"
+        assert [left.requested for left in timeline_of(base).pending()] == [planned]
+        pyhudi.open_table(base).compact(instant=planned)
+        assert values_read(base) == again, f"after change {n}"
+        assert not timeline_of(base).pending(), f"after change {n}"

@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.actions import ROLLBACK
+from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT, ROLLBACK, State
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content
 from pyhudi.txn.open_instant import OpenInstant
@@ -35,10 +35,12 @@ def rows(city: str, v: int) -> pa.Table:
     return pa.table({"id": [f"{city} {n}" for n in range(3)], "city": [city] * 3, "v": [v] * 3})
 
 
-def roll_attempt_back(base: Path, planned: str) -> None:
+def roll_attempt_back(
+    base: Path, planned: str, *, action: str = COMPACTION, until: State = State.COMPLETED
+) -> None:
     """Leaves the rollback's files as Hudi does; nothing was written."""
     table = WriteContext.open(pyhudi.open_table(base), SystemClock()).table
-    target = {"commitTime": planned, "action": "compaction"}
+    target = {"commitTime": planned, "action": action}
     plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
     record = {
         "startRollbackTime": (time := table.generator.next()),
@@ -52,8 +54,18 @@ def roll_attempt_back(base: Path, planned: str) -> None:
     rollback = OpenInstant(table, time, ROLLBACK)
     with table.guard.section():
         rollback.request(content.encode_container("HoodieRollbackPlan", plan, table.clock))
-        rollback.begin()
-        rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
+        if until is not State.REQUESTED:
+            rollback.begin()
+        if until is State.COMPLETED:
+            done = content.encode_container("HoodieRollbackMetadata", record, table.clock)
+            rollback.complete(done)
+
+
+def begin(base: Path, planned: str, action: str) -> None:
+    """Leaves the attempt of an executor that died, as Hudi's."""
+    OpenInstant(
+        WriteContext.open(pyhudi.open_table(base), SystemClock()).table, planned, action
+    ).begin()
 
 
 def values(base: Path) -> list[int]:
@@ -118,3 +130,71 @@ def test_its_files_are_no_rolled_back_ones(tmp_path: Path) -> None:
     assert all(map(timeline.is_before_start, rolled_back["commitsRollback"]))
     assert not pyhudi.open_table(base).check(repair=True).repaired
     assert pyhudi.open_table(base).scan().count() == before.num_rows + 1
+
+
+BEGUN = [State.REQUESTED, State.INFLIGHT]
+
+
+@pytest.mark.parametrize("until", BEGUN)
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("metadata", [True, False])
+def test_carrying_the_rollback_of_an_attempt_out_keeps_the_compaction_plan(
+    metadata: bool, version: int, until: State, tmp_path: Path
+) -> None:
+    """Up to table version 6 the log files that were written since bear the plan's instant."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base, rows("a", 1), key="id", order_by="v", type="mor", version=version,
+        options={"hoodie.metadata.enable": metadata},
+    )  # fmt: skip
+    table.upsert(rows("a", 2))
+    (planned,) = table.compact(execute=False).scheduled
+    table.upsert(rows("a", 3))
+    begin(base, planned, COMPACTION)
+    roll_attempt_back(base, planned, until=until)
+    pyhudi.open_table(base).upsert(rows("b", 4))
+    assert values(base) == [3, 3, 3, 4, 4, 4]
+    (left,) = timeline_of(base).pending()
+    assert (left.requested, left.state) == (planned, State.REQUESTED)
+    assert pyhudi.open_table(base).compact(schedule=False).instants == (planned,)
+    assert values(base) == [3, 3, 3, 4, 4, 4]
+    assert pyhudi.open_table(base).check().ok
+
+
+@pytest.mark.parametrize("until", BEGUN)
+@pytest.mark.parametrize("version", [6, 9])
+def test_carrying_the_rollback_of_an_attempt_out_keeps_the_clustering_plan(
+    version: int, until: State, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    options = {"hoodie.parquet.small.file.limit": 0}
+    pyhudi.create_table(base, rows("a", 1), key="id", type="cow", version=version)
+    table = pyhudi.open_table(base, options=options)
+    table.insert(rows("b", 2))
+    (planned,) = table.cluster(execute=False).scheduled
+    action = REPLACE_COMMIT if version == 6 else CLUSTERING
+    begin(base, planned, action)
+    roll_attempt_back(base, planned, action=action, until=until)
+    pyhudi.open_table(base, options=options).insert(rows("c", 3))
+    (left,) = timeline_of(base).pending()
+    assert (left.requested, left.state) == (planned, State.REQUESTED)
+    assert pyhudi.open_table(base).cluster(schedule=False).instants == (planned,)
+    assert values(base) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_restore_takes_the_plan_of_an_attempt_that_was_to_be_rolled_back(
+    version: int, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base, rows("a", 1), key="id", order_by="v", type="mor", version=version
+    )
+    first = table.upsert(rows("a", 2)).instant
+    (planned,) = table.compact(execute=False).scheduled
+    table.upsert(rows("a", 3))
+    begin(base, planned, COMPACTION)
+    roll_attempt_back(base, planned, until=State.INFLIGHT)
+    pyhudi.open_table(base).restore(to=first)
+    assert values(base) == [2, 2, 2]
+    assert not timeline_of(base).pending()

@@ -27,6 +27,7 @@ from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.transaction import Transaction
 from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
+from tests.helpers.aged import age
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -181,6 +182,7 @@ def test_plans_of_hudi_are_carried_out(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(base)
     planned = [instant.requested for instant in pending(table.state.timeline)]
     assert planned
+    age(base, *planned)
     rows = table.scan().to_arrow()
     before = sorted(rows.to_pylist(), key=str)
     done = table.cluster(schedule=False)

@@ -19,6 +19,7 @@ from pyhudi.errors import (
 from pyhudi.services import cleaning, table_compaction
 from pyhudi.slices.table import Table
 from pyhudi.txn.open_instant import OpenInstant
+from tests.helpers.aged import age
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -107,7 +108,7 @@ def test_what_cannot_be_looked_up_is_no_failed_write(
     made(tmp_path / "t", kind="cow")
     table = pyhudi.open_table(tmp_path / "t")
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise ValueError("no such hour")
 
     monkeypatch.setattr(cleaning, "is_due", fail)
@@ -140,7 +141,7 @@ def test_the_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     made(tmp_path / "t")
     table = pyhudi.open_table(tmp_path / "t", options=INLINE)
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise raised
 
     raised: BaseException = OSError("no room")
@@ -164,7 +165,7 @@ def test_another_writer_that_was_quicker_is_no_warning(
     made(tmp_path / "t")
     table = pyhudi.open_table(tmp_path / "t", options=INLINE)
 
-    def gives_way(*_: Any) -> None:
+    def gives_way(*_: Any, **__: Any) -> None:
         raise CommitConflict("the timeline already has it")
 
     monkeypatch.setattr(table_compaction, "_carried_out", gives_way)
@@ -186,7 +187,7 @@ def test_a_compaction_that_nobody_asked_for_does_not_stay_behind(
 ) -> None:
     """Its writer dies; nothing that came later would be cleaned or archived."""
 
-    def dies(_: object, table: Table, instant: str, __: object) -> None:
+    def dies(_: object, table: Table, instant: str, __: object, **___: Any) -> None:
         OpenInstant(table, instant, COMPACTION).begin()
         raise CommitConflict("as if killed")
 
@@ -196,6 +197,7 @@ def test_a_compaction_that_nobody_asked_for_does_not_stay_behind(
         patch.setattr(table_compaction, "_carried_out", dies)
         commits(table, 8)
     (left,) = timeline_of(tmp_path / "t").pending_compactions
+    age(tmp_path / "t", left.requested)
     commits(table, 8)
     timeline = timeline_of(tmp_path / "t")
     assert not timeline.pending_compactions

@@ -17,6 +17,7 @@ from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnav
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
+from tests.helpers.aged import age
 from tests.helpers.pairwise import pairwise
 from tests.helpers.tables import unpack
 from tests.unit.test_rollback import GOLDEN, heartbeats, unpacked
@@ -452,10 +453,40 @@ def test_the_next_write_ends_a_restore(version: int, state: State, tmp_path: Pat
     time = _pending_restore(table, later, state)
     with pytest.raises(CommitConflict, match=f"{time}[.]restore"):
         table.restore(time, dry_run=True)
+    age(tmp_path / "t", time)
     table.refresh().upsert(people(range(7, 9), 4))
     assert rows_of(table) == {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k7": 4, "k8": 4}
     assert sound(table)
     assert [one.requested for one in timeline_of(tmp_path / "t").completed(RESTORE)] == [time]
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_leaves_a_restore_of_hudi_that_may_be_under_way(
+    version: int, state: State, tmp_path: Path
+) -> None:
+    """Hudi shows no heartbeat for it."""
+    base = tmp_path / "t"
+    table = made(base, version)
+    later = timeline_of(base).commits
+    time = _pending_restore(table, [later[-1]], state)
+    with pytest.raises(CommitConflict, match="may be at work on"):
+        table.refresh().upsert(people(range(7, 9), 4))
+    assert [one.requested for one in timeline_of(base).pending(RESTORE)] == [time]
+    assert timeline_of(base).commits[-1] == later[-1]
+    assert table.refresh().restore(later[-2].requested).restored_to == later[-2].requested
+    assert time in {one.requested for one in timeline_of(base).completed(RESTORE)}
+
+
+def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = made(base)
+    time = _pending_restore(table, [timeline_of(base).commits[-1]], State.INFLIGHT)
+    age(base, time)
+    layout = table.config.layout
+    layout.request(table.storage, str(int(time) + 1), ROLLBACK, b"")
+    with pytest.raises(CommitConflict, match="may be at work"):
+        table.refresh().upsert(people(range(7, 9), 4))
 
 
 def test_a_restore_without_a_plan_is_left_to_hudi(tmp_path: Path) -> None:
@@ -482,6 +513,8 @@ def test_a_restore_that_hudi_left_is_ended(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     (restored,) = timeline_of(base).completed(RESTORE)
     (base / timeline_of(base).folder / restored.file_name).unlink()
+    rollbacks = [one for one in timeline_of(base).instants if one.action == ROLLBACK]
+    age(base, restored.requested, *(one.requested for one in rollbacks))
     table = pyhudi.open_table(base)
     before = table.scan().to_arrow().sort_by("id")
     assert [one.requested for one in timeline_of(base).pending(RESTORE)] == [restored.requested]

@@ -18,6 +18,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.errors import HistoryUnavailable
+from tests.helpers.aged import age_what_waits
 from tests.helpers.rows import canonical, canonical_rows, difference
 from tests.helpers.tables import Case, cases, facts, unpack
 
@@ -120,6 +121,7 @@ def test_rows_stay_those_of_hudi(state: str, tmp_path: Path) -> None:
     answers = [*reads(state)]
     assert {case.kind for case in answers} >= {"snapshot"}
     before = pyhudi.open_table(base)
+    age_what_waits(base)
     found = kinds(before)
     for case in answers:
         assert mismatch(case, before) is None, case

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.actions import COMPACTION, Instant
+from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT, Instant
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import AfterCommitError, CommitConflict, StorageError
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.planned import PlannedTransaction
 from pyhudi.write.write_context import WriteContext
+from tests.helpers.aged import age
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
 
 
@@ -53,7 +57,7 @@ def test_nothing_is_removed_once_it_is_published(
 
     monkeypatch.setattr(Heartbeat, "start", published)
     monkeypatch.setattr(OpenInstant, "back_to_plan", lambda *_: removed.append(1))
-    txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION)
+    txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION, insists=True)
     with pytest.raises(CommitConflict, match="is not pending any more"), txn:
         pass
     assert removed == []
@@ -146,6 +150,77 @@ def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:
     else:
         with pytest.raises(CommitConflict):
             compaction.publish(own, content + b" ")
+
+
+def left_alone(table: HudiTable, opened: OpenInstant) -> None:
+    """Neither a verb nor maintenance takes the service over or off."""
+    verb = table.compact if opened.action == COMPACTION else table.cluster
+    with pytest.raises(CommitConflict, match=rf"may be carrying out .* {opened.time}"):
+        verb(schedule=False)
+    assert any(opened.time in reason for reason in table.refresh().maintain().left)
+    assert opened.is_inflight
+
+
+def test_a_compaction_without_a_heartbeat_is_left_as_long_as_it_is_young(table: Any) -> None:
+    """So Hudi carries it out (0.15.0 and 1.0.2; 1.2.0 where there is one writer)."""
+    base = Path(table.uri)
+    opened, compaction = begun(table)
+    left_alone(table, compaction)
+    age(base, compaction.time)
+    markers.create(opened.storage, compaction.time, Marker("", "b_1-0-1_1.parquet", "CREATE"))
+    left_alone(table, compaction)
+    age(base, compaction.time)
+    for path in (base / ".hoodie/.temp").rglob("*.marker.*"):
+        os.utime(path, (1, 1))
+    assert table.refresh().compact(schedule=False).instants == (compaction.time,)
+
+
+def test_a_base_file_tells_that_a_compaction_is_under_way(table: Any) -> None:
+    opened, compaction = begun(table)
+    age(Path(table.uri), compaction.time)
+    plan = opened.reloaded().timeline.plan(found(table, compaction)) or {}
+    partition = plan["operations"][0]["partitionPath"]
+    name = f"a-0_1-0-1_{compaction.time}.parquet"
+    opened.storage.put(f"{partition}/{name}" if partition else name, b"half")
+    left_alone(table, compaction)
+
+
+def test_a_compaction_that_the_caller_names_is_taken_over_at_once(table: Any) -> None:
+    _, compaction = begun(table)
+    assert table.compact(instant=compaction.time).instants == (compaction.time,)
+    assert not table.refresh().check(deep=True).findings
+
+
+def test_a_dead_heartbeat_tells_that_a_compaction_is_at_rest(table: Any) -> None:
+    """But not that of an attempt before."""
+    opened, compaction = begun(table)
+    opened.storage.put(heartbeat.path_of(compaction.time), b"")
+    beat = Path(table.uri, heartbeat.path_of(compaction.time))
+    now = SystemClock().now_ms() / 1000
+    os.utime(beat, (now - 600, now - 600))
+    left_alone(table, compaction)
+    for path in Path(table.uri).rglob(f"{compaction.time}.*"):
+        os.utime(path, (now - 650, now - 650))
+    assert table.refresh().compact(schedule=False).instants == (compaction.time,)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clustering_without_a_heartbeat_is_left_as_long_as_it_is_young(
+    version: int, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": 0}
+    table = PEOPLE.make(base, version=version, kind="cow", options=options)
+    table.insert(people(range(4), 1, 1))
+    table.insert(people(range(4, 8), 1, 1))
+    (planned,) = table.cluster(execute=False).scheduled
+    opened = WriteContext.open(pyhudi.open_table(base), SystemClock()).table
+    action = REPLACE_COMMIT if version == 6 else CLUSTERING
+    clustering = OpenInstant(opened, planned, action)
+    clustering.begin()
+    left_alone(table.refresh(), clustering)
+    age(base, planned)
+    assert table.refresh().cluster(schedule=False).instants == (planned,)
 
 
 def found(table: Any, compaction: OpenInstant) -> Instant:

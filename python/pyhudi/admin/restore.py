@@ -116,7 +116,7 @@ def _looked_at(handle: Handle, clock: Clock) -> Table:
     check_writable(table.storage, table.config, table.timeline)
     table.generator.observe(table.timeline)
     for pending in table.timeline.pending(RESTORE):
-        hint = "restore(to=...) completes it, and so does the next write."
+        hint = "restore(to=...) completes it, and so does the next write once its writer is dead."
         raise CommitConflict(f"{pending} is pending", hint=hint)
     return table
 
@@ -134,9 +134,9 @@ def _at_rest(handle: Handle, clock: Clock) -> Table:
     ]
     if not can_follow(table, targets):
         with metadata_lifecycle.taken_away(handle, clock):
-            recover(open_whole(handle, clock), check)
+            recover(open_whole(handle, clock), check, insists=True)
         table = open_whole(handle, clock)
-    return table.at(recover(table, check))
+    return table.at(recover(table, check, insists=True))
 
 
 def _with_metadata(table: Table, result: RestoreResult) -> RestoreResult:
@@ -195,7 +195,7 @@ def _roll_back_failed(table: Table, target: Instant) -> str:
     """
     timeline = table.timeline
     if target in pending_clusterings(timeline):
-        unschedule(table, target.requested, target.action)
+        unschedule(table, target.requested, target.action, insists=True)
         return ""
     for begun in timeline.pending(ROLLBACK):
         named = rollback.target_of(timeline, begun)

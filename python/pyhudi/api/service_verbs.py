@@ -154,7 +154,8 @@ class ServiceVerbs:
                 `hoodie.compaction.target.io` MiB.
             schedule: plan what can be compacted.
             execute: carry out the plans; without it the new one stays pending.
-            instant: of a pending compaction that is to be carried out alone.
+            instant: of a pending compaction that is to be carried out alone. One that Apache Hudi
+                has begun without a heartbeat is taken over at once: only where nobody is at it.
             dry_run: say what would be read, and change nothing.
             memory_limit: bytes for log records of all tasks, a quarter of the machine's by default;
                 what is over it waits in local files.

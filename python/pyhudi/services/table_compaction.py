@@ -54,7 +54,7 @@ class CompactionRequest:
     execute: bool = True
     """Carries plans out, those that were pending too."""
     instant: str | None = None
-    """The one pending compaction to carry out, and nothing else."""
+    """The one pending compaction to carry out, and nothing else: also where Hudi may be at it."""
     due_only: bool = False
     """Plans only where the trigger says that it is time."""
     overgrown_since: int | None = None
@@ -77,8 +77,9 @@ def compact_table(
     began_ms = table.clock.now_ms()
     work = row_compaction(memory_limit=asked.memory_limit)
     result = ServiceResult(_SERVICE)
+    insists = asked.instant is not None
     for instant in _pending(table, asked) if asked.execute else ():
-        result = _carried_out(result, table.reloaded(), instant, work)
+        result = _carried_out(result, table.reloaded(), instant, work, insists=insists)
     if asked.schedule and asked.instant is None:
         planned, waits = _scheduled(table, options, asked, work)
         if waits:
@@ -222,7 +223,12 @@ def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
 
 
 def _carried_out(
-    result: ServiceResult, table: Table, instant: str, work: CompactionWork[CompactTask]
+    result: ServiceResult,
+    table: Table,
+    instant: str,
+    work: CompactionWork[CompactTask],
+    *,
+    insists: bool = False,
 ) -> ServiceResult:
     slices = [
         slice_
@@ -232,7 +238,7 @@ def _carried_out(
     ]
     schema = schema_history.commit_schema(table.schema, table.config)
     tasks = work.tasks(table, instant, slices)
-    with PlannedTransaction(table, "COMPACT", instant, COMPACTION) as txn:
+    with PlannedTransaction(table, "COMPACT", instant, COMPACTION, insists=insists) as txn:
         label = f"{work.label} of {instant}"
         stats = table.engine.run(work.write, tasks, stage=txn.stage, label=label)
         txn.commit(stats, schema)

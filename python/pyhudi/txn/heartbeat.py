@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from pyhudi.clock import Clock
@@ -29,6 +29,13 @@ EXPIRES_MS = 120_000
 """A heartbeat this old is dead, as by default for Hudi: it tolerates two misses
 (`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). Both are refused as
 options (`config/option_names.py`), since all writers must go by the same."""
+
+UNSEEN_MS = 3_600_000
+"""What is at work without a heartbeat counts as dead once it has written nothing for so long.
+
+Hudi shows none for restores, and up to 1.0.2 none for compactions and clusterings; 1.2.0 shows that
+of a clustering only with `hoodie.clustering.enable.expirations`, and that of a compaction only
+where there are several writers."""
 
 _NOBODY = b"{}"
 """Of a write that no single process carries on."""
@@ -57,6 +64,26 @@ def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> l
     beating = [file for file in _files(storage, instants) if not file.size]
     now = _now_ms(storage, beating, clock)
     return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
+
+
+def may_be_unseen(
+    storage: Storage, instant: str, begun: Entry | None, written: Iterable[Entry], clock: Clock
+) -> bool:
+    """Whether somebody who shows no heartbeat may be at work on an instant.
+
+    begun: the timeline's file that tells of it; None where it has just gone. written: what else
+    there is of the work, asked for only where no heartbeat tells.
+    """
+    if begun is None:
+        return True
+    # A heartbeat that was dead by then is of an attempt before.
+    if any(
+        begun.modified_ms - beat.modified_ms < EXPIRES_MS for beat in _files(storage, [instant])
+    ):
+        return False
+    files = [begun, *written]
+    now = _now_ms(storage, files, clock)
+    return any(now - file.modified_ms < UNSEEN_MS for file in files)
 
 
 def of_pyhudi(storage: Storage, instants: Collection[str]) -> set[str]:

@@ -138,6 +138,10 @@ class OpenInstant:
             begun = self.begun()
         self.table.guard.check()
         self.keep_only(CommitMetadata(), begun)
+        self.withdraw_attempt()
+
+    def withdraw_attempt(self) -> None:
+        """Leaves it requested. What the attempt wrote must be gone."""
         self._remove(State.INFLIGHT)
         self.clear()
 

@@ -1,23 +1,25 @@
 """Table services that have a plan: planned in one section, carried out beside writers, by anybody.
 
 A plan stays on the timeline until somebody has carried it out. Who does so takes it over in a
-section: nobody else may be at it, what one who died has begun of it is removed. Then it goes as any
-write does (`transaction.py`); what fails leaves the plan, for whoever comes next. Sources:
+section: nobody else may be at it, what one who died has begun of it is removed. Of one who shows no
+heartbeat, as Hudi, only the age of what is written tells. Then it goes as any write does
+(`transaction.py`); what fails leaves the plan, for whoever comes next. Sources:
 `BaseHoodieTableServiceClient` and its executors (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from pyhudi.config.actions import Instant, State
+from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import written_early
 from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
+from pyhudi.storage.storage import Entry
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import conflicts, heartbeat
@@ -47,15 +49,16 @@ def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | Non
     return instant
 
 
-def unschedule(table: Table, instant: str, action: str) -> None:
+def unschedule(table: Table, instant: str, action: str, *, insists: bool = False) -> None:
     """Takes a plan off the timeline, with what was begun of it.
 
-    Raises `CommitConflict` where somebody is carrying it out, or it is not pending any more, or
-    writers count on it.
+    insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
+    where somebody is carrying it out, or it is not pending any more, or writers count on it.
     """
     with table.guard.section():
         timeline = conflicts.timeline_of_now(table)
-        planned = timeline.plan(_check_free(table, timeline, instant, action))
+        pending = _check_free(table, timeline, instant, action, insists=insists)
+        planned = timeline.plan(pending)
         if written_early(table.storage, planned):
             msg = f"writers have written to the buckets that the {action} {instant} is to make"
             raise CommitConflict(msg, hint="Carry it out with cluster().")
@@ -65,13 +68,38 @@ def unschedule(table: Table, instant: str, action: str) -> None:
         opened.withdraw_request()
 
 
-def _check_free(table: Table, timeline: Timeline, instant: str, action: str) -> Instant:
+def _check_free(
+    table: Table, timeline: Timeline, instant: str, action: str, *, insists: bool
+) -> Instant:
     """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
     pending = _pending(timeline, instant, action)
     if heartbeat.live_instants(table.storage, {instant}, table.clock):
         msg = f"another writer is carrying out the {action} {instant}"
         raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
+    if pending.state is State.INFLIGHT and not insists:
+        _check_not_unseen(table, timeline, pending)
     return pending
+
+
+def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> None:
+    storage, instant = table.storage, pending.requested
+    begun = storage.head(timeline.path(pending))
+    written = _written(table, timeline, pending)
+    if not heartbeat.may_be_unseen(storage, instant, begun, written, table.clock):
+        return
+    msg = f"another writer may be carrying out the {pending.action} {instant}: it has no heartbeat"
+    hint = "Wait until it is done, or an hour if it has died"
+    if pending.action == COMPACTION:
+        hint += f'; compact(instant="{instant}") does not wait'
+    elif pending.action != LOG_COMPACTION:
+        hint += f'; rollback("{instant}") takes it off the timeline'
+    raise CommitConflict(msg, hint=f"{hint}.")
+
+
+def _written(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+    """Markers of an attempt, and its base files."""
+    yield from table.storage.list(markers.folder(pending.requested))
+    yield from _base_files(table, timeline, pending)
 
 
 def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
@@ -91,17 +119,21 @@ def _back_to_plan(opened: OpenInstant, timeline: Timeline) -> None:
 
 def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
     """Base files that were begun; None where markers tell, which may be gone."""
-    storage, instant = opened.table.storage, opened.time
-    if markers.read_all(storage, instant) is not None:
+    if markers.read_all(opened.table.storage, opened.time) is not None:
         return None
-    pending = timeline.find(instant, opened.action)
-    groups = groups_of_plan(None if pending is None else timeline.plan(pending))
-    return [
-        file.path
-        for partition in sorted({partition for partition, _ in groups})
-        for file in storage.list_dir(partition)[1]
-        if (base := parse_base_name(file.name)) is not None and base.instant == instant
-    ]
+    pending = timeline.find(opened.time, opened.action)
+    found = () if pending is None else _base_files(opened.table, timeline, pending)
+    return [file.path for file in found]
+
+
+def _base_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+    """Those that bear the instant, in the partitions of its plan."""
+    groups = groups_of_plan(timeline.plan(pending))
+    for partition in sorted({partition for partition, _ in groups}):
+        for file in table.storage.list_dir(partition)[1]:
+            base = parse_base_name(file.name)
+            if base is not None and base.instant == pending.requested:
+                yield file
 
 
 def own_stage(table: Table) -> int:
@@ -118,38 +150,47 @@ class PlannedTransaction(Transaction):
     """One service by its plan. Leaving the block without `commit` leaves it as it was planned."""
 
     def __init__(
-        self, table: Table, operation: str, instant: str, action: str, check: Check | None = None
+        self,
+        table: Table,
+        operation: str,
+        instant: str,
+        action: str,
+        check: Check | None = None,
+        *,
+        insists: bool = False,
     ) -> None:
         """Nothing is taken over yet.
 
         table: as it is read to carry the plan out. operation: Hudi's name, such as COMPACT. action:
         of the pending files. check: looks at what others completed since the table was loaded; None
-        where that does not matter.
+        where that does not matter. insists: as in `unschedule`.
         """
         super().__init__(table, operation)
         self._open = replace(self._open, time=instant, action=action)
         self._check = check
+        self._insists = insists
         self.stage = 0
         """Of the engine call that writes the files, as `Engine.run` has it."""
 
     def _begin(self) -> None:
         table, instant = self._table, self.instant
         timeline = conflicts.timeline_of_now(table)
-        pending = _check_free(table, timeline, instant, self._open.action)
+        action = self._open.action
+        pending = _check_free(table, timeline, instant, action, insists=self._insists)
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
         table.guard.check()
         if pending.state is State.INFLIGHT:
             # Whoever began it may publish it this moment, and looks for a heartbeat then.
             timeline = conflicts.timeline_of_now(table)
-            _pending(timeline, instant, self._open.action)
+            _pending(timeline, instant, action)
             _back_to_plan(self._open, timeline)
         self.stage = own_stage(table)
         self._open.begin()
         if not self._open.is_requested:
             # It stood still, and others have carried the plan out and archived it.
             self._open.withdraw_beginning()
-            raise overtaken(f"the {self._open.action} {instant} is not pending any more")
+            raise overtaken(f"the {action} {instant} is not pending any more")
         self._state = State.INFLIGHT
 
     def _check_others(self, since: Since, metadata: CommitMetadata) -> None:

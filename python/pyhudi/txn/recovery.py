@@ -36,13 +36,17 @@ _LOOK_EVERY_MS = 60_000
 
 
 def recover(
-    table: Table, check: Callable[[Timeline], None], timeline: Timeline | None = None
+    table: Table,
+    check: Callable[[Timeline], None],
+    timeline: Timeline | None = None,
+    *,
+    insists: bool = False,
 ) -> Timeline:
     """Makes the table fit for a new write and gives its timeline.
 
     check: raises, with nothing changed, where pyhudi must not write. timeline: where it was loaded
-    a moment ago. Raises `LockTimeout` where there is something to take back, and others hold the
-    lock.
+    a moment ago. insists: as in `restore.resume`. Raises `LockTimeout` where there is something to
+    take back, and others hold the lock.
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
@@ -54,7 +58,7 @@ def recover(
     )
     if has_dead:
         with table.guard.section():
-            timeline = _taken_back(table)
+            timeline = _taken_back(table, insists=insists)
     if has_dead or _is_time_to_look(table):
         folders = remove_left_files(table.storage, timeline, table.clock)
         if markers.MARKER_FOLDER in folders:
@@ -78,14 +82,14 @@ def _of_dead(table: Table, pending: Collection[Instant]) -> list[Instant]:
     return [instant for instant in pending if instant.requested not in alive]
 
 
-def _taken_back(table: Table) -> Timeline:
+def _taken_back(table: Table, *, insists: bool) -> Timeline:
     """Within a section: ends what the dead have left, as it is now."""
     timeline = _load(table)
     if timeline.pending(SAVEPOINT):
         savepoint.remove_left(table, timeline)
         timeline = _load(table)
     for pending in timeline.pending(RESTORE):
-        restore.resume(table, timeline, pending)
+        restore.resume(table, timeline, pending, insists=insists)
         timeline = _load(table)
     if timeline.pending(ROLLBACK) and timeline.completed(RESTORE):
         restore.remove_left(table, timeline)

@@ -5,7 +5,8 @@ completed (with what was done). Each instant of the plan is rolled back, the new
 `rollback.py` does it. Those rollbacks are never completed, and go when the restore is complete; but
 up to table version 6 they stay, since the metadata table has commits of their instants, which
 nobody may use again. A writer that dies leaves a pending restore, which the next one ends by its
-plan, whoever began it.
+plan, whoever began it; but Hudi shows no heartbeat, and only the age of what it has written tells
+that it died.
 Which instants go, `restored.py` says. What Hudi leaves to its users is refused: to lose files that
 a clean has taken or will take, and to begin a restore that a later savepoint ends halfway.
 """
@@ -25,7 +26,7 @@ from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.past import timeline_as_of
 from pyhudi.txn import rollback
-from pyhudi.txn.heartbeat import beating, live_instants
+from pyhudi.txn.heartbeat import beating, live_instants, may_be_unseen
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.restored import view_without, writes_after
 from pyhudi.txn.rollback_plan import plan_rollback
@@ -148,11 +149,12 @@ def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
     return [info["commitTime"] for info in plan.get("instantsToRollback") or ()]
 
 
-def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
+def resume(table: Table, timeline: Timeline, pending: Instant, *, insists: bool = False) -> None:
     """Ends a pending restore by its plan, within a section.
 
-    Raises `CommitConflict` where its writer is alive, for one that has no plan, as releases before
-    0.11 have them, and where a companion cannot follow.
+    insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
+    where its writer is alive, for one that has no plan, as releases before 0.11 have them, and
+    where a companion cannot follow.
     """
     plan = timeline.plan(pending)
     if plan is None and pending.state is not State.REQUESTED:
@@ -161,6 +163,8 @@ def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
     if live_instants(table.storage, {pending.requested}, table.clock):
         msg = f"another writer is at work on {pending}"
         raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
+    if not insists:
+        _check_not_unseen(table, timeline, pending)
     restore = OpenInstant(table, pending.requested, RESTORE)
     if plan is None:
         restore.remove()
@@ -172,6 +176,24 @@ def resume(table: Table, timeline: Timeline, pending: Instant) -> None:
         if pending.state is State.REQUESTED:
             restore.begin()
         _carry_out(restore, plan)
+
+
+def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> None:
+    storage = table.storage
+    begun = storage.head(timeline.path(pending))
+    rollbacks = (
+        storage.head(timeline.path(made))
+        for made in timeline.instants
+        if made.action == ROLLBACK and made.requested > pending.requested
+    )
+    written = (file for file in rollbacks if file is not None)
+    if may_be_unseen(storage, pending.requested, begun, written, table.clock):
+        msg = f"another writer may be at work on {pending}: it has no heartbeat"
+        hint = (
+            "Write again when it is complete, or in an hour if its writer has died; restore(to=...)"
+            " ends it at once."
+        )
+        raise CommitConflict(msg, hint=hint)
 
 
 def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
@@ -212,7 +234,7 @@ def _take_back(restore: OpenInstant, target: str, action: str) -> rollback.Recor
             # Hudi begins first.
             rollback.unpublish(table, timeline, found)
             timeline = Timeline.load(table.storage, table.config)
-        record = rollback.resume(table, timeline, pending, publish=publish)
+        record = rollback.resume(table, timeline, pending, publish=publish, for_restore=True)
         if record is not None:
             return record
     return rollback.take_back(table, timeline, found, publish=publish)[1]

@@ -1,12 +1,13 @@
 """Rolling back a write: the plan, the deed, and the record of it.
 
 A rollback is an instant of its own: requested (with the plan), inflight, completed (with what was
-done); then the timeline files of the write go, and last its markers. A writer that dies anywhere in
-between leaves a pending rollback, which is carried out again by the same plan. What has to go is
-`rollback_plan.py`'s part. A completed commit is rolled back only where somebody asks for it by name
-(`take_back`): it is made inflight again once the rollback is requested and before that is inflight,
-so that what a writer that dies leaves of it is told from the rollback of a write that was completed
-meanwhile. Source: `RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
+done); then the timeline files of the write go, and last its markers; a service's plan stays. A
+writer that dies anywhere in between leaves a pending rollback, which is carried out again by the
+same plan. What has to go is `rollback_plan.py`'s part. A completed commit is rolled back only where
+somebody asks for it by name (`take_back`): it is made inflight again once the rollback is requested
+and before that is inflight, so that what a writer that dies leaves of it is told from the rollback
+of a write that was completed meanwhile. Source: `RollbackHelper`, `BaseRollbackActionExecutor`
+(1.2.0).
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pyhudi import _native
-from pyhudi.config.actions import RESTORE, ROLLBACK, Instant, State
+from pyhudi.config.actions import (
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    State,
+)
 from pyhudi.config.file_names import (
     is_partition_metadata,
     log_file_name,
@@ -79,12 +88,19 @@ def unpublish(table: Table, timeline: Timeline, target: Instant) -> None:
 
 
 def resume(
-    table: Table, timeline: Timeline, pending: Instant, *, publish: bool = True
+    table: Table,
+    timeline: Timeline,
+    pending: Instant,
+    *,
+    publish: bool = True,
+    for_restore: bool = False,
 ) -> Record | None:
     """Carries out a pending rollback by the plan it has; one that has none is taken away.
 
     So is one that is requested only and whose write is complete: nothing has been done of it.
-    Raises `CommitConflict` for an inflight one of a completed commit. Gives what was done.
+    Of a planned service the attempt goes and the plan stays, as in Hudi
+    (`HoodieTable.rollbackInflightInstant`, 1.2.0), unless it is for a restore. Raises
+    `CommitConflict` for an inflight one of a completed commit. Gives what was done.
     """
     target = target_of(timeline, pending)
     rollback = OpenInstant(table, pending.requested, ROLLBACK)
@@ -102,8 +118,20 @@ def resume(
         rollback.begin()
     plan = timeline.plan(pending) or {}
     requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
-    failed = OpenInstant(table, *target) if found is None else _opened(table, timeline, found)
-    return _carry_out(rollback, failed, requests, publish=publish)
+    if found is None:
+        return _carry_out(rollback, OpenInstant(table, *target), requests, publish=publish)
+    keeps_plan = not for_restore and _is_planned(timeline, found)
+    failed = _opened(table, timeline, found)
+    return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
+
+
+def _is_planned(timeline: Timeline, pending: Instant) -> bool:
+    """Whether writers may count on the plan of a pending instant.
+
+    Up to table version 6 they write log files under a compaction's.
+    """
+    services = (COMPACTION, LOG_COMPACTION, CLUSTERING)
+    return pending.action in services or timeline.is_clustering(pending)
 
 
 def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
@@ -133,6 +161,7 @@ def _carry_out(
     requests: Sequence[RollbackRequest],
     *,
     publish: bool,
+    keeps_plan: bool = False,
 ) -> Record:
     table, time = rollback.table, rollback.time
     storage = table.storage
@@ -143,7 +172,9 @@ def _carry_out(
         table.guard.check()
         done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
-    remove_staged_of(storage, partitions, target.time, table.clock)
+    # Files that bear a plan's instant may be of writers that live.
+    dead = "" if keeps_plan else target.time
+    remove_staged_of(storage, partitions, dead, table.clock)
     if "" in partitions and table.config.partition_fields:
         _unmark(storage)
     took_ms = table.clock.now_ms() - started
@@ -152,7 +183,10 @@ def _carry_out(
         companion.on_rollback(table, Rollback(time, target.time, record))
     if publish:
         rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
-    target.remove()
+    if keeps_plan:
+        target.withdraw_attempt()
+    else:
+        target.remove()
     storage.delete(heartbeat.path_of(target.time))
     return record
 
