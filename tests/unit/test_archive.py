@@ -74,16 +74,25 @@ def test_gives_the_instants_of_a_span(name: str, by_completion: bool, golden: Go
     assert past.instants(Span(until, None, by_completion)) == everything[5:]
 
 
-def test_reads_no_file_that_a_span_cannot_touch(tmp_path: Path) -> None:
+def test_reads_no_file_twice_that_a_span_cannot_touch(tmp_path: Path) -> None:
     base = unpack(LSM, tmp_path)
-    everything = archive(base).instants()
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
+    everything = Archive(storage, config).instants()
     early, late = everything[0], everything[-1]
     assert early.file_name < late.file_name
-    (base / ".hoodie/timeline/history" / late.file_name).write_bytes(b"damaged")
-    assert early in archive(base).instants(Span(until=early.requested))
-    with pytest.raises(CorruptTable) as raised:
-        archive(base).instants(Span(after=early.requested))
-    assert raised.value.file == f".hoodie/timeline/history/{late.file_name}"
+    file = f".hoodie/timeline/history/{late.file_name}"
+    until_early = Span(until=early.requested)
+    assert early in Archive(storage, config).instants(until_early)
+    (base / file).write_bytes(b"damaged")
+    assert early in Archive(storage, config).instants(until_early)
+    for past, span in (
+        (archive(base), until_early),
+        (Archive(storage, config), Span(after=early.requested)),
+    ):
+        with pytest.raises(CorruptTable) as raised:
+            past.instants(span)
+        assert raised.value.file == file
 
 
 @pytest.mark.parametrize("name", ["v6_cow_nonpart", "v9_cow_nonpart"])

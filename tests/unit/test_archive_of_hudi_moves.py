@@ -15,7 +15,11 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline.archive import Archive
+from pyhudi.timeline.spans import Span
 
 PLAIN = {"hoodie.metadata.enable": "false"}
 HISTORY = ".hoodie/timeline/history"
@@ -40,6 +44,11 @@ def archived(table: HudiTable) -> HudiTable:
     """All but its last commits."""
     table.archive(min_commits=1, max_commits=2)
     return table.refresh()
+
+
+def past(base: Path) -> Archive:
+    storage = Storage(str(base))
+    return Archive(storage, TableConfig.load(storage))
 
 
 def renamed(base: Path, first: str | None = None, last: str | None = None) -> None:
@@ -71,6 +80,20 @@ def test_names_may_say_too_little(tmp_path: Path, version: int) -> None:
     archived(made(tmp_path, version))
     renamed(tmp_path, "00000000000000010", "00000000000000011")
     assert pyhudi.open_table(tmp_path, options=PLAIN).scan().to_arrow().num_rows == 3
+
+
+@pytest.mark.parametrize("by_completion", [False, True])
+def test_spans_find_what_names_leave_out(by_completion: bool, tmp_path: Path) -> None:
+    """Names of the last row alone, as cleans come before commits in the logs that Hudi moved."""
+    archived(made(tmp_path, 9))
+    last = past(tmp_path).instants()[-1].requested
+    renamed(tmp_path, last, last)
+    found = past(tmp_path).instants()
+    first, third = found[0], found[2]
+    span = Span(first.requested, third.requested)
+    if by_completion:
+        span = Span(first.completed, third.completed, by_completion=True)
+    assert past(tmp_path).instants(span) == found[1:3]
 
 
 def test_a_table_whose_log_files_nothing_tells_of_stays_as_it_is(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +23,9 @@ from pyhudi.services.clean_plan import CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import InstantGenerator, Timeline, content
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
@@ -472,3 +476,62 @@ def test_what_an_earlier_clean_took_beyond_the_newest_one_is_not_read(
     assert table.refresh().scan(as_of=after).count() == 4
     with pytest.raises(HistoryUnavailable, match="removed files of the group"):
         table.scan(as_of=before).count()
+
+
+@contextmanager
+def as_hudi(monkeypatch: pytest.MonkeyPatch, time: str) -> Iterator[None]:
+    """Who takes a time that another action has, and does not look: so Hudi up to 0.15."""
+    following, times = InstantGenerator.next, iter([time])
+    with monkeypatch.context() as block:
+        block.setattr(Timeline, "of_same_time", lambda *_: ())
+        block.setattr(InstantGenerator, "next", lambda self: next(times, None) or following(self))
+        yield
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_write_gives_way_to_a_clean_of_the_same_time(
+    version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, start = written(tmp_path / "t", version, kind), Transaction.start
+    met: list[str] = []
+
+    def meeting(self: Transaction, profile: Any) -> None:
+        if not met:
+            met.append(self.instant)
+            with as_hudi(monkeypatch, self.instant):
+                assert pyhudi.open_table(table.uri).clean(retain=1).instants == (self.instant,)
+        start(self, profile)
+
+    monkeypatch.setattr(Transaction, "start", meeting)
+    assert table.upsert(people(range(4), 6)).instant != met[0]
+    timeline = timeline_of(tmp_path / "t")
+    assert [i.action for i in timeline.instants if i.requested == met[0]] == [CLEAN]
+    assert set(rows(table).values()) == {6}
+    assert table.refresh().check(deep=True).ok
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_clean_takes_another_time_than_a_write(
+    version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, begin = written(tmp_path / "t", version, kind), OpenInstant.begin
+    met: list[str] = []
+
+    def meeting(self: OpenInstant, content: bytes = b"") -> None:
+        begin(self, content)
+        if not met:
+            met.append(self.time)
+            other = pyhudi.open_table(table.uri, options={"hoodie.clean.automatic": False})
+            with as_hudi(monkeypatch, self.time):
+                assert other.upsert(people(range(4), 6)).instant == self.time
+
+    monkeypatch.setattr(OpenInstant, "begin", meeting)
+    (done,) = table.clean(retain=1).instants
+    assert done != met[0]
+    timeline = timeline_of(tmp_path / "t")
+    assert timeline.last_commit is not None
+    assert timeline.last_commit.requested == met[0]
+    assert [clean.requested for clean in timeline.completed(CLEAN)] == [done]
+    assert timeline.pending() == ()
+    assert set(rows(table).values()) == {6}
+    assert table.refresh().check(deep=True).ok

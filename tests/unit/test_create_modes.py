@@ -162,6 +162,18 @@ def test_overwrite_takes_the_lock(tmp_path: Path) -> None:
     assert pyhudi.open_table(tmp_path).scan().count() == 2
 
 
+@pytest.mark.parametrize("folder", ["", "{}/.hoodie", "{}/locks", "{}-locks"])
+def test_overwrite_keeps_its_file_lock(tmp_path: Path, folder: str) -> None:
+    base = tmp_path / "t"
+    options = {
+        "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
+        "hoodie.write.lock.filesystem.path": folder.format(base),
+    }
+    pyhudi.create_table(base, ROWS, options=options, **PARTS)
+    table = pyhudi.create_table(base, NEW, mode="overwrite", options=options, **PARTS)
+    assert table.scan().count() == 1
+
+
 @pytest.mark.parametrize(
     ("how", "error"),
     [

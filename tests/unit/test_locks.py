@@ -335,6 +335,22 @@ class TestFileLock:
         lock.release()
         assert file.read_text() == "java"
 
+    def test_one_that_was_lost_stays_lost(self, tmp_path: Path) -> None:
+        file = tmp_path / ".hoodie" / "lock"
+        lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
+        assert lock.acquire(0)
+        file.write_text("java")
+        lock._renew()
+        file.unlink()
+        lock._renew()
+        assert not file.exists()
+        with pytest.raises(CommitConflict, match="taken away"):
+            lock.check()
+        lock.release()
+        assert lock.acquire(0)
+        lock.check()
+        lock.release()
+
     def test_one_that_is_interrupted_while_it_settles_holds_nothing(self, tmp_path: Path) -> None:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", InterruptedClock())
         before = set(processes.at_work)
@@ -374,6 +390,9 @@ class Nodes:
     def get_children_async(self, path: str) -> Answer:
         return Answer([name.removeprefix(f"{path}/") for name in self.names])
 
+    def exists_async(self, path: str) -> Answer:
+        return Answer(path if path in self.names else None)
+
     def delete_async(self, path: str) -> Answer:
         self.names.remove(path)
         return Answer(None)
@@ -402,6 +421,28 @@ def test_a_waiter_that_is_interrupted_leaves_the_queue_of_zookeeper(
     assert nodes.names == own
     holder.release()
     assert nodes.names == []
+
+
+def raises(error: type[Exception]) -> Callable[..., Any]:
+    def call(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return call
+
+
+def test_whoever_stood_still_asks_the_servers_of_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Nodes()
+    monkeypatch.setattr("kazoo.client.KazooClient", nodes.client)
+    lock = ZooKeeperLock("h:1", "/t", clock=SystemClock())
+    assert lock.acquire(0)
+    lock.check()
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(Answer, "get", raises(TimeoutError))
+        with pytest.raises(CommitConflict, match="in ZooKeeper was lost: TimeoutError"):
+            lock.check()
+    nodes.names.clear()
+    with pytest.raises(CommitConflict, match="in ZooKeeper was lost"):
+        lock.check()
 
 
 class Metastore:
@@ -486,13 +527,27 @@ class TestChoice:
         with held(one, 0):
             assert not other.acquire(0)
 
-    def test_a_file_lock_may_lie_elsewhere(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("spelled", ["{}", "{}/", "file:{}", "file://{}", "FILE:{}"])
+    def test_a_file_lock_may_lie_elsewhere(self, spelled: str, tmp_path: Path) -> None:
         elsewhere = tmp_path / "locks" / "t"
-        options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": str(elsewhere)}
+        path = spelled.format(elsewhere)
+        options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
         lock = self.of(tmp_path / "table", options)
         with held(lock, 0):
             assert (elsewhere / "lock").exists()
         assert not (elsewhere / "lock").exists()
+
+    @pytest.mark.parametrize("path", ["locks", ".hoodie", "../other", "c:locks"])
+    def test_a_folder_of_file_locks_is_absolute(self, path: str, tmp_path: Path) -> None:
+        options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
+        with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.filesystem\.path .* absolute"):
+            self.of(tmp_path, options)
+
+    @pytest.mark.parametrize("path", ["s3a://b/locks", "viewfs://c/locks", "abfs://c@a/locks"])
+    def test_a_file_lock_is_kept_where_it_can_be(self, path: str, tmp_path: Path) -> None:
+        options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
+        with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.filesystem\.path .* no file"):
+            self.of(tmp_path, options)
 
     def test_a_zookeeper_lock_has_a_path(self, tmp_path: Path) -> None:
         options = {"provider": "ZookeeperBasedLockProvider", "zookeeper.url": "localhost:1"}

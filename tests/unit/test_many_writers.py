@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Table
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
@@ -669,3 +671,35 @@ def test_files_that_others_took_away_from_one_who_stood_still(
     table.upsert(rows_of({"a": ("rome", 5)}))
     assert read(table) == {**START, "a": ("rome", 5)}
     assert taken
+
+
+@pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-mor-global"])
+def test_files_of_another_write_of_the_same_time_stay(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both writes have their markers in one folder."""
+    table = make(tmp_path / "table", kind)
+    start = Transaction.start
+    theirs: list[Path] = []
+
+    def meeting(self: Transaction, profile: Any) -> None:
+        start(self, profile)
+        layout, storage = table.config.layout, table.storage
+        layout.request(storage, self.instant, REPLACE_COMMIT)
+        layout.inflight(storage, self.instant, REPLACE_COMMIT)
+        file = f"theirs-0_0-1-0_{self.instant}.parquet"
+        markers.create(storage, self.instant, markers.Marker("rome", file, "CREATE"))
+        storage.put(f"rome/{file}", b"half")
+        theirs.append(tmp_path / "table/rome" / file)
+
+    monkeypatch.setattr(Transaction, "start", meeting)
+    alone = pyhudi.open_table(
+        table.uri, options={**table.options, "hoodie.write.num.retries.on.conflict.failures": 0}
+    )
+    before = {path.name for path in (tmp_path / "table").glob("[ro]*/*")}
+    with pytest.raises(CommitConflict, match="has the time of the"):
+        alone.upsert(rows_of({"a": ("rome", 5), "new": ("oslo", 5)}))
+    left = {path.name for path in (tmp_path / "table").glob("[ro]*/*")}
+    assert left - before == {theirs[0].name}
+    assert list((tmp_path / "table/.hoodie/.temp").rglob(f"{theirs[0].name}.marker.CREATE"))
+    assert read(table) == START

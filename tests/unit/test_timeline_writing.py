@@ -6,11 +6,12 @@ import time
 
 import pytest
 
-from pyhudi.clock import Zone, format_instant
+from pyhudi.clock import SystemClock, Zone, format_instant
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, SchemaMismatch
 from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout
+from pyhudi.timeline.content import container_record, encode_container
 from tests.unit.memory_storage import MemoryStorage, StillClock
 
 LAYOUTS = [LAYOUT_1, LAYOUT_2]
@@ -140,3 +141,37 @@ def test_local_time_that_is_set_back_does_not_set_instants_back(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+CLEAN_OF_0_11 = {
+    "startCleanTime": "1",
+    "timeTakenInMillis": 1,
+    "totalFilesDeleted": 0,
+    "earliestCommitToRetain": "",
+    "partitionMetadata": {},
+    "version": 2,
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"lastCompletedCommitTimestamp": None}])
+def test_what_a_record_of_an_older_release_lacks_takes_its_default(more: dict[str, None]) -> None:
+    given = CLEAN_OF_0_11 | more
+    data = encode_container("HoodieCleanMetadata", given, SystemClock())
+    assert container_record(data, "a.clean") == {
+        **CLEAN_OF_0_11,
+        "lastCompletedCommitTimestamp": "",
+        "bootstrapPartitionMetadata": None,
+        "extraMetadata": None,
+    }
+
+
+def test_what_has_no_default_must_be_there() -> None:
+    given = {name: value for name, value in CLEAN_OF_0_11.items() if name != "startCleanTime"}
+    with pytest.raises(SchemaMismatch, match="startCleanTime"):
+        encode_container("HoodieCleanMetadata", given, SystemClock())
+
+
+def test_null_texts_of_a_json_commit_are_left_out() -> None:
+    given = {"extraMetadata": {"checkpoint": None, "schema": "{}"}, "partitionToWriteStats": {}}
+    data = encode_container("HoodieCommitMetadata", given, SystemClock())
+    assert container_record(data, "a.commit")["extraMetadata"] == {"schema": "{}"}

@@ -111,8 +111,8 @@ class LockOptions:
     has died. Hudi's default is 300 s."""
     renew_ms: int = 6_000
     """Hudi's default is 30 s."""
-    file_path: str = ".hoodie"
-    """Folder of the file lock: below the table, or absolute."""
+    file_path: str = ""
+    """Folder of the file lock, "" for the table's `.hoodie`."""
     file_expires_ms: int = 0
     """Age at which a file lock is a dead writer's; 0 for never."""
     zookeeper: Mapping[str, str] = field(default_factory=dict)

@@ -130,7 +130,7 @@ class MetadataCompanion(Companion):
             raise CommitConflict(msg, hint="restore(to=...) completes it, and makes that anew.")
 
     def on_rollback(self, table: Table, rollback: Rollback) -> None:
-        """Takes the delta commit back.
+        """Takes the delta commit back, unless it is that of a complete action of the same time.
 
         Up to table version 6 the log files that the rollback and the write left, or that the
         rollback deleted, are recorded first.
@@ -141,7 +141,10 @@ class MetadataCompanion(Companion):
         if table.config.version.rollback_appends_command:
             _record_left_logs(table, metadata_table, rollback)
             metadata_table, time = metadata_table.reloaded(), f"{time}006"
-        roll_back_delta_commit(metadata_table, rollback.target, time)
+        action = rollback.record["instantsRollback"][0]["action"]
+        others = table.timeline.of_same_time(rollback.target, action)
+        if not any(other.is_completed for other in others):
+            roll_back_delta_commit(metadata_table, rollback.target, time)
 
     def on_removal(self, table: Table, instant: str) -> None:
         """Takes the delta commit back."""

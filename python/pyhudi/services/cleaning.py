@@ -50,8 +50,7 @@ def clean_table(table: Table, options: CleanOptions) -> ServiceResult:
         table = table.reloaded()
     opened, plan = _scheduled(table, options)
     if opened is not None:
-        _carry_out(opened, plan.record(opened.table), begun=False)
-        instants.append(opened.time)
+        instants.append(_carry_out(opened, plan.record(opened.table), begun=False))
     return _result(table, instants, plan, started)
 
 
@@ -182,8 +181,7 @@ def clean(
     record = plan.record(table)
     action = OpenInstant(table, instant, CLEAN)
     action.request_planned(_encoded("HoodieCleanerPlan", record, table), table.timeline)
-    _carry_out(action, record, begun=False)
-    return instant
+    return _carry_out(action, record, begun=False)
 
 
 def complete_pending(table: Table) -> list[str]:
@@ -199,8 +197,7 @@ def complete_pending(table: Table) -> list[str]:
             _take_away(table, pending)
             continue
         action = OpenInstant(table, pending.requested, CLEAN)
-        _carry_out(action, plan, begun=pending.state is State.INFLIGHT)
-        completed.append(pending.requested)
+        completed.append(_carry_out(action, plan, begun=pending.state is State.INFLIGHT))
     return completed
 
 
@@ -219,13 +216,13 @@ def _take_away(table: Table, clean: Instant) -> None:
             OpenInstant(table, clean.requested, CLEAN).remove()
 
 
-def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> None:
+def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> str:
+    """Gives the instant that it is complete as."""
     table = action.table
     started = table.clock.now_ms()
     files = files_of_plan(plan)
     if not begun:
-        repeats = table.config.version.clean_inflight_has_plan
-        action.begin(_encoded("HoodieCleanerPlan", plan, table) if repeats else b"")
+        _begin(action, plan)
     paths = [f"{path}/{name}".lstrip("/") for path, names in files.items() for name in names]
     tasks = [
         _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
@@ -234,7 +231,12 @@ def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> 
     engine = worth_a_cluster(table.engine, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
     with table.guard.section():
-        _complete(action, plan, files, started)
+        return _complete(action, plan, files, started)
+
+
+def _begin(action: OpenInstant, plan: Mapping[str, Any]) -> None:
+    repeats = action.table.config.version.clean_inflight_has_plan
+    action.begin(_encoded("HoodieCleanerPlan", plan, action.table) if repeats else b"")
 
 
 @dataclass(frozen=True)
@@ -250,8 +252,11 @@ def _delete(task: _DeleteTask, attempt: Attempt) -> None:  # noqa: ARG001
 
 def _complete(
     action: OpenInstant, plan: Mapping[str, Any], files: Mapping[str, Sequence[str]], started: int
-) -> None:
-    """Within a section: brings the companions up to the clean, and completes it."""
+) -> str:
+    """Within a section: brings the companions up to the clean, and completes it.
+
+    Gives its instant.
+    """
     table = action.table
     with asked_ahead(table, CommitMetadata({})):
         now = table.reloaded()
@@ -262,7 +267,9 @@ def _complete(
             msg = f"the clean {action.time} was taken back by another writer"
             raise overtaken(msg)
         if found.is_completed:
-            return
+            return action.time
+        if now.timeline.of_same_time(action.time, CLEAN):
+            action = _at_another_time(action, plan)
         gone = _remove_emptied(now, plan)
         for companion in table.companions:
             companion.before_clean(now, Clean(action.time, files, gone))
@@ -274,6 +281,21 @@ def _complete(
     for companion in table.companions:
         _follow(companion, now)
     table.guard.settle(began_ms)
+    return action.time
+
+
+def _at_another_time(action: OpenInstant, plan: Mapping[str, Any]) -> OpenInstant:
+    """Moves a clean whose time another action has, as the metadata table tells them by it.
+
+    What it removed is gone, so it cannot give way.
+    """
+    moved = replace(action, time=action.table.generator.next())
+    moved.request(_encoded("HoodieCleanerPlan", plan, action.table))
+    _begin(moved, plan)
+    # Markers of this time are the other's.
+    action.withdraw_beginning()
+    action.withdraw_request()
+    return moved
 
 
 def _follow(companion: Companion, table: Table) -> None:

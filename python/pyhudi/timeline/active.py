@@ -237,6 +237,19 @@ class Timeline:
         states = self._files.get((requested, COMPLETED_ACTION.get(action, action)))
         return states[max(states)] if states else None
 
+    def of_same_time(self, requested: str, action: str) -> tuple[Instant, ...]:
+        """Other actions that were requested at an action's time, but for a savepoint of it.
+
+        Hudi takes times without a lock up to 0.15. The metadata table has one delta commit for all
+        of them: who is complete last takes away what it said of the others.
+        """
+        same = (SAVEPOINT, COMPLETED_ACTION.get(action, action))
+        return tuple(
+            instant
+            for instant in self.instants
+            if instant.requested == requested and instant.completed_action not in same
+        )
+
     @property
     def completes_in_names(self) -> bool:
         """Whether completion times are the writers' own, and not modification times of files."""

@@ -2,12 +2,15 @@
 
 A file is `<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its
 completed action, and its contents as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the columns,
-files and row groups that a question needs are read.
+files and row groups that a question needs are read. Where Hudi moved an archive, first and last are
+rows in any order (`SevenToEightUpgradeHandler`, 1.2.0), and so they are in files merged from these:
+a name tells that a file may hold a time, and not that it holds none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -50,10 +53,32 @@ class LsmHistory:
     def instants(self, span: Span | None) -> list[Instant]:
         """Archived instants of a span, each once: one who died may have added it twice."""
         asked = span or Span()
-        names = [name for name in self.files() if _may_hold(name, asked)]
+        names = self._that_may_hold(asked)
         found = [instant for name in names for instant in self._instants(name, asked)]
         once = {(instant.requested, instant.action): instant for instant in found}
         return [instant for instant in once.values() if asked.holds(instant)]
+
+    def _that_may_hold(self, span: Span) -> list[str]:
+        """Names of the files that may hold instants of a span."""
+        doubtful = [name for name in self.files() if not _may_hold(_range(name), span)]
+        bounds: dict[str, tuple[str, str]] = {}
+
+        def look(name: str) -> None:
+            bounds[name] = self._bounds(name)
+
+        self._storage.at_once(*(partial(look, name) for name in doubtful))
+        outside = {name for name in doubtful if not _may_hold(bounds[name], span)}
+        return [name for name in self.files() if name not in outside]
+
+    def _bounds(self, name: str) -> tuple[str, str]:
+        """Least and greatest time in a file, kept with the storage: files never change."""
+        key = (self._storage.uri, f"{self._folder}/{name}")
+        bounds: tuple[str, str] | None = self._storage.kept.get(key)
+        if bounds is None:
+            times = [row[_TIME] for row in self._rows(name, (_TIME,), ())]
+            bounds = min(times, default=_LATEST), max(times, default="")
+            self._storage.kept.put(key, bounds, weight=1)
+        return bounds
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """The content of the instant's completed file."""
@@ -70,7 +95,6 @@ class LsmHistory:
 
     def completion_time(self, requested: str) -> str | None:
         """When an instant was completed, None when the history lacks it."""
-        # Names that an upgrade by Hudi has given may say less than the files hold.
         for name in sorted(self.files(), key=lambda name: not _covers(name, requested)):
             found = self._completions(name).get(requested)
             if found is not None:
@@ -123,10 +147,10 @@ class LsmHistory:
 
 
 def _range(name: str) -> tuple[str, str]:
-    """Times of the first and the last row, which are in no order where Hudi moved an archive."""
+    """The times in a name."""
     first, _, rest = name.partition("_")
     last = rest.partition("_")[0]
-    return (first, last) if first <= last else ("", _LATEST)
+    return min(first, last), max(first, last)
 
 
 def _covers(name: str, requested: str) -> bool:
@@ -134,13 +158,13 @@ def _covers(name: str, requested: str) -> bool:
     return first <= requested <= last
 
 
-def _may_hold(name: str, span: Span) -> bool:
-    """Whether a file can hold instants of a span, by its name.
+def _may_hold(bounds: tuple[str, str], span: Span) -> bool:
+    """Whether a file of instants between two times, inclusive, can hold some of a span.
 
     An instant completes after it was requested, so one requested after the span ends in no case
     lies in it.
     """
-    first, last = _range(name)
+    first, last = bounds
     if span.until is not None and first > span.until:
         return False
     return span.by_completion or span.after is None or last > span.after

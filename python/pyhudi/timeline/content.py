@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi.clock import Clock
 from pyhudi.config.json_text import parse_json
@@ -66,8 +66,9 @@ def avro_schema(name: str) -> str:
 def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> bytes:
     """A container file of one record of the named type.
 
-    Fields that the record lacks are written null, at every level; a field without null must be
-    there. Fields that the type lacks are left out.
+    Fields that the record lacks are written null, at every level, and by their default where there
+    is no null, as those of later releases; one without a default must be there. Fields that the
+    type lacks are left out.
     """
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
@@ -128,7 +129,9 @@ def _fit_of(schema: Any, names: Mapping[str, Any]) -> Fit | None:
         schema = names.get(schema, {"type": schema})
     kind = schema["type"]
     if kind == "record":
-        return _fit_record([(f["name"], _fit_of(f["type"], names)) for f in schema["fields"]])
+        return _fit_record([_Field.of(field, names) for field in schema["fields"]])
+    if kind == "map" and _is_text(schema["values"]):
+        return _fit_texts
     inner = {"array": "items", "map": "values"}.get(kind)
     fit = None if inner is None else _fit_of(schema[inner], names)
     if fit is None:
@@ -136,14 +139,39 @@ def _fit_of(schema: Any, names: Mapping[str, Any]) -> Fit | None:
     return _fit_array(fit) if kind == "array" else _fit_map(fit)
 
 
-def _fit_record(parts: Sequence[tuple[str, Fit | None]]) -> Fit:
+def _is_text(schema: Any) -> bool:
+    return "string" in (schema, schema["type"] if isinstance(schema, dict) else None)
+
+
+class _Field(NamedTuple):
+    """A field of a record."""
+
+    name: str
+    fit: Fit | None
+    default: Any
+    """What stands for null: nothing else where null may be."""
+
+    @classmethod
+    def of(cls, field: Mapping[str, Any], names: Mapping[str, Any]) -> _Field:
+        default = None if "null" in field["type"] else field.get("default")
+        return cls(field["name"], _fit_of(field["type"], names), default)
+
+    def value(self, record: Mapping[str, Any]) -> Any:
+        item = record.get(self.name)
+        item = self.default if item is None else item
+        return item if self.fit is None else self.fit(item)
+
+
+def _fit_record(fields: Sequence[_Field]) -> Fit:
     def fit(value: Any) -> Any:
-        if value is None:
-            return None
-        given = [(name, value.get(name), part) for name, part in parts]
-        return {name: item if part is None else part(item) for name, item, part in given}
+        return None if value is None else {field.name: field.value(value) for field in fields}
 
     return fit
+
+
+def _fit_texts(value: Any) -> Any:
+    """A map of texts. JSON commits have null values in it, which Avro has not: they say nothing."""
+    return None if value is None else {k: item for k, item in value.items() if item is not None}
 
 
 def _fit_array(inner: Fit) -> Fit:

@@ -96,7 +96,7 @@ def check_may_begin(timeline: Timeline) -> None:
 def check_own(timeline: Timeline, instant: str, action: str) -> None:
     """Raises `CommitConflict` unless a write is inflight still and nobody is taking it back.
 
-    timeline: of now.
+    Also where another action has its time. timeline: of now.
     """
     own = timeline.find(instant, action)
     states = {file.state for file in timeline.files(own)} if own is not None else set()
@@ -108,6 +108,8 @@ def check_own(timeline: Timeline, instant: str, action: str) -> None:
         if target is not None and target[0] == instant:
             msg = f"another writer takes the {action} {instant} back as {rollback}"
             raise overtaken(msg)
+    for other in timeline.of_same_time(instant, action):
+        raise overtaken(f"{other} has the time of the {action} {instant}")
     check_may_begin(timeline)
 
 

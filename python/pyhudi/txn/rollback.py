@@ -103,7 +103,7 @@ def resume(
     `CommitConflict` for an inflight one of a completed commit. Gives what was done.
     """
     target = target_of(timeline, pending)
-    rollback = OpenInstant(table, pending.requested, ROLLBACK)
+    rollback = OpenInstant(table.at(timeline), pending.requested, ROLLBACK)
     if target is None:
         rollback.remove()
         return None
@@ -144,7 +144,7 @@ def _request_rollback(
     table: Table, timeline: Timeline, target: Instant, time: str | None
 ) -> tuple[OpenInstant, list[RollbackRequest]]:
     requests = plan_rollback(table.storage, table.config.version, timeline, target)
-    rollback = OpenInstant(table, time or table.generator.next(), ROLLBACK)
+    rollback = OpenInstant(table.at(timeline), time or table.generator.next(), ROLLBACK)
     record = _plan_record(table.storage.native.uri, target, requests)
     rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))
     return rollback, requests

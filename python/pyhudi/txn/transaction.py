@@ -33,7 +33,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyhudi.config import properties_file
-from pyhudi.config.actions import Instant, State
+from pyhudi.config.actions import COMMIT_ACTIONS, Instant, State
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
@@ -411,6 +411,11 @@ class Transaction:
         1.0.2). Up to table version 6 its compaction plans name log files of pending writes.
         """
         table = self._table
+        if self._shares_markers(timeline) and not self._told_companions:
+            self._open.keep_only(CommitMetadata(), self._written.paths)
+            self._open.withdraw_beginning()
+            self._open.withdraw_request()
+            return
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
         known = self._told_companions or self._shared or logs
         begun = None if known else markers.read_all(table.storage, self.instant)
@@ -420,6 +425,11 @@ class Transaction:
         self.withdraw(marker.path for marker in begun)
         partitions = {marker.partition for marker in begun}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
+
+    def _shares_markers(self, now: Timeline) -> bool:
+        """Whether another write of the same time is pending, which clears what it does not name."""
+        others = now.of_same_time(self.instant, self._open.action)
+        return any(not o.is_completed and o.completed_action in COMMIT_ACTIONS for o in others)
 
     def _remove_what_is_not_named(self, metadata: CommitMetadata) -> None:
         """Removes what this writer wrote of a plan that another one has taken over and completed.

@@ -50,7 +50,8 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
         timeline = Timeline.load(storage, table.config, may_lack=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
-        kept = (PATH, f"{lock.file_path.strip('/')}/{NAME}")
+        folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
+        kept = (PATH, f"{folder}/{NAME}")
         _check_own(storage, kept)
         table.guard.check()
         _remove(storage, kept)

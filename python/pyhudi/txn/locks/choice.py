@@ -10,8 +10,9 @@ from pyhudi.clock import Clock
 from pyhudi.config import lock_options
 from pyhudi.config.lock_options import FILE_PATH, PREFIX, LockOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError
-from pyhudi.storage.options import is_bucket, is_hdfs
+from pyhudi.storage.options import is_bucket, is_hdfs, scheme_of
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
 from pyhudi.txn.locks.file_lock import NAME, FileLock
@@ -42,14 +43,25 @@ def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock
     if is_bucket(storage.uri):
         msg = f"{PREFIX}provider: there is no file lock in a bucket ({storage.uri})"
         raise ConfigError(msg, hint="Use the StorageBasedLockProvider.")
-    folder = options.file_path.removeprefix("file:").rstrip("/")
-    if not folder:
-        raise ConfigError(f"{FILE_PATH} names no folder")
-    if not folder.startswith("/") and not is_hdfs(folder):
-        return FileLock(storage, f"{folder}/{NAME}", clock, options.file_expires_ms)
-    above, _, name = folder.rpartition("/")
+    if not options.file_path:
+        return FileLock(storage, f"{META_FOLDER}/{NAME}", clock, options.file_expires_ms)
+    above, _, name = _lock_folder(options.file_path).rpartition("/")
     there = _beside(storage, above)
     return FileLock(there, f"{name}/{NAME}", clock, options.file_expires_ms)
+
+
+def _lock_folder(path: str) -> str:
+    """An absolute folder. Hudi takes a relative one as of the process: each its own lock."""
+    scheme = scheme_of(path)
+    if scheme is None and not path.startswith("/"):
+        msg = f"{FILE_PATH} is {path!r}, which is not absolute"
+        raise ConfigError(msg, hint="Give all writers of the table the same absolute path.")
+    if scheme not in (None, "file", "hdfs"):
+        raise ConfigError(f"{FILE_PATH} is {path!r}: pyhudi keeps no file lock on {scheme}:")
+    folder = (path[len("file:") :] if scheme == "file" else path).rstrip("/")
+    if not folder:
+        raise ConfigError(f"{FILE_PATH} names no folder")
+    return folder
 
 
 def _beside(storage: Storage, folder: str) -> Storage:

@@ -90,8 +90,9 @@ class FileLock:
         return self._storage.read_or_none(self._path) == self._content
 
     def _renew(self) -> None:
-        """Gives the file a new time, unless it is another's."""
-        self._version = self._storage.replace_version(self._path, self._content, self._version)
+        """Gives the file a new time, unless it is gone or another's: what was lost stays lost."""
+        if self._version is not None:
+            self._version = self._storage.replace_version(self._path, self._content, self._version)
 
     def check(self) -> None:
         """Raises `CommitConflict` where the file is gone or another's."""

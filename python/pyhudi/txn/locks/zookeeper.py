@@ -110,10 +110,21 @@ class ZooKeeperLock:
             self._lost.set()
 
     def check(self) -> None:
-        """Raises `CommitConflict` where the session was cut off at any time since."""
-        if self._client is None or self._lost.is_set():
-            msg = f"the session of the table's lock {self._path} in ZooKeeper was lost"
-            raise overtaken(msg)
+        """Raises `CommitConflict` where the session was cut off at any time since.
+
+        The servers are asked: one who stood still may come here before the listener is told.
+        """
+        told = ""
+        if self._client is not None and not self._lost.is_set():
+            try:
+                there = self._answer(self._client.exists_async(f"{self._path}/{self._node}"))
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows
+                told = f": {type(error).__name__} {error}"
+            else:
+                if there is not None and not self._lost.is_set():
+                    return
+        msg = f"the session of the table's lock {self._path} in ZooKeeper was lost{told}"
+        raise overtaken(msg)
 
     def release(self) -> None:
         """Deletes the own node, by ending the session."""
