@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError
 Zone = Literal["UTC", "LOCAL"]
 """How instants are rendered: `hoodie.table.timeline.timezone`."""
 
-Moment: TypeAlias = str | date | datetime
+Moment: TypeAlias = str | int | date | datetime
 """A point in time as callers give it: see `instant_of`."""
 
 INSTANT_DIGITS = 17
@@ -28,6 +28,9 @@ SECOND_INSTANT_DIGITS = 14
 
 _SUFFIXED_INSTANT_DIGITS = 20
 """Digits of an instant of a metadata table's own service: three more than its commit's."""
+
+_EPOCH_MS = {10: 1000, 13: 1}
+"""By its digits, how many milliseconds a number since 1970 counts."""
 
 _BOOTSTRAPS = ("00000000000001", "00000000000002")
 """Instants of bootstraps, by which they come first (`HoodieTimeline`, Hudi 1.2.0)."""
@@ -136,22 +139,34 @@ def instant_of(moment: Moment, zone: Zone) -> str:
     """The instant of a point in time that a caller named, rendered in a table's zone.
 
     moment: an instant of 14, 17 or 20 digits, which is taken as it stands; `yyyy-MM-dd`; the same
-    with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; a `datetime` or a
-    `date`. Text without an offset is the wall clock's time in the table's own zone, as Hudi takes
-    it (`HoodieSqlCommonUtils.formatQueryInstant`, 1.2.0); a `datetime` without a zone, and a
-    `date`, are this machine's local time, as Python's own methods take them. Text that ends with a
-    second means all of it, its last millisecond, as in Hudi. Digits after the milliseconds are cut.
+    with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; 10 digits of seconds
+    or 13 of milliseconds since 1970, also as a number, which Hudi renders in its machine's zone
+    instead of the table's; a `datetime` or a `date`. Text without an offset is the wall clock's
+    time in the table's own zone, as Hudi takes it (`HoodieSqlCommonUtils.formatQueryInstant`,
+    1.2.0); a `datetime` without a zone, and a `date`, are this machine's local time, as Python's
+    own methods take them. Text that ends with a second means all of it, its last millisecond, as in
+    Hudi. Digits after the milliseconds are cut.
 
     Raises `ConfigError` for anything else, digits that are no time among it.
     """
     if isinstance(moment, str):
         text = moment.strip()
         if text.isdecimal() and text.isascii():
-            return _checked(text)
+            return _since_epoch(text, zone) or _checked(text)
         return _render(_written(text), zone)
+    if type(moment) is int and 0 <= moment < 10 ** max(_EPOCH_MS):
+        instant = _since_epoch(str(moment), zone)
+        if instant is not None:
+            return instant
     if isinstance(moment, date):
         return _render(_aware(moment), zone)
     raise _no_moment(moment)
+
+
+def _since_epoch(digits: str, zone: Zone) -> str | None:
+    """The instant of a number since 1970, None for as many digits as none has."""
+    ms = _EPOCH_MS.get(len(digits))
+    return None if ms is None else format_instant(int(digits) * ms, zone)
 
 
 def _checked(instant: str) -> str:
@@ -222,6 +237,6 @@ def _render(moment: datetime, zone: Zone) -> str:
 def _no_moment(moment: object) -> ConfigError:
     return ConfigError(
         f"{moment!r} is not a point in time",
-        hint="Give yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], ISO-8601, a date or "
-        "a datetime.",
+        hint="Give yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], ISO-8601, seconds "
+        "or milliseconds since 1970, a date or a datetime.",
     )

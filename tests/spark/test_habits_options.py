@@ -375,12 +375,14 @@ def test_a_row_is_put_aside_or_written_and_never_both(spark: SparkSession, tmp_p
     assert not any(frame.storageLevel.useDisk for frame in (given, given.where(sf.lit(True))))
 
 
+@pytest.mark.parametrize("form", ["latest_state", "cdc"])
 def test_a_range_in_times_of_another_version_is_refused(
-    spark: SparkSession, tmp_path: Path
+    form: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
+    write(rows(spark, ("a", "osaka", 1, 1)), base, {**TRIPS, "hoodie.table.cdc.enabled": "true"})
     asked = {"hoodie.datasource.query.type": "incremental", R + "begin.instanttime": "0"}
+    asked["hoodie.datasource.query.incremental.format"] = form
     assert read(spark, base, {**asked, R + "incr.table.version": "8"}).count() == 1
     with pytest.raises(UnsupportedTableFeature, match=r"incr.table.version is 6"):
         read(spark, base, {**asked, R + "incr.table.version": "6"})

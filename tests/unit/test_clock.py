@@ -94,6 +94,10 @@ TOKYO = timezone(timedelta(hours=9))
         ("2023-11-14T17:43:20-0430", "20231114221320999"),
         ("2023-11-15 07:13:20 +09", "20231114221320999"),
         (datetime(2023, 11, 15, 7, 13, 20, tzinfo=TOKYO), "20231114221320000"),
+        ("1700000000", "20231114221320000"),
+        (" 1700000000123", "20231114221320123"),
+        (1_700_000_000, "20231114221320000"),
+        (MOMENT, "20231114221320123"),
     ],
 )
 def test_a_point_in_time_in_any_form(moment: Any, instant: str) -> None:
@@ -105,6 +109,7 @@ def test_a_point_in_time_is_rendered_in_the_tables_zone() -> None:
     assert instant_of("2023-11-14T22:13:20.5Z", "LOCAL") == "20231115071320500"
     assert instant_of("2023-11-14T22:13:20.5Z", "UTC") == "20231114221320500"
     assert instant_of("2023-11-14 22:13:20.5", "LOCAL") == "20231114221320500"
+    assert instant_of(MOMENT, "LOCAL") == instant_of(str(MOMENT), "LOCAL") == "20231115071320123"
 
 
 @pytest.mark.usefixtures("_in_tokyo")
@@ -171,6 +176,12 @@ def test_now_is_now_in_every_zone() -> None:
         "yesterday",
         "\N{ARABIC-INDIC DIGIT ONE}" * 14,
         20231114221320,
+        20231114221320123,
+        -1_700_000_000,
+        1_700_000,
+        10**20,
+        1_700_000_000.5,
+        True,
         None,
     ],
 )

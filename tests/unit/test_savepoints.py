@@ -21,6 +21,7 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.txn import savepoint
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
+from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed
 
@@ -197,3 +198,63 @@ def test_damaged_savepoints_are_told(tmp_path: Path) -> None:
     file.write_text(json.dumps({"partitionMetadata": {"../x": {"savepointDataFile": []}}}))
     with pytest.raises(pyhudi.CorruptTable, match="savepoint"):
         table.refresh().savepoints()
+
+
+def cleaned_past(table: HudiTable) -> tuple[str, Any, list[str]]:
+    """A saved commit, its rows, and the commits beside it: a clean has passed them all."""
+    before = table.upsert(people(range(1, 3), 3)).instant
+    saved = table.upsert(people(range(3), 4)).instant
+    rows = sorted_rows(table)
+    table.savepoint(instant=saved)
+    after = table.upsert(people(range(2), 5)).instant
+    for v in (6, 7):
+        if table.config.is_merge_on_read:
+            table.compact()
+        table.upsert(people(range(4), v))
+    assert table.clean(retain=1).files_removed
+    return saved, rows, [before, after]
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_saved_moment_is_shown_though_cleans_have_passed_it(
+    version: int, kind: str, tmp_path: Path
+) -> None:
+    table = made(tmp_path / "t", version, kind)
+    saved, rows, others = cleaned_past(table)
+    assert sorted_rows(table.scan(as_of=saved)) == rows
+    assert sorted_rows(pyhudi.open_table(table.uri, as_of=saved)) == rows
+    last = table.inspect.commits()["requested"].to_pylist()[-1]
+    assert {row["before"]["v"] for row in table.diff(saved, last).to_arrow().to_pylist()} == {1, 4}
+    for other in others:
+        with pytest.raises(HistoryUnavailable, match="have been cleaned"):
+            table.scan(as_of=other)
+    table.delete_savepoint(saved)
+    with pytest.raises(HistoryUnavailable, match="have been cleaned"):
+        table.scan(as_of=saved)
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_a_saved_moment_whose_files_were_taken_all_the_same_is_refused(
+    version: int, kind: str, tmp_path: Path
+) -> None:
+    table = made(tmp_path / "t", version, kind)
+    folder = tmp_path / "t" / table.config.layout.folder
+    # As a cleaner leaves it that does not see the savepoint.
+    (tmp_path / "aside").mkdir()
+    clean = table.clean
+
+    def unseen(**given: Any) -> Any:
+        marks = list(folder.glob("*savepoint*"))
+        for mark in marks:
+            mark.rename(tmp_path / "aside" / mark.name)
+        done = clean(**given)
+        for mark in marks:
+            (tmp_path / "aside" / mark.name).rename(mark)
+        return done
+
+    table.clean = unseen  # type: ignore[method-assign]
+    saved, _, _ = cleaned_past(table)
+    again = pyhudi.open_table(table.uri)
+    assert again.savepoints().num_rows == 1
+    with pytest.raises(HistoryUnavailable, match="that were current then"):
+        again.scan(as_of=saved).to_arrow()

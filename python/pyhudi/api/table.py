@@ -200,8 +200,9 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             read_optimized: the base files alone, without the newer records in log files.
             meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
             as_of: the table as it was, with the schema of then: what was requested up to that
-                instant. An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601, a
-                date or datetime. Text without an offset is a time in the table's own zone
+                instant. An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601,
+                seconds or milliseconds since 1970 (10 or 13 digits), a date or datetime. Text
+                without an offset is a time in the table's own zone
                 (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this
                 machine's local time, as everywhere in Python.
             memory_limit: bytes that log records may take in memory at any time, at least a
@@ -309,8 +310,9 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     ) -> Changes:
         """What commits changed, record by record, in a table with change data capture.
 
-        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
-        `after`: the record's data columns as a struct, or null.
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it; from table
+        version 8 on no `start` of a next range), `before` and `after`: the record's data columns as
+        a struct, or null.
 
         Args:
             start: commits after this time, as `scan` takes it for `as_of`; requested times below

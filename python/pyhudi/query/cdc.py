@@ -1,7 +1,8 @@
 """Change queries: from a range of time to the commits in it, and to tasks. No data is read here.
 
-How the changes of one written file are had is `cdc_files.py`'s part. Range and choice of commits
-are those of `HoodieCDCExtractor` (Hudi 1.2.0).
+How the changes of one written file are had is `cdc_files.py`'s part. The choice of commits is that
+of `HoodieCDCExtractor` (Hudi 1.2.0). Its ranges are of requested times in every table version: a
+commit that was requested before a range began, and is complete after it, is in none.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ waits for its compaction Hudi misses the base file; it is found here all the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.match import MatchTask, image_schema, read_side
 from pyhudi.schema.predicates import Where
+from pyhudi.slices import grouping
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
@@ -83,6 +84,10 @@ class ChangeFiles:
         self._view = view
         self._images = image_schema(self._table)
         self._rule = merge_rule(self._table)
+        self._completed = {
+            commit.requested: (commit.completed or "", commit.requested)
+            for commit in table.timeline.commits
+        }
 
     def of_commit(self, instant: Instant, metadata: CommitMetadata) -> Iterator[ChangeTask]:
         """The tasks of one commit: groups that it took away, then files that it wrote."""
@@ -197,29 +202,71 @@ class ChangeFiles:
         appended = (name for name in stat.log_files or () if not name.endswith(_CHANGE_LOG_SUFFIX))
         names = dict.fromkeys((*appended, current))
         logs = [_present(listed.get(name), name, instant) for name in names]
-        base, between = self._base_under(instant, partition, stat)
         (own,) = (log for log in logs if log.name == current)
         # Blocks of others come before those of the commit, and later ones may come after them.
         others_before, others_after = bool(stat.log_offset), own.may_hold_several(stat.prev_commit)
-        before = (*between, *(log for log in logs if others_before or log is not own))
-        rule = replace(self._rule, max_instant=instant.requested if others_after else None)
+        if self._may_lack(instant, stat, names, listed.values()):
+            slice_ = self._slice_of_then(instant, stat, own, names)
+            done = self._done(instant.requested)
+            rule = self._counting(self._rule, lambda requested: self._done(requested) <= done)
+        else:
+            base, between = self._base_under(instant, partition, stat)
+            slice_ = _slice(partition, stat, base, (*between, *logs))
+            rule = replace(self._rule, max_instant=instant.requested if others_after else None)
+        before = tuple(log for log in slice_.logs if others_before or log is not own)
         return self._match(
-            _slice(partition, stat, base, before) if base or before else None,
-            _slice(partition, stat, base, (*between, *logs)),
+            replace(slice_, logs=before) if slice_.base or before else None,
+            slice_,
             rule,
             touched_logs=(own.path,),
-            rule_before=self._without(instant, rule) if others_before else None,
+            rule_before=self._counting(rule, instant.requested.__ne__) if others_before else None,
         )
 
-    def _without(self, instant: Instant, rule: MergeRule) -> MergeRule:
-        """The rule, for which no block of a commit counts."""
+    def _counting(self, rule: MergeRule, counts: Callable[[str], bool]) -> MergeRule:
+        """The rule, for which of the blocks of active commits only those of some count."""
         timeline = self._table.timeline
-        others = (commit.requested for commit in timeline.commits)
+        counted = rule.valid_instants or [commit.requested for commit in timeline.commits]
         return replace(
             rule,
-            valid_instants=tuple(other for other in others if other != instant.requested),
+            valid_instants=tuple(filter(counts, counted)),
             timeline_start=timeline.blocks_start,
         )
+
+    def _may_lack(
+        self, instant: Instant, stat: WriteStat, names: Collection[str], logs: Iterable[LogFile]
+    ) -> bool:
+        """Whether the slice that a commit met may have log files that its stat lacks.
+
+        Writers that append at once do not know of each other. Without a base file the stat names
+        the log file that began the slice, which one that was complete later may come before.
+        """
+        if self._table.config.version.logs_named_by_base_instant:
+            return False
+        if not stat.base_file:
+            return True
+        seen, done = (stat.prev_commit,), self._done(instant.requested)
+        return any(seen <= self._done(log.instant) < done for log in logs if log.name not in names)
+
+    def _slice_of_then(
+        self, instant: Instant, stat: WriteStat, own: LogFile, names: Collection[str]
+    ) -> FileSlice:
+        """The slice of a log file with what was complete when its commit was.
+
+        Hudi goes by the stat here as well, and tells images that never were (1.2.0). A writer that
+        does not know of change data capture names no slice at all.
+        """
+        slices = self._view.slices_of((own.partition, own.file_id))
+        at = next(at for at, slice_ in enumerate(slices) if own in slice_.logs)
+        found = grouping.merged_slice(slices[at:], slices[at].base_instant) or slices[at]
+        if found.base and found.base.instant < instant.requested == stat.prev_commit:
+            raise _without_change_log(own.path, instant)
+        done = self._done(instant.requested)
+        met = (log for log in found.logs if log.name in names or self._done(log.instant) < done)
+        return replace(found, logs=tuple(met))
+
+    def _done(self, requested: str) -> tuple[str, str]:
+        """The place of a commit in the order of completion. Archived ones were complete at once."""
+        return self._completed.get(requested, (requested, requested))
 
     def _base_under(
         self, instant: Instant, partition: str, stat: WriteStat
@@ -227,8 +274,8 @@ class ChangeFiles:
         """The base file below a log file, and log files between them that the stat leaves out.
 
         A slice that waits for its compaction has no base file, and the stat names none: then the
-        records are in the compaction's base file, once that is there, or in the slice before. From
-        table version 8 on a writer that does not know of change data capture names no slice at all.
+        records are in the compaction's base file, once that is there, or in the slice before. A log
+        file from before a downgrade may name no slice at all.
         """
         if stat.base_file:
             bases = self._bases(partition, stat)

@@ -56,7 +56,8 @@ def read(
 
     With an options map the rows are those of `spark.read.format("hudi").options(...)`: Hudi's own
     columns come with them (`meta_fields=False` leaves them out), `hoodie.datasource.query.type`
-    and its like choose the query. What becomes of each option: docs/spark-options.md.
+    and its like choose the query. What becomes of each option: docs/spark-options.md. From table
+    version 8 on ranges of changes are of completion times, where Hudi takes requested ones.
 
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
@@ -84,6 +85,7 @@ def read(
         if wrong:
             raise ConfigError(f"{wrong[0]} does not go with changes")
         table = open_table(uri, engine=SparkEngine(spark), **given)
+        check_range(asked, table.config)
         return frame_of(table.changes(asked.start, asked.end, images="json", **how))
     how.setdefault("meta_fields", how.get("columns") is None)
     if asked.query == "incremental":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant
+from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, SAVEPOINT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.spans import Span
@@ -18,7 +18,8 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
     """The timeline without what was requested after an instant.
 
     Raises `HistoryUnavailable` when a write that was requested by then is not complete, when the
-    cleaner has removed files that were current then, and for a time before the first commit;
+    cleaner has removed files that were current then, unless it is the time of a saved commit, and
+    for a time before the first commit;
     `ConfigError` when the timeline was cut earlier already.
     """
     if timeline.bound is not None and instant > timeline.bound:
@@ -89,8 +90,12 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
     """Files that were current before the cleaner's horizon may be gone.
 
     A cleaner that keeps file versions has no horizon; then Hudi takes the first active commit for
-    it, and so do we. Where the newest clean was archived, it is looked up there.
+    it, and so do we. Where the newest clean was archived, it is looked up there. Files of a saved
+    commit stay, though Hudi refuses its time all the same; what a savepoint lacks, the removed
+    files tell (`slices/cleaned.py`).
     """
+    if any(saved.requested == instant for saved in timeline.uncut.completed(SAVEPOINT)):
+        return
     clean = _last_clean(timeline, instant)
     if clean is None:
         return
