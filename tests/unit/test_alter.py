@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi import _native
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema import alter_steps
 from pyhudi.schema.alter_changes import (
@@ -309,11 +311,211 @@ def test_the_history_has_each_version_once(tmp_path: Path) -> None:
     assert versions == [int(second.instant), int(first.instant), 0]
 
 
+def written_schemas(table: Any) -> list[str]:
+    """What commits, base files and log blocks say."""
+    state = table.refresh().state
+    found = []
+    for commit in state.timeline.commits:
+        metadata = state.timeline.commit_metadata(commit)
+        found.append(metadata.schema)
+        for path in filter(None, (stat.path for stat in metadata.write_stats)):
+            if path.endswith(".parquet"):
+                found.append(_native.base_file_schema(state.storage.native, path)[0])
+            else:
+                blocks = _native.log_blocks(state.storage.native, path)
+                found += [block["header"].get("SCHEMA") for block in blocks]
+    return [text for text in found if text]
+
+
+def full_names(avro: Any, space: str = "") -> list[str]:
+    """Of the types that a schema defines."""
+    if isinstance(avro, list):
+        return [name for branch in avro for name in full_names(branch, space)]
+    if not isinstance(avro, dict):
+        return []
+    inner = [avro.get("items"), avro.get("values")]
+    if avro["type"] not in ("record", "fixed", "enum"):
+        return full_names(inner, space)
+    space = avro.get("namespace", space)
+    fields = [field["type"] for field in avro.get("fields", ())]
+    return [f"{space}.{avro['name']}", *full_names(fields, space)]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("merge", [False, True])
+def test_no_schema_gives_two_types_one_name(
+    tmp_path: Path, merge: bool, kind: Literal["cow", "mor"], version: int
+) -> None:
+    """Hudi could not read any of it."""
+    old, new = pa.struct([("x", pa.int32())]), pa.struct([("d", pa.decimal128(5, 2))])
+    columns = {"id": pa.string(), "s": old, "d": pa.decimal128(5, 2)}
+    schema = pa.schema(list(columns.items()))
+    first = {"id": "a", "s": {"x": 1}, "d": Decimal("1.10")}
+    rows = pa.Table.from_pylist([first], schema)
+    table = TableBuilder.of(schema, first=rows, kind=kind, version=version).make(tmp_path / "t")
+    changes = table.alter().rename_column("s", "t").rename_column("d", "e")
+    if not merge:
+        changes.add_column("s", new).add_column("d", pa.decimal128(12, 4))
+    changes.execute()
+    given = {"id": columns["id"], "t": old, "e": columns["d"], "s": new}
+    wide = pa.schema([*given.items(), ("d", pa.decimal128(12, 4))])
+    later = {"id": "a", "t": {"x": 2}, "e": Decimal("2.20"), "s": {"d": Decimal("3.30")}}
+    later["d"] = Decimal("44.4000")
+    table.upsert(pa.Table.from_pylist([later], wide), schema_mode="merge")
+    table.alter().rename_column("s", "u").add_column("s", pa.struct([("y", old)])).execute()
+    table.upsert(
+        pa.Table.from_pylist([{"id": "b"}], pa.schema([("id", pa.string())])), schema_mode="merge"
+    )
+    for text in written_schemas(table):
+        names = full_names(json.loads(text))
+        assert len(set(names)) == len(names), text
+    found = by_id(pyhudi.open_table(table.uri).scan(["id", "t", "e", "u", "d", "s"]).to_arrow())
+    assert found[0] == {**{("u" if n == "s" else n): v for n, v in later.items()}, "s": None}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_columns_that_were_taken_back_stay_so_once_that_is_archived(
+    tmp_path: Path, version: int
+) -> None:
+    """Hudi's rollbacks and restores leave the history file."""
+    table = TABLE.make(tmp_path / "t", version=version, metadata=False)
+    first = table.state.timeline.commits[0].requested
+    table.savepoint(instant=first)
+    taken_back = table.alter().drop_column("n").add_column("n", pa.string()).execute().instant
+    folder = tmp_path / "t" / ".hoodie" / ".schema"
+    left = {file.name: file.read_bytes() for file in folder.iterdir()}
+    if version == 6:
+        table.upsert(pa.table({"id": ["w"], "note": [""], "ts": [1], "n": ["0"]}))
+    table.restore(first)
+    table.delete_savepoint(first)
+    for name, data in left.items():
+        (folder / name).write_bytes(data)
+    table = pyhudi.open_table(tmp_path / "t", options=FEW_COMMITS)
+    for _ in range(6):
+        table.insert(TABLE.rows("c", n=7))
+    table.clean()
+    table.archive()
+    table = pyhudi.open_table(tmp_path / "t")
+    assert table.state.timeline.is_before_start(taken_back)
+    assert [row["n"] for row in by_id(table.scan(where="id < 'c'").to_arrow())] == [1, 2]
+    assert table.state.schema.history is None
+    table.alter().rename_column("n", "m").execute()
+    assert by_id(table.scan(where="id = 'a'").to_arrow())[0]["m"] == 1
+
+
 def test_a_filter_on_a_renamed_column_finds_rows_of_older_files(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.alter().rename_column("n", "m").rename_column("note", "n").execute()
     assert table.scan(where="n = 'z'").to_arrow()["m"].to_pylist() == [3]
     assert table.scan(where="m > 2").to_arrow()["id"].to_pylist() == ["c"]
+
+
+def planned(base: Path, service: str, version: int, **axes: Any) -> tuple[Any, str]:
+    """A table with a plan of a service that waits, and the plan's instant."""
+    few = {"hoodie.log.compaction.blocks.threshold": "2"}
+    table = TABLE.make(base, kind="mor", version=version, options={**few, **axes}, metadata=False)
+    for count in range(6):
+        table.upsert(TABLE.rows("b", n=10 + count, ts=2 + count))
+    (instant,) = getattr(table, service)(execute=False).scheduled
+    return table, instant
+
+
+SERVICES = ["compact", "cluster", "log_compact"]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_plan_is_carried_out_with_the_columns_that_it_was_made_with(
+    tmp_path: Path, service: str, version: int
+) -> None:
+    table, instant = planned(tmp_path / "t", service, version)
+    table.alter().rename_column("n", "m").drop_column("note").execute()
+    table.alter().add_column("n", pa.string(), after="id").execute()
+    before = by_id(table.scan().to_arrow())
+    assert [row["m"] for row in before] == [1, 15, 3]
+    assert getattr(table, service)(schedule=False).instants == (instant,)
+    assert table.refresh().schema.names == ["id", "n", "m", "ts"]
+    assert by_id(table.scan().to_arrow()) == before
+    past = by_id(table.scan(as_of=instant).to_arrow())
+    assert [(row["n"], row["note"]) for row in past] == [(1, "x"), (15, "y"), (3, "z")]
+    table.upsert(pa.table({"id": ["a"], "n": ["new"], "m": [2], "ts": [9]}))
+    table.compact()
+    found = by_id(pyhudi.open_table(table.uri).scan().to_arrow())
+    assert [(row["n"], row["m"]) for row in found] == [("new", 2), (None, 15), (None, 3)]
+    assert table.check(deep=True).findings == ()
+
+
+FEW_COMMITS = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.parquet.small.file.limit": "0",
+}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_the_files_of_a_plan_are_read_alike_once_it_is_archived(
+    tmp_path: Path, service: str, version: int
+) -> None:
+    TABLE.make(tmp_path / "t", version=version, kind="mor", metadata=False).alter().rename_column(
+        "note", "text"
+    ).execute()
+    table = pyhudi.open_table(tmp_path / "t", options=FEW_COMMITS)
+    table.upsert(TABLE.rows("b", n=7).rename_columns(["id", "n", "text", "ts"]))
+    (instant,) = getattr(table, service)(execute=False).scheduled
+    table.alter().rename_column("n", "m").execute()
+    getattr(table, service)(schedule=False)
+    before = by_id(table.scan().to_arrow())
+    for _ in range(6):
+        table.insert(pa.table({"id": ["d"], "m": [1], "text": [""], "ts": [1]}))
+    table.clean()
+    table.archive()
+    table = pyhudi.open_table(tmp_path / "t")
+    assert table.state.timeline.is_before_start(instant)
+    assert by_id(table.scan(where="id < 'd'").to_arrow()) == before
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_plan_keeps_types_that_were_widened_since(tmp_path: Path, version: int) -> None:
+    table, instant = planned(tmp_path / "t", "compact", version)
+    row = pa.table({"id": ["c"], "n": [1 << 40], "note": ["w"], "ts": [9]})
+    table.upsert(row, schema_mode="merge")
+    table.compact(schedule=False)
+    assert table.scan().to_arrow().sort_by("id")["n"].to_pylist() == [1, 15, 1 << 40]
+    assert table.scan(as_of=instant).to_arrow().sort_by("id")["n"].to_pylist() == [1, 15, 3]
+    if version == 6:
+        table.savepoint(instant=instant)
+        table.restore(instant)
+        found = pyhudi.open_table(table.uri).scan().to_arrow().sort_by("id")["n"]
+        assert (found.type, found.to_pylist()) == (pa.int32(), [1, 15, 3])
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_indexes_keep_step_with_a_plan_of_before_a_column(tmp_path: Path, version: int) -> None:
+    table = TABLE.make(tmp_path / "t", kind="mor", version=version)
+    table.upsert(TABLE.rows("b", n=7))
+    table.compact(execute=False)
+    late = TABLE.rows("c", n=8).append_column("late", pa.array(["l"]))
+    table.upsert(late, schema_mode="merge")
+    table.create_index("secondary_index", ["late"], name="by_late")
+    table.compact(schedule=False)
+    assert table.check(deep=True).findings == ()
+    assert table.scan(where="late = 'l'").to_arrow()["n"].to_pylist() == [8]
+    assert table.scan(where="n = 7").to_arrow()["id"].to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_statistics_keep_step_with_a_plan_of_before_a_rename(tmp_path: Path, version: int) -> None:
+    table = TABLE.make(tmp_path / "t", kind="mor", version=version)
+    table.upsert(TABLE.rows("b", n=7))
+    table.compact(execute=False)
+    table.alter().rename_column("n", "m").rename_column("note", "n").execute()
+    table.compact(schedule=False)
+    assert table.scan(where="m = 7").to_arrow()["id"].to_pylist() == ["b"]
+    assert table.scan(where="n = 'z'").to_arrow()["id"].to_pylist() == ["c"]
+    assert table.check(deep=True).findings == ()
 
 
 @pytest.mark.parametrize("version", [8, 9])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +9,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.config.property_names import CREATE_SCHEMA
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.storage.storage import Storage
 from tests.helpers.rows import by_id
 from tests.helpers.table_builder import TableBuilder
 
@@ -76,6 +81,58 @@ def test_columns_are_added_and_widened_at_every_depth(
     assert changed == new
     schema = pyhudi.open_table(str(tmp_path / "t")).schema
     assert schema.names == [*SCHEMA.names, "extra"]
+
+
+LINE = {
+    "type": "record",
+    "name": "Line",
+    "fields": [{"name": "no", "type": ["null", "int"], "default": None}],
+}
+NAMED: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.acme",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "main", "type": ["null", LINE], "default": None},
+        {"name": "other", "type": ["null", "Line"], "default": None},
+        {"name": "lines", "type": ["null", {"type": "array", "items": "Line"}], "default": None},
+    ],
+}
+"""As Hudi's writers give it: one type in three places."""
+
+
+@pytest.mark.parametrize(("version", "kind"), KINDS)
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_fields_of_a_type_with_a_name_are_added_where_they_are_given(
+    tmp_path: Path, version: int, kind: Literal["cow", "mor"], has_ids: bool
+) -> None:
+    line = pa.struct([("no", pa.int32())])
+    columns = [("main", line), ("other", line), ("lines", pa.list_(line))]
+    schema = pa.schema([("id", pa.string()), *columns])
+    base = tmp_path / "t"
+    TableBuilder.of(schema, version=version, kind=kind, metadata=False).make(base)
+    storage, clock = Storage(str(base)), SystemClock()
+    config = TableConfig.load(storage, clock)
+    config.updated(storage, {CREATE_SCHEMA: json.dumps(NAMED)}, clock)
+    table = pyhudi.open_table(base)
+    first = {"id": "a", "main": {"no": 1}, "other": {"no": 2}, "lines": [{"no": 3}]}
+    table.upsert(pa.Table.from_pylist([first], schema))
+    if has_ids:
+        table.alter().move_column("lines", after="id").execute()
+    wide = pa.struct([("no", pa.int64()), ("note", pa.string())])
+    more = [("main", line), ("other", wide), ("lines", pa.list_(wide))]
+    second: dict[str, Any] = {"id": "b", "main": {"no": 1}, "other": {"no": 1 << 40, "note": "x"}}
+    second["lines"] = [{"no": 1 << 41, "note": "y"}]
+    rows = pa.Table.from_pylist([second], pa.schema([("id", pa.string()), *more]))
+    table.upsert(rows, schema_mode="merge")
+    table = pyhudi.open_table(base)
+    found = table.scan(["id", "main", "other", "lines"]).to_arrow().sort_by("id").to_pylist()
+    assert found == [
+        {**first, "other": {"no": 2, "note": None}, "lines": [{"no": 3, "note": None}]},
+        second,
+    ]
+    assert json.loads(table.state.schema.avro)["name"] == "Order"
 
 
 def test_missing_columns_and_fields_are_null(tmp_path: Path) -> None:

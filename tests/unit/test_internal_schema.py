@@ -126,6 +126,13 @@ def test_what_a_commit_says_of_itself_wins_over_the_history() -> None:
     assert found.map_at(T3) == found.map_at(T1) != found.map_at(T4)
 
 
+def test_a_commit_of_before_the_first_version_may_have_its_columns() -> None:
+    found = evolution({**RENAMED, f".hoodie/{T1}.commit": commit(NEW)}, columns("id", "b"))
+    assert found is not None
+    assert found.map_at(T1) is None
+    assert found.map_at("20231231000000000") == (plain("id"), Source("b", "a", ()))
+
+
 def test_files_before_the_first_known_version_are_of_that_version() -> None:
     only = {
         f".hoodie/{T1}.commit": commit(),

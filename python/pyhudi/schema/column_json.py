@@ -10,11 +10,11 @@ import json
 from dataclasses import replace
 
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.avro_names import Json, named_once, written_out
 from pyhudi.schema.column_types import (
     ELEMENT,
     NEW,
     VALUE,
-    Json,
     Kind,
     Many,
     Mapped,
@@ -32,79 +32,65 @@ def read_type(field: Json, *, all_types: bool) -> Kind:
 
 # --- from JSON ------------------------------------------------------------------------------------
 
-_NAMED = ("record", "enum", "fixed", "error")
-
 
 class ColumnReader:
-    """Reads Avro JSON, every named type in full wherever it stands."""
+    """Reads Avro JSON."""
 
     def __init__(self, all_types: bool) -> None:  # noqa: FBT001 - one flag is all there is
         self._all_types = all_types
-        self._named: dict[str, tuple[Json, str]] = {}
 
     def slot(self, field: Json) -> Slot:
         """A field without ids."""
-        return self._field(field, "", None)
+        return self._field({**field, "type": written_out(field["type"])}, None)
 
-    def kind(self, avro: Json, space: str, known: Json) -> Kind:
+    def root(self, avro: Json, known: Json) -> Kind:
+        """A table's schema, with the ids of the internal schema `known`."""
+        return self._kind(written_out(avro), known)
+
+    def _kind(self, avro: Json, known: Json) -> Kind:
         """A type, with the ids of the internal type `known` where that is of the same kind."""
         if isinstance(avro, str):
-            name = avro if "." in avro or not space else f"{space}.{avro}"
-            if name not in self._named:
-                return _plain(avro, avro, known, all_types=self._all_types)
-            avro, space = self._named[name]
+            return _plain(avro, avro, known, all_types=self._all_types)
         if isinstance(avro, list):
             msg = f"the table's schema has the union {json.dumps(avro)}"
             raise UnsupportedTableFeature(msg)
         kind = avro["type"]
         if kind not in ("array", "map", "record"):
-            if kind in _NAMED:
-                avro, space = self._remembered(avro, space)
             return _plain(kind, avro, known, all_types=self._all_types)
         known = known if isinstance(known, dict) and known.get("type") == kind else {}
         if kind == "array":
             element = known.get("element_id", NEW), known.get("element")
-            return Many(self._inner(ELEMENT, avro["items"], space, element))
+            return Many(self._inner(ELEMENT, avro["items"], element))
         if kind == "map":
             value = known.get("value_id", NEW), known.get("value")
-            inner = self._inner(VALUE, avro["values"], space, value)
+            inner = self._inner(VALUE, avro["values"], value)
             return Mapped(known.get("key_id", NEW), inner)
-        avro, space = self._remembered(avro, space)
-        return self._struct(avro, space, known)
+        return self._struct(avro, known)
 
-    def _remembered(self, avro: Json, space: str) -> tuple[Json, str]:
-        name = avro["name"]
-        space = name.rpartition(".")[0] if "." in name else avro.get("namespace", space)
-        avro = {**avro, "name": name.rpartition(".")[2], "namespace": space}
-        self._named[f"{space}.{avro['name']}".lstrip(".")] = avro, space
-        return avro, space
-
-    def _struct(self, avro: Json, space: str, known: Json) -> Struct:
+    def _struct(self, avro: Json, known: Json) -> Struct:
         fields = {field["name"]: field for field in known.get("fields", ())}
-        name = f"{space}.{avro['name']}".lstrip(".")
+        name = f"{avro['namespace']}.{avro['name']}".lstrip(".")
         taken = {"type", "name", "namespace", "fields"}
         props = {key: value for key, value in avro.items() if key not in taken}
         return Struct(
             name,
-            tuple(self._field(field, space, fields.get(field["name"])) for field in avro["fields"]),
+            tuple(self._field(field, fields.get(field["name"])) for field in avro["fields"]),
             props,
         )
 
-    def _field(self, avro: Json, space: str, known: Json) -> Slot:
+    def _field(self, avro: Json, known: Json) -> Slot:
         known = known or {}
-        slot = self._inner(
-            avro["name"], avro["type"], space, (known.get("id", NEW), known.get("type"))
-        )
+        slot = self._inner(avro["name"], avro["type"], (known.get("id", NEW), known.get("type")))
         if _is_nested(slot.kind) != isinstance(known.get("type"), dict) and known:
             slot = replace(slot, id=NEW)
         return replace(slot, doc=avro.get("doc"), default=avro.get("default"))
 
-    def _inner(self, name: str, avro: Json, space: str, known: tuple[int, Json]) -> Slot:
+    def _inner(self, name: str, avro: Json, known: tuple[int, Json]) -> Slot:
         optional = isinstance(avro, list) and "null" in avro
         if optional:
             others = [branch for branch in avro if branch != "null"]
             avro = others[0] if len(others) == 1 else others
-        return Slot(known[0], name, self.kind(avro, space, known[1]), optional)
+        return Slot(known[0], name, self._kind(avro, known[1]), optional)
 
 
 def _is_nested(kind: Kind) -> bool:
@@ -126,59 +112,38 @@ def _plain(kind: str, avro: Json, known: Json, *, all_types: bool) -> Plain:
 # --- to JSON --------------------------------------------------------------------------------------
 
 
-class AvroWriter:
-    """Writes Avro JSON, every named type in full where it comes first."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, Json] = {}
-
-    def kind(self, kind: Kind, place: str) -> Json:
-        """A type. place: the full name that a struct takes when its own is another struct's."""
-        match kind:
-            case Plain():
-                return self._once(kind.avro, place) if _has_name(kind.avro) else kind.avro
-            case Many():
-                return {"type": "array", "items": self._type(kind.element, place)}
-            case Mapped():
-                return {"type": "map", "values": self._type(kind.value, place)}
-        self._named.setdefault(kind.name, None)
-        fields = [self._field(slot, kind.name) for slot in kind.fields]
-        space, _, name = kind.name.rpartition(".")
-        head = {"type": "record", "name": name, "namespace": space, **kind.props}
-        if not space:
-            del head["namespace"]
-        return self._once({**head, "fields": fields}, place)
-
-    def _once(self, avro: Json, place: str) -> Json:
-        name = f"{avro.get('namespace', '')}.{avro['name']}".lstrip(".")
-        standing = self._named.get(name)
-        if standing is None:
-            self._named[name] = avro
-            return avro
-        if standing == avro:
-            return name
-        space, _, last = place.rpartition(".")
-        renamed = {**avro, "name": last, "namespace": space}
-        self._named[place] = renamed
-        return renamed
-
-    def _type(self, slot: Slot, place: str) -> Json:
-        avro = self.kind(slot.kind, place)
-        if not slot.optional:
-            return avro
-        return ["null", avro] if slot.default is None else [avro, "null"]
-
-    def _field(self, slot: Slot, parent: str) -> Json:
-        made = {"name": slot.name, "type": self._type(slot, f"{parent}.{slot.name}")}
-        if slot.doc is not None:
-            made["doc"] = slot.doc
-        if slot.optional or slot.default is not None:
-            made["default"] = slot.default
-        return made
+def avro_json(root: Kind) -> Json:
+    """A type as an Avro schema, every named type in full where it comes first."""
+    return named_once(_avro(root))
 
 
-def _has_name(avro: Json) -> bool:
-    return isinstance(avro, dict) and avro["type"] in _NAMED
+def _avro(kind: Kind) -> Json:
+    match kind:
+        case Plain():
+            return kind.avro
+        case Many():
+            return {"type": "array", "items": _avro_type(kind.element)}
+        case Mapped():
+            return {"type": "map", "values": _avro_type(kind.value)}
+    space, _, name = kind.name.rpartition(".")
+    head = {"type": "record", "name": name, "namespace": space, **kind.props}
+    return {**head, "fields": [_avro_field(slot) for slot in kind.fields]}
+
+
+def _avro_type(slot: Slot) -> Json:
+    avro = _avro(slot.kind)
+    if not slot.optional:
+        return avro
+    return ["null", avro] if slot.default is None else [avro, "null"]
+
+
+def _avro_field(slot: Slot) -> Json:
+    made = {"name": slot.name, "type": _avro_type(slot)}
+    if slot.doc is not None:
+        made["doc"] = slot.doc
+    if slot.optional or slot.default is not None:
+        made["default"] = slot.default
+    return made
 
 
 def document(kind: Kind) -> Json:

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.column_json import AvroWriter, ColumnReader, document
+from pyhudi.schema.column_json import ColumnReader, avro_json, document
 from pyhudi.schema.column_types import NEW, Kind, Mapped, Slot, Struct, parts_of, with_parts
 
 
@@ -38,7 +38,7 @@ class ColumnTree:
         Raises `UnsupportedTableFeature` for types that have no counterpart.
         """
         known = json.loads(internal) if internal else {}
-        root = ColumnReader(all_types).kind(json.loads(avro), "", known)
+        root = ColumnReader(all_types).root(json.loads(avro), known)
         if not isinstance(root, Struct):
             msg = "the table's Avro schema is not a record"
             raise UnsupportedTableFeature(msg)
@@ -54,9 +54,7 @@ class ColumnTree:
 
     def avro(self) -> str:
         """The Avro schema."""
-        return json.dumps(
-            AvroWriter().kind(self.root, ""), separators=(",", ":"), ensure_ascii=False
-        )
+        return json.dumps(avro_json(self.root), separators=(",", ":"), ensure_ascii=False)
 
     def internal(self, version: int) -> str:
         """The internal schema, under the version's number (0: before the first change)."""

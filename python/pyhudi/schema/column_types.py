@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyhudi.errors import UnsupportedTableFeature
-
-Json: TypeAlias = Any
+from pyhudi.schema.avro_names import Json
 
 NEW = -1
 """The id of what has none yet."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.avro_names import Json, named_once, written_out
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import META_COLUMNS
 from pyhudi.schema.schema_history import continued
@@ -25,9 +26,6 @@ from pyhudi.schema.table_schema import TableSchema
 
 SchemaMode = Literal["strict", "merge"]
 SCHEMA_MODES = ("strict", "merge")
-
-Json = Any
-"""A type in an Avro schema: a name, a record or other named type, or a union."""
 
 _WIDER = {
     "int": ("int", "long", "float", "double"),
@@ -59,12 +57,12 @@ def evolve(
     known = data_schema(table.arrow).names
     check_reserved(field for field in rows.schema if field.name not in known)
     given = data_schema(rows.schema)
-    record = json.loads(table.avro)
+    record = written_out(json.loads(table.avro))
     fixed = _fixed_columns(config, indexed)
-    evolved = json.dumps(_record(record, pa.struct(list(given)), "", fixed))
+    evolved = _record(record, pa.struct(list(given)), "", fixed)
     schema = table
-    if evolved != json.dumps(record):
-        schema = continued(table, evolved, config)
+    if evolved != record:
+        schema = continued(table, json.dumps(named_once(evolved)), config)
     return schema, _fitted(rows, data_schema(schema.arrow))
 
 
@@ -119,7 +117,7 @@ def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Jso
             msg = f"the new column {path + field.name!r} has no type"
             raise SchemaMismatch(msg, hint="Cast it, or leave it out.")
     text = avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
-    fields: list[Json] = json.loads(text)["fields"]
+    fields: list[Json] = written_out(json.loads(text))["fields"]
     return fields
 
 
@@ -191,6 +189,7 @@ def _filled_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.Chu
 def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
     """The array with the missing fields of its structs as nulls, in the wanted order."""
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
+        _check_fields(values.type, kind, path)
         children = [_child(values, kind.field(index), path) for index in range(kind.num_fields)]
         fields = [
             pa.field(kind.field(index).name, child.type) for index, child in enumerate(children)
@@ -206,6 +205,13 @@ def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any
         made = pa.MapArray.from_arrays(_offsets(entries), flat.field(0), items)
         return pc.if_else(values.is_null(), pa.scalar(None, made.type), made)
     return values
+
+
+def _check_fields(given: pa.StructType, kind: pa.StructType, path: str) -> None:
+    for field in given:
+        if kind.get_field_index(field.name) < 0:
+            msg = f"the table has no column {path}.{field.name}, and none can be added there"
+            raise SchemaMismatch(msg, hint="Leave it out.")
 
 
 def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[Any]:

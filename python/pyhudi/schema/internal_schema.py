@@ -23,6 +23,7 @@ from pyhudi.config.json_text import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.spans import Span
 
 LATEST_SCHEMA = "latest_schema"
 """Key of a commit's extra metadata: the internal schema that its files were written with."""
@@ -150,14 +151,10 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     The version that the table had before it was first evolved has the instant "". With the file's
     text; "" and nothing without a file.
     """
-    counted = [
-        name
-        for name in _files_of(storage, timeline)
-        if name.endswith(SCHEMA_SUFFIX) and timeline.is_committed(instant_of_file(name))
-    ]
-    if not counted:
+    name = _newest_file(storage, timeline)
+    if name is None:
         return "", {}
-    path = f"{SCHEMA_FOLDER}/{counted[-1]}"
+    path = f"{SCHEMA_FOLDER}/{name}"
     text = storage.read(path).decode(errors="replace")
     document = _load(text, path)
     try:
@@ -167,6 +164,29 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, error) from error
     return text, found
+
+
+def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
+    """The newest history file whose commit counts."""
+    names = (name for name in _files_of(storage, timeline) if name.endswith(SCHEMA_SUFFIX))
+    active = {commit.requested for commit in timeline.commits}
+    for name in sorted(names, reverse=True):
+        instant = instant_of_file(name)
+        if instant in active or (
+            timeline.is_committed(instant) and _was_archived(timeline, instant)
+        ):
+            return name
+    return None
+
+
+def _was_archived(timeline: Timeline, instant: str) -> bool:
+    """Whether an instant that has left the timeline did so as a commit.
+
+    Hudi leaves the history file of a commit that a rollback or a restore took back. Of a commit
+    that an archive does not go back to nothing is known: that counts.
+    """
+    commits = timeline.archive.commits(Span(until=instant))
+    return not commits or commits[-1].requested == instant
 
 
 def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
@@ -195,14 +215,12 @@ def _time_of(version_id: int) -> str:
 def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[str, Column]:
     """The version of each active commit whose own words differ from the history's answer.
 
-    Commits before the table was evolved say nothing.
+    Also of those before the first version: what was planned before, and carried out after it, may
+    have its columns.
     """
-    first = min((instant for instant in history if instant), default="")
     known: dict[str, Column] = {}
     found: dict[str, Column] = {}
     for instant in timeline.commits:
-        if instant.requested < first:
-            continue
         text = _latest_schema(timeline, instant)
         if text is None:
             older = [time for time in history if time <= instant.requested]

@@ -107,7 +107,7 @@ def continued(schema: TableSchema, evolved: str, config: TableConfig) -> TableSc
         return schema_from_avro(evolved, config)
     tree = tree_of(TableSchema(evolved, schema.arrow, history=schema.history), config)
     history = replace(schema.history, current=tree.internal(NOT_STORED))
-    return schema_from_avro(evolved, config, history)
+    return schema_from_avro(_native.without_meta_fields(tree.avro()), config, history)
 
 
 def commit_schema(schema: TableSchema, config: TableConfig) -> CommitSchema:

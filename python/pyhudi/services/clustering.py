@@ -46,6 +46,7 @@ from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.planned import as_planned
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
@@ -273,8 +274,9 @@ def _carried_out(
         if LockOptions.of(table.options).prefers_writers:
             check_writers(since.table, inputs)
 
-    schema = schema_history.commit_schema(table.schema, table.config)
-    tasks = _tasks(table, instant, plan, options, asked)
+    planned = as_planned(table, instant.requested, [*plan.inputs.values()])
+    schema = schema_history.commit_schema(planned.schema, table.config)
+    tasks = _tasks(planned, instant, plan, options, asked)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
         if plan.resized or has_rings(table.storage):

@@ -18,6 +18,7 @@ from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import overtaken
 from pyhudi.schema import schema_history
+from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -40,6 +41,8 @@ class CompactionWork(Generic[TaskT]):
     """One task a slice, for a compaction of an instant. Refuses what cannot be merged."""
     write: Callable[[TaskT, Attempt], WriteStat]
     """Writes the base file of a task's slice."""
+    as_planned: Callable[[Table, str, Sequence[FileSlice]], Table] = lambda table, *_: table
+    """The table with the columns that the files of a plan get."""
     extension: str = BASE_EXTENSION
     """Of the table's base files."""
     has_markers: bool = True
@@ -77,7 +80,7 @@ def compact(
     compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
-        _carry_out(compaction, work, slices, tasks)
+        _carry_out(compaction, work, slices, tasks, table.schema)
     except BaseException:
         _take_back(compaction, work, slices)
         raise
@@ -111,8 +114,9 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         slices = slices_of_plan(table, pending.requested, plan, work.extension)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
-        tasks = work.tasks(table, compaction.time, slices)
-        _carry_out(compaction, work, slices, tasks)
+        planned = work.as_planned(table, compaction.time, slices)
+        tasks = work.tasks(planned, compaction.time, slices)
+        _carry_out(compaction, work, slices, tasks, planned.schema)
         completed.append(compaction.time)
     return completed
 
@@ -166,9 +170,10 @@ def _carry_out(
     work: CompactionWork[TaskT],
     slices: Sequence[FileSlice],
     tasks: Sequence[TaskT],
+    columns: TableSchema,
 ) -> None:
     table, instant = compaction.table, compaction.time
-    schema = schema_history.commit_schema(table.schema, table.config)
+    schema = schema_history.commit_schema(columns, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))

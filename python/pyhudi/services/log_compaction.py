@@ -31,7 +31,7 @@ from pyhudi.slices.file_groups import (
 from pyhudi.slices.file_sizes import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.planned import as_planned, planned_slices
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -178,8 +178,9 @@ def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetada
 
 def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceResult:
     slices = [slice_ for slice_ in _planned(table, instant) if slice_.logs]
-    schema = schema_history.commit_schema(table.schema, table.config)
-    tasks = _tasks(table, instant, slices)
+    planned = as_planned(table, instant, slices)
+    schema = schema_history.commit_schema(planned.schema, table.config)
+    tasks = _tasks(planned, instant, slices)
     check = _check_no_compaction
     try:
         with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:

@@ -11,6 +11,7 @@ from pyhudi.slices.compact import compact_file
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks
 from pyhudi.slices.file_sizes import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.planned import as_planned
 from pyhudi.slices.table import Table
 from pyhudi.txn.task_inputs import write_target
 
@@ -31,4 +32,5 @@ def row_compaction(by: str = "", *, memory_limit: int | None = None) -> Compacti
         each = None if memory_limit is None else memory_limit // table.engine.tasks_per_process
         return compact_tasks(table, target, slices, each)
 
-    return CompactionWork(tasks, compact_file, extra={UNFINISHED: by} if by else {})
+    extra = {UNFINISHED: by} if by else {}
+    return CompactionWork(tasks, compact_file, as_planned, extra=extra)

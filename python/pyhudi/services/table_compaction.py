@@ -236,8 +236,9 @@ def _carried_out(
         # Hudi 1.0 plans groups whose log files do not count yet.
         if slice_.base is not None or slice_.logs
     ]
-    schema = schema_history.commit_schema(table.schema, table.config)
-    tasks = work.tasks(table, instant, slices)
+    planned = work.as_planned(table, instant, slices)
+    schema = schema_history.commit_schema(planned.schema, table.config)
+    tasks = work.tasks(planned, instant, slices)
     with PlannedTransaction(table, "COMPACT", instant, COMPACTION, insists=insists) as txn:
         label = f"{work.label} of {instant}"
         stats = table.engine.run(work.write, tasks, stage=txn.stage, label=label)

@@ -1,15 +1,17 @@
-"""The file slices that the plan of a compaction, or of a clustering, names."""
+"""What the plan of a table service says: its file slices, and the columns that its files have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
+from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 
 
@@ -30,6 +32,29 @@ def planned_slices(
     with storage.ahead(heads={path for one in operations for path in _paths(one)}):
         slices = [_slice(storage, operation, extension) for operation in operations]
     return with_sources(storage, config, slices)
+
+
+def as_planned(table: Table, instant: str, slices: Sequence[FileSlice]) -> Table:
+    """The table with the columns that it had when a plan of slices was made.
+
+    Its files are named by the plan's instant: readers take their columns for those of then. As
+    `InternalSchemaCache.getInternalSchemaAndAvroSchemaForClusteringAndCompaction` (Hudi 1.2.0).
+    """
+    until = max([instant, *_written_late(table, instant, slices)])
+    timeline = table.timeline.until(until)
+    return table.with_schema(table_schema(table.storage, table.config, timeline))
+
+
+def _written_late(table: Table, instant: str, slices: Sequence[FileSlice]) -> Iterator[str]:
+    """Commits after a plan that are in its log files, as may be up to table version 6."""
+    if not table.config.version.logs_named_by_base_instant:
+        return
+    paths = {log.path for slice_ in slices for log in slice_.logs}
+    for commit in table.timeline.commits:
+        if commit.requested > instant:
+            stats = table.timeline.commit_metadata(commit).write_stats
+            if any(stat.path in paths for stat in stats):
+                yield commit.requested
 
 
 def _paths(operation: Mapping[str, Any]) -> Iterator[str]:

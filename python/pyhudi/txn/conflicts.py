@@ -283,12 +283,12 @@ def check_once(now: Timeline, metadata: CommitMetadata) -> None:
                 raise CommitConflict(f"{other} has brought batch {last} of the stream {stream!r}")
 
 
-def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:
+def check_schema(since: Since, seen: Table, instant: str, avro: str | None) -> None:
     """Raises `CommitConflict` where the table got other columns since a write was planned.
 
-    avro: the columns as the write's commit has them. Where it changes them, what was requested
-    after it and completed before it would take that back: the newest requested commit says what
-    they are.
+    avro: the columns as the write's commit has them, None for one that leaves them as they are.
+    Where it changes them, what was requested after it and completed before it would take that back:
+    the newest requested commit says what they are.
     """
     if not since.commits:
         return
@@ -299,7 +299,7 @@ def check_schema(since: Since, seen: Table, instant: str, avro: str) -> None:
     # The first commit may spell what the table was created with in its own way.
     if not same and (seen.timeline.commits or before.arrow != after.arrow):
         raise overtaken(f"{since.commits[-1][0]} has changed the table's columns")
-    for other, _ in since.commits if avro != before.avro else ():
+    for other, _ in since.commits if avro not in (None, before.avro) else ():
         if other.requested > instant:
             msg = f"{other} was completed while the table's columns were to change"
             raise overtaken(msg)

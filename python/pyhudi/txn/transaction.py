@@ -245,7 +245,7 @@ class Transaction:
         conflicts.check_config(table)
         since = conflicts.since_plan(table, timeline, instant)
         self._check_others(since, metadata)
-        conflicts.check_schema(since, table, instant, schema.avro)
+        conflicts.check_schema(since, table, instant, metadata.table_schema and schema.avro)
         for recheck in self._rechecks:
             recheck(since)
         return since.table

@@ -1,0 +1,117 @@
+"""Named types in an Avro schema: in full wherever they stand, and each once again, under one name.
+
+What is changed in a schema is changed where it stands, and not wherever its type is used. Names and
+namespaces are Avro's (`Schema.Names`, 1.11).
+"""
+
+from __future__ import annotations
+
+from itertools import chain, count
+from typing import Any, TypeAlias
+
+from pyhudi.errors import UnsupportedTableFeature
+
+Json: TypeAlias = Any
+"""A type in an Avro schema: a name, a record or other named type, or a union."""
+
+NAMED = ("record", "enum", "fixed", "error")
+
+
+def written_out(avro: Json) -> Json:
+    """A schema with the definition in place of every reference, each with its namespace.
+
+    Raises `UnsupportedTableFeature` for a type that holds itself.
+    """
+    return _Definitions().of(avro, "")
+
+
+def named_once(avro: Json) -> Json:
+    """A schema out of one that was written out, with every named type in full where it comes first.
+
+    A type whose name is another's gets one by its place.
+    """
+    return _Names().of(avro, "", "")
+
+
+class _Definitions:
+    def __init__(self) -> None:
+        self._known: dict[str, Json] = {}
+
+    def of(self, avro: Json, space: str) -> Json:
+        if isinstance(avro, list):
+            return [self.of(branch, space) for branch in avro]
+        if isinstance(avro, str):
+            return self._referred(avro, space)
+        if avro["type"] in NAMED:
+            return self._defined(avro, space)
+        return {
+            key: self.of(value, space) if key in ("items", "values") else value
+            for key, value in avro.items()
+        }
+
+    def _referred(self, name: str, space: str) -> Json:
+        found = next((one for one in (_full(name, space), name) if one in self._known), None)
+        if found is None:
+            return name
+        if self._known[found] is None:
+            msg = f"the table's schema has the type {found}, which holds itself"
+            raise UnsupportedTableFeature(msg)
+        return self._known[found]
+
+    def _defined(self, avro: Json, space: str) -> Json:
+        given = avro["name"]
+        space = given.rpartition(".")[0] if "." in given else avro.get("namespace", space)
+        head = {"type": avro["type"], "name": given.rpartition(".")[2], "namespace": space}
+        made = {**head, **{key: value for key, value in avro.items() if key not in head}}
+        name = _full(head["name"], space)
+        self._known[name] = None
+        if "fields" in made:
+            made["fields"] = [
+                {**field, "type": self.of(field["type"], space)} for field in made["fields"]
+            ]
+        self._known[name] = made
+        return made
+
+
+class _Names:
+    def __init__(self) -> None:
+        self._taken: dict[str, Json] = {}
+
+    def of(self, avro: Json, space: str, place: str) -> Json:
+        """space: the namespace around it. place: the full name that it takes if its own is gone."""
+        if isinstance(avro, list):
+            return [self.of(branch, space, place) for branch in avro]
+        if isinstance(avro, str):
+            return avro
+        if avro["type"] in NAMED:
+            return self._once(avro, space, place)
+        return {
+            key: self.of(value, space, place) if key in ("items", "values") else value
+            for key, value in avro.items()
+        }
+
+    def _once(self, avro: Json, space: str, place: str) -> Json:
+        name = _full(avro["name"], avro["namespace"])
+        if name in self._taken:
+            if self._taken[name] == avro:
+                return name
+            name = self._free(place)
+        self._taken[name] = avro
+        own, _, last = name.rpartition(".")
+        made = {**avro, "name": last, "namespace": own}
+        if own == space:
+            del made["namespace"]
+        if "fields" in made:
+            made["fields"] = [
+                {**field, "type": self.of(field["type"], own, f"{name}.{field['name']}")}
+                for field in made["fields"]
+            ]
+        return made
+
+    def _free(self, place: str) -> str:
+        numbered = (f"{place}_{number}" for number in count(2))
+        return next(name for name in chain((place,), numbered) if name not in self._taken)
+
+
+def _full(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
