@@ -117,6 +117,8 @@ class Store:
         """Writes a whole file in place of any older one; readers see the old or the new bytes."""
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Writes a whole file unless one is there; False when there was one."""
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        """Has a file count as changed at another time; False where the storage alone says that."""
     def read_version(self, path: str) -> tuple[bytes, str] | None:
         """A whole file and its version; None when there is none."""
     def replace_version(

@@ -44,6 +44,8 @@ def test_files_come_and_go(hdfs: HdfsFolder) -> None:
     assert found is not None
     assert (found.path, found.size) == ("folder/a", 5)
     assert found.modified_ms >= first.modified_ms > 1_700_000_000_000
+    assert storage.set_modified("folder/a", 1_600_000_000_123)
+    assert storage.head("folder/a") == found._replace(modified_ms=1_600_000_000_123)
     storage.put("empty", b"")
     assert storage.read("empty") == b""
     assert storage.head("folder") is None

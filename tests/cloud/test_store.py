@@ -39,6 +39,8 @@ def test_files_come_and_go(bucket: Bucket) -> None:
     assert found is not None
     assert (found.path, found.size) == ("folder/a", 5)
     assert found.modified_ms > 1_700_000_000_000
+    assert not storage.set_modified("folder/a", 1_600_000_000_123)
+    assert storage.head("folder/a") == found
     assert storage.head("folder") is None
     assert storage.delete("folder/a")
     assert storage.list("") == []

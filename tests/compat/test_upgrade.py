@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pyhudi
@@ -72,3 +73,23 @@ def test_hudi_goes_on_after_every_step(oracle: OraclePool, tmp_path: Path) -> No
         assert table.refresh().version == to
         same(hudi, table, wanted)
         assert table.check().ok
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_older_log_files_stay_out_of_newer_slices(
+    release: str, oracle: OraclePool, tmp_path: Path
+) -> None:
+    """1.2.0 places those of a version 6 table by when their commits' files were changed."""
+    rows = pa.table({"id": ["k0", "k1"], "v": [1, 1]})
+    table = pyhudi.create_table(
+        tmp_path / "down", rows, key="id", type="mor", version=8, index="simple"
+    )
+    table.delete_keys(rows.slice(0, 1).select(["id"]))
+    table.compact()
+    # Into a base file: a log file of the slice before would take the row away again.
+    table.upsert(pa.table({"id": ["k0"], "v": [9]}))
+    table.downgrade(6)
+    same(oracle(release), table, {"k0": 9, "k1": 1})
+    table.upsert(pa.table({"id": ["k1"], "v": [2]}))
+    same(oracle(release), table, {"k0": 9, "k1": 2})

@@ -88,6 +88,10 @@ class CrashingStorage(Storage):
         self.step()
         return super().put_if_absent(path, data)
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        self.step()
+        return super().set_modified(path, modified_ms)
+
     def read_version(self, path: str) -> tuple[bytes, str] | None:
         self._alive()
         return super().read_version(path)

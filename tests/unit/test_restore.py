@@ -13,11 +13,18 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, RESTORE, ROLLBACK, State
-from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    HistoryUnavailable,
+    UnsupportedTableFeature,
+)
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
 from tests.helpers.aged import age
+from tests.helpers.appended_logs import appended_to
 from tests.helpers.pairwise import pairwise
 from tests.helpers.tables import unpack
 from tests.unit.test_rollback import GOLDEN, heartbeats, unpacked
@@ -427,6 +434,54 @@ def test_a_compaction_is_taken_back(name: str, tmp_path: Path) -> None:
     assert not left.completed(COMMIT)
     assert not left.pending(COMPACTION)
     assert table.refresh().scan().to_arrow().sort_by(key).equals(wanted)
+    assert sound(table)
+
+
+@pytest.mark.parametrize("to", [8, 9])
+def test_log_files_from_before_an_upgrade_go_with_their_commits(to: int, tmp_path: Path) -> None:
+    """Up to version 6 they are named by the base instant, which stays."""
+    table = made(tmp_path / "t", 6, "mor")
+    second = rows_of(table)
+    table.delete_keys(people(range(1), 9).select(["id", "city"]))
+    third = rows_of(table)
+    table.upsert(people(range(4), 3))
+    commits = table.inspect.commits()["requested"].to_pylist()
+    assert table.upgrade(to).compaction
+    for _ in range(2):
+        table.refresh().rollback(table.inspect.commits()["requested"].to_pylist()[-1])
+    assert rows_of(table) == third
+    assert sound(table)
+    told = table.restore(commits[1], dry_run=True)
+    done = table.restore(commits[1])
+    assert done.files_deleted == told.files_deleted == 1
+    assert rows_of(table) == second
+    assert sound(table)
+    table.upsert(people(range(9, 10), 4))
+    table.compact()
+    assert rows_of(table) == {**second, "k9": 4}
+    assert sound(table)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_log_file_of_several_commits_goes_only_as_a_whole(keep: int, tmp_path: Path) -> None:
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", type="mor", version=6,
+        options={"hoodie.metadata.enable": False},
+    )  # fmt: skip
+    table.upsert(people(range(2), 2))
+    table.upsert(people(range(3), 3))
+    table = appended_to(table)
+    commits = table.inspect.commits()["requested"].to_pylist()
+    table.upgrade(9)
+    before, files = rows_of(table), files_of(table)
+    if keep:
+        with pytest.raises(UnsupportedTableFeature, match=rf"{commits[1]}, which stays"):
+            table.restore(commits[1])
+        assert (rows_of(table), files_of(table)) == (before, files)
+        return
+    table.restore(commits[0])
+    table.upsert(people(range(1), 4))
+    assert rows_of(table) == {"k0": 4, "k1": 1, "k2": 1, "k3": 1}
     assert sound(table)
 
 

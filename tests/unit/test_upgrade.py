@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.admin import upgrade
 from pyhudi.api.table import HudiTable
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.version_steps import changed
-from pyhudi.errors import CommitConflict, ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import (
+    CommitConflict,
+    ConfigError,
+    CorruptTable,
+    SchemaMismatch,
+    UnsupportedTableFeature,
+)
 from pyhudi.metadata.definitions import index_definitions
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
@@ -349,3 +359,113 @@ def test_an_ordering_field_that_is_no_column_keeps_nobody_from_reading(tmp_path:
     assert table.scan(read_optimized=True).count() == 2
     with pytest.raises(SchemaMismatch, match="ts"):
         table.upsert(data)
+
+
+def logs_by_slice(table: HudiTable) -> dict[str, set[str]]:
+    now = table.refresh()
+    view = FileSystemView(now.storage, now.config, now.state.timeline)
+    return {one.base_instant: {log.name for log in one.logs} for one in view.all_slices()}
+
+
+@pytest.mark.parametrize("shift", ["copied", "zone"])
+@pytest.mark.parametrize("archived", [False, True])
+def test_log_files_stay_in_their_slices_whatever_the_times_of_files(
+    shift: str, archived: bool, tmp_path: Path
+) -> None:
+    """Those of a copy are all later, those by the clocks of another zone by hours."""
+    rows = pa.table({"id": ["a", "b"], "v": [1, 1]})
+    table = pyhudi.create_table(
+        tmp_path, rows.schema, key="id", type="mor", version=6,
+        options={
+            "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false",
+            "hoodie.archive.automatic": "false", "hoodie.clean.commits.retained": "1",
+        },
+    )  # fmt: skip
+    table.upsert(rows)
+    table.delete_keys(rows.slice(0, 1).select(["id"]))
+    table.compact()
+    table.upsert(pa.table({"id": ["a", "b"], "v": [9, 5]}))
+    table.compact()
+    if archived:
+        for n in range(6):
+            table.upsert(pa.table({"id": ["b"], "v": [n]}))
+    instants = sorted((tmp_path / ".hoodie").glob("[0-9]*"))
+    for number, path in enumerate(instants):
+        path.touch()
+        changed = path.stat().st_mtime + (7 * 3600 if shift == "zone" else -number / 100)
+        os.utime(path, (changed, changed))
+    if archived:
+        table.archive(min_commits=2, max_commits=3)
+        assert table.refresh().state.timeline.archive.commits()
+    slices = logs_by_slice(table)
+    before = table.scan().to_arrow()
+    table.upgrade(9)
+    assert table.refresh().scan().to_arrow().equals(before)
+    after = logs_by_slice(table)
+    assert slices.items() <= after.items()
+    timeline = table.state.timeline
+    known = {one.requested: one.completed or "" for one in timeline.archive.instants()}
+    known |= {one.requested: one.completed or "" for one in timeline.instants}
+    openings = sorted(after)
+    for opening, names in slices.items():
+        for name in names:
+            # Hudi goes by the completion alone (`HoodieFileGroup.getBaseInstantTime`, 1.2.0).
+            instant = (parse_log_name(name) or pytest.fail(name)).instant
+            assert max(one for one in openings if one <= known[instant]) == opening
+
+
+@pytest.mark.parametrize("zone", ["UTC", "LOCAL"])
+def test_files_of_a_downgraded_timeline_were_changed_when_it_was_complete(
+    zone: str, tmp_path: Path
+) -> None:
+    """Hudi 1.x puts log files into slices by that (`CompletionTimeQueryViewV1`, 1.2.0)."""
+    rows = pa.table({"id": ["a", "b"], "v": [1, 1]})
+    table = pyhudi.create_table(
+        tmp_path, rows, key="id", type="mor", version=8,
+        options={"hoodie.table.timeline.timezone": zone},
+    )  # fmt: skip
+    table.delete_keys(rows.slice(0, 1).select(["id"]))
+    table.compact()
+    table.upsert(pa.table({"id": ["a"], "v": [9]}))
+    before = {one.requested: one.completed for one in table.refresh().state.timeline.instants}
+    slices = logs_by_slice(table)
+    table.downgrade(6)
+    after = {one.requested: one.completed for one in table.refresh().state.timeline.instants}
+    assert before.items() <= after.items()
+    assert slices.items() <= logs_by_slice(table).items()
+    assert table.scan().count() == 2
+
+
+def test_where_files_get_no_times_log_files_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade, "is_bucket", lambda _: True)
+    rows = pa.table({"id": ["a", "b"], "v": [1, 1]})
+    table = pyhudi.create_table(tmp_path, rows, key="id", type="mor", version=9)
+    assert table.downgrade(6, dry_run=True).after == 6
+    table.upsert(rows)
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedTableFeature, match=r"hoodie.table.version.*\.log\.1"):
+            table.downgrade(6, dry_run=dry_run)
+    table.compact()
+    table.clean(policy="KEEP_LATEST_FILE_VERSIONS", retain=1)
+    assert table.downgrade(6).after == 6
+    assert table.refresh().scan().count() == 2
+
+
+@pytest.mark.parametrize(("version", "to"), [(6, 9), (9, 6)])
+def test_an_instant_that_cannot_be_told_is_found_before_anything_changes(
+    version: int, to: int, tmp_path: Path
+) -> None:
+    table = pyhudi.create_table(tmp_path, pa.table({"id": ["a"]}), key="id", version=version)
+    table.upsert(pa.table({"id": ["b"]}))
+    timeline = table.refresh().state.timeline
+    path = tmp_path / timeline.path(timeline.commits[0])
+    path.write_bytes(path.read_bytes()[:-9])
+    before = {p: p.read_bytes() for p in (tmp_path / ".hoodie").rglob("*") if p.is_file()}
+    for dry_run in (True, False):
+        with pytest.raises(CorruptTable, match=path.name):
+            change(pyhudi.open_table(tmp_path), to, dry_run=dry_run)
+        after = {p: p.read_bytes() for p in (tmp_path / ".hoodie").rglob("*") if p.is_file()}
+        assert all(before[p] == after[p] for p in before if p.parent.name != ".locks")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyhudi.config import merge_mode as merging
 from pyhudi.config import property_names as names
 from pyhudi.config.property_names import PARTITION_SPEC
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
 from pyhudi.config.version_steps import LEGACY_PAYLOAD
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.schema import payloads
@@ -59,6 +60,10 @@ def change(table: HudiTable, to: int, *, dry_run: bool = False) -> pyhudi.Versio
 
 def files(base: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def but_for_locks(base: Path) -> dict[Path, bytes]:
+    return {path: data for path, data in files(base).items() if path.parent.name != ".locks"}
 
 
 def refused(table: HudiTable, to: int, match: str, error: type[Exception] | None = None) -> None:
@@ -117,6 +122,58 @@ def test_a_lock_of_others_is_not_passed_by(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, version=8)
     (tmp_path / ".hoodie/lock").touch()
     refused(table, 9, "hoodie.write.lock.provider")
+
+
+def half_moved(base: Path, instants: slice) -> None:
+    """As Hudi leaves a table where it dies over a change of the version."""
+    table = pyhudi.open_table(base)
+    timeline, old = table.state.timeline, table.config.layout
+    new = LAYOUT_1 if old.completion_in_name else LAYOUT_2
+    (base / new.folder).mkdir(exist_ok=True)
+    for instant in timeline.instants[instants]:
+        for file in timeline.files(instant):
+            name = new.file_name(file.requested, file.action, file.state, instant.completed)
+            (base / old.path(file.file_name)).rename(base / new.path(name))
+
+
+@pytest.mark.parametrize("moved", [slice(1), slice(2, None), slice(None)], ids=str)
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_hudi_has_half_moved_is_left_to_hudi(
+    tmp_path: Path, version: int, moved: slice
+) -> None:
+    """Of versions 8 and 9 a read cannot tell that the oldest instants are not archived."""
+    table = TABLE.make(tmp_path, version=version)
+    for n in range(3):
+        table.upsert(TABLE.rows(range(n + 1), v=n))
+    table.refresh()
+    half_moved(tmp_path, moved)
+    before = but_for_locks(tmp_path)
+    verbs: list[Callable[[HudiTable], Any]] = [
+        lambda table: table.upsert(TABLE.rows([1])),
+        lambda table: table.delete_keys(pa.table({"id": ["1"]})),
+        lambda table: table.clean(),
+        lambda table: table.restore(table.inspect.commits()["requested"][0].as_py()),
+        lambda table: table.check(),
+        lambda table: table.upgrade(9) if version < 9 else table.downgrade(8),
+        lambda table: table.downgrade(6) if version > 6 else table.upgrade(8),
+    ]
+    if version == 6 or moved != slice(1):
+        verbs.append(lambda table: table.scan().to_arrow())
+    for verb in verbs:
+        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi is half done"):
+            verb(table.refresh())
+        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi is half done"):
+            verb(pyhudi.open_table(tmp_path))
+    assert but_for_locks(tmp_path) == before
+
+
+def test_an_old_folder_of_a_timeline_is_no_half_done_change(tmp_path: Path) -> None:
+    """Hudi's downgrade leaves it (1.2.0)."""
+    table = TABLE.make(tmp_path, version=6)
+    (tmp_path / ".hoodie/timeline/history").mkdir(parents=True)
+    table.upsert(TABLE.rows([3]))
+    assert table.refresh().scan().count() == 3
+    assert table.check().ok
 
 
 @pytest.mark.usefixtures("merger")

@@ -60,6 +60,7 @@ def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResu
     memory: bytes that log records and keys may take.
     """
     storage, config, timeline = table.storage, table.config, table.timeline
+    timeline.check_whole()
     stored = check_files.stored_table(storage, config)
     named = check_files.named_files(timeline)
     findings = [

@@ -167,7 +167,7 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
     storage, options = handle.storage, LockOptions.of(handle.options)
     config = TableConfig.load(storage, clock)
-    with storage.ahead(folders=looked_at(config, options)):
+    with storage.ahead(folders=looked_at(config)):
         table = open_whole(handle, clock, config)
         check = partial(check_writable, storage, config)
         check(table.timeline)

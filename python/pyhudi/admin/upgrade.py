@@ -1,7 +1,8 @@
 """Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
 
 Before anything is changed all is asked that could refuse it: the table's writability, as it is and
-in its new version, and whether others are at work.
+in its new version, whether others are at work, and whether each instant can be told in the new
+form.
 
 1. The metadata table goes, since its layout differs by version. The same change of the properties
    says what there was, so that whoever writes next can make it again.
@@ -15,15 +16,21 @@ A writer that died before the end has left a table of one version or the other; 
 what is left to be done (`write/metadata_lifecycle.py`).
 
 Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
+
+Up to version 6 Hudi 1.x takes the time of modification of a commit's file for its completion, and
+puts log files that are named by their own commit into slices by it. So the files get those times as
+Hudi's downgrade gives them (`EightToSevenDowngradeHandler`, 1.2.0); what buckets cannot do is
+refused where there are log files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyhudi.admin.upgrade_timeline import archived_instants, moved_files
+from pyhudi.admin.upgrade_timeline import archived_instants, completions, moved_files
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
@@ -62,9 +69,10 @@ from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.archive_lsm_write import add_to_history
+from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history
 from pyhudi.timeline.moved import MOVING
 from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
 from pyhudi.txn.recovery import check_no_live_writer
@@ -116,11 +124,15 @@ def change_version(
     storage = table.storage
     planned = partial(_planned, handle, clock=clock, to=to, up=up, dry_run=dry_run)
     change = planned(TableConfig.load(storage, clock))
-    if dry_run or change.before == to:
+    if change.before == to:
+        return change
+    if dry_run:
+        _check_told(handle, to, clock)
         return change
     with at_work(storage, clock, handle.guarded) as (config, by):
         # Another writer may have been faster.
         change = planned(config)
+        _check_told(handle, to, clock)
         if Unfinished.of(config).moving:
             remove_other_timeline(storage, config)
         plain = _without_metadata(handle, config, clock, by, to)
@@ -202,11 +214,21 @@ def _changed(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[s
     return found
 
 
+def _check_told(handle: Handle, to: int, clock: Clock) -> None:
+    """Raises what making the timeline's new files would."""
+    old = TableConfig.load(handle.storage, clock)
+    new = TableConfig(_changed(old, to, handle.options))
+    if new.layout.folder != old.layout.folder:
+        _, files = _told(handle.storage, old, new, clock)
+        deque(files, maxlen=0)
+
+
 def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *, up: bool) -> None:
     code = config.version.code
     if to not in VERSIONS:
         msg = f"there is no table version {to}"
         raise ConfigError(msg, hint=f"One of {', '.join(map(str, VERSIONS))}.")
+    timeline.check_whole()
     if (to < code) if up else (to > code):
         verb, other = ("upgrade", "downgrade") if up else ("downgrade", "upgrade")
         msg = f"the table has version {code}: {verb} does not lead to {to}"
@@ -231,6 +253,8 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
         _check_step(storage, config, timeline, step)
     if (6, 8) in steps(code, to) and config.is_merge_on_read:
         _check_known(storage, config, timeline)
+    if (8, 6) in steps(code, to) and config.is_merge_on_read:
+        _check_times(storage, config, timeline)
 
 
 def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
@@ -252,9 +276,21 @@ def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> N
         raise UnsupportedTableFeature(
             f"{lost.path}: neither the timeline nor the archive tells of its commit, so version 8 "
             "could not place it",
-            hint="compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which "
-            "old file slices go; then upgrade.",
+            hint=_WITHOUT_LOGS.format("upgrade"),
         )
+
+
+def _check_times(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+    """Raises `UnsupportedTableFeature` for log files where commits' files get no times."""
+    if not is_bucket(storage.uri):
+        return
+    for group in FileSystemView(storage, config, timeline).groups.values():
+        for log in group.logs:
+            msg = (
+                f"{names.TABLE_VERSION}: Hudi 1.x would place {log.path} in version 6 by when its "
+                "commit's file was changed, which a bucket alone says"
+            )
+            raise UnsupportedTableFeature(msg, hint=_WITHOUT_LOGS.format("downgrade"))
 
 
 def _check_step(
@@ -309,6 +345,10 @@ def _change(
 _COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6), (6, 5))
 """Steps before which Hudi compacts too, so that no log file is read under another rule."""
 
+_WITHOUT_LOGS = (
+    "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which old file slices "
+    "go; then {}."
+)
 _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
 _NOT_TOLD = (UNFINISHED, CHECKSUM)
 """Properties whose changes no `VersionChange` names."""
@@ -367,16 +407,18 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
         _set(storage, old, wanted, clock)
         return
     storage.put(old.layout.path(MOVING), b"")
-    timeline = Timeline.load(storage, old)
+    archived, files = _told(storage, old, new, clock)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
         make_timeline(storage, new, clock)
-        add_to_history(storage, new.history_folder, archived_instants(timeline, clock), check)
+        add_to_history(storage, new.history_folder, archived, check)
     else:
         remove_instants(storage, new.layout)
-    for path, data in moved_files(storage, timeline, old, new, clock):
+    for path, data, modified in files:
         check()
         storage.put(path, data)
+        if modified is not None:
+            storage.set_modified(path, modified)
     check()
     now = _set(storage, old, wanted, clock)
     try:
@@ -386,6 +428,17 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
         _set(storage, now, old.properties, clock)
         raise
     _remove_old(storage, old)
+
+
+def _told(
+    storage: Storage, old: TableConfig, new: TableConfig, clock: Clock
+) -> tuple[list[ArchivedInstant], Iterator[tuple[str, bytes, int | None]]]:
+    """What the new form of the timeline tells: its history, and its files as `moved_files` does."""
+    timeline = Timeline.load(storage, old)
+    times = completions(storage, timeline, old)
+    to_history = new.layout.completion_in_name
+    archived = archived_instants(timeline, times, clock) if to_history else []
+    return archived, moved_files(storage, timeline, times, old, new, clock)
 
 
 def _set(

@@ -1,14 +1,16 @@
 """The timeline of a table in another layout: what each file becomes. Pure but for reading.
 
 From layout 1 to 2 commits are turned from JSON to Avro and completed names get a completion time:
-the file's modification time, as in Hudi, though never before the request nor twice the same. From 2
-to 1 it is the other way round. Plans, cleans, rollbacks and the like keep their bytes. Sources:
-`SevenToEightUpgradeHandler`, `EightToSevenDowngradeHandler` (Hudi 1.2.0).
+the file's modification time, as in Hudi, though never before the request nor twice the same, and
+none that log files belie (`completions`). From 2 to 1 it is the other way round. Plans, cleans,
+rollbacks and the like keep their bytes. Sources: `SevenToEightUpgradeHandler`,
+`EightToSevenDowngradeHandler` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyhudi.clock import Clock, format_instant, parse_instant
@@ -26,6 +28,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant
@@ -41,13 +44,18 @@ _RECORD_OF = {
 
 
 def moved_files(
-    storage: Storage, timeline: Timeline, old: TableConfig, new: TableConfig, clock: Clock
-) -> Iterator[tuple[str, bytes]]:
+    storage: Storage,
+    timeline: Timeline,
+    completions: Mapping[Instant, str],
+    old: TableConfig,
+    new: TableConfig,
+    clock: Clock,
+) -> Iterator[tuple[str, bytes, int | None]]:
     """Path and bytes of every file of the active timeline in the new layout.
 
-    All instants must be complete.
+    And the time of modification that it is to have, in epoch ms, where that stands for the
+    completion time. completions: what that is.
     """
-    completions = _completions(timeline, old)
     for instant in timeline.instants:
         action = instant.action
         if timeline.is_clustering(instant):
@@ -64,7 +72,9 @@ def moved_files(
                 file.state,
                 completions[instant],
             )
-            yield new.layout.path(name), data
+            completed = file.is_completed and not new.layout.completion_in_name
+            modified = parse_instant(completions[instant], new.timezone) if completed else None
+            yield new.layout.path(name), data, modified
 
 
 def _has_commit_metadata(file: Instant, action: str) -> bool:
@@ -87,36 +97,83 @@ def _converted(data: bytes, path: str, file: Instant, new: TableConfig, clock: C
     return metadata.encode_inflight(new.version, clock)
 
 
-def _completions(timeline: Timeline, config: TableConfig) -> dict[Instant, str]:
-    """A completion time for each instant, different for all."""
-    found: dict[Instant, str] = {}
-    taken: set[str] = set()
-    for instant in timeline.instants:
-        time = instant.completed or instant.requested
-        while not timeline.completes_in_names and (time <= instant.requested or time in taken):
-            time = _next(max(time, instant.requested), config)
-        taken.add(time)
-        found[instant] = time
+def completions(storage: Storage, timeline: Timeline, config: TableConfig) -> dict[Instant, str]:
+    """A completion time for each instant, archived ones too; different for all active ones.
+
+    From version 8 on a log file is in the newest slice that was opened before its completion. Times
+    of modification by which one would be in a later slice than its name says are those of a copy,
+    or of another zone. Then none is believed that is not before the next request.
+    """
+    if timeline.completes_in_names:
+        return {instant: instant.completed or instant.requested for instant in timeline.instants}
+    archived = timeline.archive.instants()
+    found = {
+        instant: instant.completed or instant.requested
+        for instant in (*archived, *timeline.instants)
+    }
+    if config.is_merge_on_read and _are_belied(FileSystemView(storage, config, timeline), found):
+        found = _before_next_requests(found, config)
+    else:
+        taken: set[str] = set()
+        for instant in timeline.instants:
+            time = found[instant]
+            while time <= instant.requested or time in taken:
+                time = _shifted(max(time, instant.requested), config, by=1)
+            taken.add(time)
+            found[instant] = time
     return found
 
 
-def _next(time: str, config: TableConfig) -> str:
+def _are_belied(view: FileSystemView, completed: Mapping[Instant, str]) -> bool:
+    """Whether a log file would be in a later slice than the one that its name tells."""
+    times: dict[str, str] = {}
+    for instant, time in completed.items():
+        times[instant.requested] = max(time, times.get(instant.requested, ""))
+    return any(
+        log.instant < base.instant <= times.get(log.instant, "")
+        for group in view.groups.values()
+        for log in group.logs
+        for base in group.bases
+    )
+
+
+def _before_next_requests(
+    completed: Mapping[Instant, str], config: TableConfig
+) -> dict[Instant, str]:
+    requests = sorted({instant.requested for instant in completed})
+    found = {}
+    for instant, time in completed.items():
+        later = requests[bisect_right(requests, instant.requested) :][:1]
+        times = (time, *(_shifted(each, config, by=-1) for each in later))
+        found[instant] = max(min(times), instant.requested)
+    return found
+
+
+def _shifted(time: str, config: TableConfig, *, by: int) -> str:
+    """A time so many milliseconds later."""
     try:
-        return format_instant(parse_instant(time, config.timezone) + 1, config.timezone)
+        return format_instant(parse_instant(time, config.timezone) + by, config.timezone)
     except ConfigError:
-        return str(int(time) + 1).zfill(len(time))
+        return str(int(time) + by).zfill(len(time))
 
 
-def archived_instants(timeline: Timeline, clock: Clock) -> list[ArchivedInstant]:
+def archived_instants(
+    timeline: Timeline, completions: Mapping[Instant, str], clock: Clock
+) -> list[ArchivedInstant]:
     """What the log files of an archive hold, for the history of layout 2."""
-    return [_archived(timeline, instant, clock) for instant in timeline.archive.instants()]
+    return [
+        _archived(timeline, instant, completions[instant], clock)
+        for instant in timeline.archive.instants()
+    ]
 
 
-def _archived(timeline: Timeline, instant: Instant, clock: Clock) -> ArchivedInstant:
+def _archived(
+    timeline: Timeline, instant: Instant, completed: str, clock: Clock
+) -> ArchivedInstant:
     record = timeline.archive.read(instant)
     return ArchivedInstant(
         instant.requested,
-        instant.completed or instant.requested,
+        completed,
         instant.action,
         None if record is None else _container(instant, record, clock),
     )

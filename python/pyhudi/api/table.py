@@ -405,7 +405,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             CommitConflict: repair, while a restore is pending.
             LockTimeout: repair, and the table's lock could not be had in time.
             ConfigError: the handle was opened as of an earlier time.
-            UnsupportedTableFeature: deep, for a merge rule that pyhudi lacks.
+            UnsupportedTableFeature: deep, for a merge rule that pyhudi lacks; a version change by
+                Apache Hudi is half done.
             CorruptTable: the properties or timeline files are damaged.
             StorageError: storage fails.
         """

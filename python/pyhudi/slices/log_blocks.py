@@ -1,4 +1,4 @@
-"""Which blocks of a log file are damaged, by their frames and headers."""
+"""What the frames and headers of a log file's blocks say: damage, and whose blocks they are."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def is_torn(storage: Storage, path: str) -> bool:
     except CorruptTable:
         return True
     return all(block["type"] == _CORRUPT for block in blocks)
+
+
+def block_instants(storage: Storage, path: str) -> list[str]:
+    """The instants whose blocks a log file holds, in their order; each once.
+
+    Of blocks that call others off as well, by the instant of their rollback.
+    """
+    blocks = _native.log_blocks(storage.native, path)
+    headers = (block["header"] for block in blocks if block["type"] != _CORRUPT)
+    return list(dict.fromkeys(header.get("INSTANT_TIME", "") for header in headers))

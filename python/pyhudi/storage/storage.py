@@ -195,6 +195,13 @@ class Storage:
         """Writes a file unless one is there; False when there was one."""
         return self.native.put_if_absent(path, data)
 
+    def set_modified(self, path: str, modified_ms: int) -> bool:
+        """Has a file count as changed at another time, in epoch ms.
+
+        False where the storage alone says when it was, as in buckets.
+        """
+        return self.native.set_modified(path, modified_ms)
+
     def read_version(self, path: str) -> tuple[bytes, str] | None:
         """The whole file and its version, which `replace_version` compares; None without a file."""
         return self.native.read_version(path)

@@ -24,14 +24,14 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import TimelineLayout
+from pyhudi.config.timeline_layout import LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import TimelineMoved, UnsupportedTableFeature
 from pyhudi.lazy import cached_property
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
-from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force, check_there
+from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force, check_there, check_whole
 from pyhudi.timeline.shapes import check_content
 from pyhudi.timeline.spans import Span
 
@@ -89,7 +89,8 @@ class Timeline:
         """Lists the timeline's folder. A table without instants has an empty timeline.
 
         Raises `TimelineMoved` where the table has another layout by now, `CorruptTable` where it
-        has no such folder, unless it `may_lack` one.
+        has no such folder, unless it `may_lack` one, and what `check_whole` does where that costs
+        nothing to tell, or the timeline is empty.
         """
         layout = config.layout
         files: list[Instant] = []
@@ -111,6 +112,8 @@ class Timeline:
         timeline = cls(storage, layout, files, Archive(storage, config))
         timeline.beside = (folders, beside)
         timeline.keys_counted = config.properties.get(KEYS, "")
+        if not may_lack and not (files and timeline.completes_in_names):
+            timeline.check_whole()
         return timeline
 
     def until(self, requested: str) -> Timeline:
@@ -199,6 +202,8 @@ class Timeline:
         if self.is_before_start(requested):
             return True
         self._check_in_no_hole(requested)
+        # What nothing tells of was a failed write, or its instant was moved.
+        self.check_whole()
         return False
 
     def _check_in_no_hole(self, requested: str) -> None:
@@ -212,6 +217,27 @@ class Timeline:
                 "where an older one with a savepoint stays",
                 hint="Delete the savepoint, and archive the commit, with Apache Hudi.",
             )
+
+    def check_whole(self) -> None:
+        """Raises `UnsupportedTableFeature` where another layout's folder has instants too.
+
+        See `moved.py`. Looked at but once.
+        """
+        _ = self._is_whole
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        folders, files = self.meta_folder
+        if self.completes_in_names:
+            check_whole(self._storage, self._layout, files)
+        elif LAYOUT_2.folder in folders:
+            check_whole(self._storage, self._layout, self._storage.list_dir(LAYOUT_2.folder)[1])
+        return True
+
+    @cached_property
+    def meta_folder(self) -> tuple[Paths, Entries]:
+        """What the table's `.hoodie` folder has, but for instants that are this timeline's."""
+        return self._storage.list_dir(META_FOLDER) if self.completes_in_names else self.beside
 
     def is_before_start(self, requested: str) -> bool:
         """Whether a time is older than the active timeline, so that instants of it are archived."""

@@ -4,15 +4,18 @@ A change of the table's version writes the timeline anew in the other layout, tu
 round, and removes the old one. A reader that took the properties before and looks at the timeline
 after would find less than there was, or nothing. So what looks odd is checked against the
 properties of now: a folder without instants, and one with a file that says that it will go.
+
+Hudi moves the instants one by one instead and changes the properties last (`UpgradeDowngrade`,
+1.2.0). Of a table where it died, or is at it, neither folder tells all: such a one is refused.
 """
 
 from __future__ import annotations
 
 from pyhudi.config import property_names as names
 from pyhudi.config.properties_file import FILE, read_now
-from pyhudi.config.timeline_layout import TimelineLayout
-from pyhudi.errors import CorruptTable, TimelineMoved
-from pyhudi.storage.storage import Storage
+from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
+from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature
+from pyhudi.storage.storage import Entries, Storage
 
 MOVING = ".pyhudi_moving"
 """The file. No release of Hudi takes it for an instant."""
@@ -27,6 +30,28 @@ def check_in_force(storage: Storage, layout: TimelineLayout) -> None:
     if version != str(layout.version):
         msg = f"the table's version has changed: its timeline has left {layout.folder}"
         raise TimelineMoved(msg, hint=AGAIN)
+
+
+def check_whole(storage: Storage, layout: TimelineLayout, others: Entries) -> None:
+    """Raises `UnsupportedTableFeature` where Hudi has moved instants, but not the properties.
+
+    others: what the folder of the other layout has. What a change by pyhudi left there the table's
+    next writer removes; the file tells that it is pyhudi's.
+    """
+    other = LAYOUT_1 if layout.completion_in_name else LAYOUT_2
+    moved = next((entry for entry in others if other.parse(entry.name) is not None), None)
+    if moved is None or any(storage.exists(each.path(MOVING)) for each in (LAYOUT_1, LAYOUT_2)):
+        return
+    check_in_force(storage, layout)
+    # A writer may be about to remove what another left.
+    if not storage.exists(moved.path):
+        return
+    msg = (
+        f"{names.LAYOUT_VERSION} is {layout.version}, but {moved.path} is there: a change of the "
+        "table's version by Apache Hudi is half done"
+    )
+    hint = "Complete it with Apache Hudi: hudi-cli has `upgrade table` and `downgrade table`."
+    raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def check_there(storage: Storage, layout: TimelineLayout) -> None:

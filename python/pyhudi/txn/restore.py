@@ -200,9 +200,11 @@ def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
     table = restore.table
     started = table.clock.now_ms()
     done: list[tuple[str, str, rollback.Record]] = []
-    for info in plan.get("instantsToRollback") or ():
+    infos = plan.get("instantsToRollback") or ()
+    targets = [info["commitTime"] for info in infos]
+    for info in infos:
         target, action = info["commitTime"], info["action"]
-        record = _take_back(restore, target, action)
+        record = _take_back(restore, target, action, targets)
         if record is not None:
             done.append((target, action, record))
     record = {
@@ -217,8 +219,10 @@ def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
     remove_left(table, Timeline.load(table.storage, table.config))
 
 
-def _take_back(restore: OpenInstant, target: str, action: str) -> rollback.Record | None:
-    """One instant of the plan; None where it has gone already."""
+def _take_back(
+    restore: OpenInstant, target: str, action: str, targets: Sequence[str]
+) -> rollback.Record | None:
+    """One instant of the plan, `targets`; None where it has gone already."""
     table = restore.table
     timeline = Timeline.load(table.storage, table.config)
     found = timeline.find(target, action)
@@ -237,7 +241,7 @@ def _take_back(restore: OpenInstant, target: str, action: str) -> rollback.Recor
         record = rollback.resume(table, timeline, pending, publish=publish, for_restore=True)
         if record is not None:
             return record
-    return rollback.take_back(table, timeline, found, publish=publish)[1]
+    return rollback.take_back(table, timeline, found, with_others=targets, publish=publish)[1]
 
 
 def remove_left(table: Table, timeline: Timeline) -> None:
@@ -256,11 +260,12 @@ def planned(
     """What taking instants back will do, looked up without doing it."""
     storage, timeline = table.storage, table.timeline
     targets = list(targets)
+    times = [target.requested for target in targets]
     sizes: dict[str, dict[str, int]] = {}
     deleted: set[tuple[str, str]] = set()
     called_off: set[tuple[str, str]] = set()
     for target in targets:
-        for request in plan_rollback(storage, table.config.version, timeline, target):
+        for request in plan_rollback(storage, table.config.version, timeline, target, times):
             path = request.partition
             if path not in sizes:
                 sizes[path] = {file.name: file.size for file in storage.list_dir(path)[1]}
@@ -269,7 +274,7 @@ def planned(
     return RestoreResult(
         instant="",
         restored_to=restored_to,
-        instants=tuple(target.requested for target in targets),
+        instants=tuple(times),
         files_deleted=len(deleted),
         bytes_deleted=sum(sizes[path][name] for path, name in deleted),
         log_files_called_off=len(called_off - deleted),

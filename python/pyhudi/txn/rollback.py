@@ -12,7 +12,7 @@ of a write that was completed meanwhile. Source: `RollbackHelper`, `BaseRollback
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pyhudi import _native
@@ -67,14 +67,20 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
 
 
 def take_back(
-    table: Table, timeline: Timeline, target: Instant, *, publish: bool = True
+    table: Table,
+    timeline: Timeline,
+    target: Instant,
+    *,
+    with_others: Collection[str] = (),
+    publish: bool = True,
 ) -> tuple[str, Record]:
     """Rolls back a completed commit, or a planned service that nobody is at work on.
 
-    Gives the rollback's own instant and its record. publish: complete the rollback; else it stays
-    inflight, as a part of a restore.
+    Gives the rollback's own instant and its record. with_others: what a restore takes back, of
+    which this is a part. publish: complete the rollback; else it stays inflight, as a part of a
+    restore.
     """
-    rollback, requests = _request_rollback(table, timeline, target, None)
+    rollback, requests = _request_rollback(table, timeline, target, None, with_others)
     unpublish(table, timeline, target)
     rollback.begin()
     opened = _opened(table, timeline, target)
@@ -141,9 +147,14 @@ def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
 
 
 def _request_rollback(
-    table: Table, timeline: Timeline, target: Instant, time: str | None
+    table: Table,
+    timeline: Timeline,
+    target: Instant,
+    time: str | None,
+    with_others: Collection[str] = (),
 ) -> tuple[OpenInstant, list[RollbackRequest]]:
-    requests = plan_rollback(table.storage, table.config.version, timeline, target)
+    version = table.config.version
+    requests = plan_rollback(table.storage, version, timeline, target, with_others)
     rollback = OpenInstant(table.at(timeline), time or table.generator.next(), ROLLBACK)
     record = _plan_record(table.storage.native.uri, target, requests)
     rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))

@@ -4,22 +4,23 @@ Nothing is changed here. Up to table version 6 the blocks that a failed delta co
 called off by a command block in a new log file, from 8 on its log files are deleted like its base
 files. A log file in which nothing is whole is deleted up to version 6 too: a command block calls
 off what can be read, and the rest would look like damage. Sources: `MarkerBasedRollbackStrategy`,
-`ListingBasedRollbackStrategy` (1.2.0).
+`ListingBasedRollbackStrategy` (1.2.0). A table that was upgraded from version 6 has log files that
+its commits of then appended to: they are deleted where all in them goes, else it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pyhudi.config.actions import COMPACTION, Instant, State
+from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
 from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FOLDER
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
-from pyhudi.slices.log_blocks import is_torn
+from pyhudi.slices.log_blocks import block_instants, is_torn
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -52,9 +53,16 @@ class RollbackRequest:
 
 
 def plan_rollback(
-    storage: Storage, version: TableVersion, timeline: Timeline, target: Instant
+    storage: Storage,
+    version: TableVersion,
+    timeline: Timeline,
+    target: Instant,
+    with_others: Collection[str] = (),
 ) -> list[RollbackRequest]:
     """What has to be undone of an instant.
+
+    with_others: instants that are taken back with it. Raises `UnsupportedTableFeature` for a log
+    file from before an upgrade that holds rows of a commit which stays.
 
     Of a completed one by its commit metadata. Of a pending one by its markers, or by listing where
     it has none; one that never got beyond requested wrote nothing. But up to table version 6 others
@@ -62,8 +70,10 @@ def plan_rollback(
     which a restore alone may ask for, since it has taken back all that is in them.
     """
     if target.is_completed:
-        metadata = timeline.commit_metadata(target)
-        return requests_of_commit(storage, version, target.requested, metadata)
+        requests = requests_of_commit(storage, version, timeline, target)
+        if not version.rollback_appends_command:
+            _check_all_goes(storage, timeline, target, requests, with_others)
+        return requests
     if target.action == COMPACTION and version.logs_named_by_base_instant:
         return requests_by_listing(storage, version, target.requested, CommitMetadata())
     marked = markers.read_all(storage, target.requested)
@@ -138,7 +148,7 @@ def _call_off(
 
 
 def requests_of_commit(
-    storage: Storage, version: TableVersion, target: str, metadata: CommitMetadata
+    storage: Storage, version: TableVersion, timeline: Timeline, target: Instant
 ) -> list[RollbackRequest]:
     """One request a file that bears a completed instant, and one a log file it appended to.
 
@@ -146,21 +156,61 @@ def requests_of_commit(
     files above it have its instant.
     """
     requests = []
+    metadata = timeline.commit_metadata(target)
     for partition, stats in metadata.partition_to_write_stats.items():
         _ = RollbackRequest(partition).path("checked")
         names = [file.name for file in storage.list_dir(partition)[1]]
         requests += [
-            RollbackRequest(partition, files=(name,)) for name in names if _instant(name) == target
+            RollbackRequest(partition, files=(name,))
+            for name in names
+            if _instant(name) == target.requested
         ]
-        for stat in stats if version.rollback_appends_command else ():
+        for stat in stats:
             name = (stat.path or "").rsplit("/", 1)[-1]
             log = parse_log_name(name)
-            if log is not None and log.instant != target and name in names:
+            if log is None or log.instant == target.requested or name not in names:
+                continue
+            if version.rollback_appends_command:
                 blocks = {name: stat.total_write_bytes}
                 requests.append(
                     RollbackRequest(partition, log.file_id, log.instant, log_blocks=blocks)
                 )
+            else:
+                requests.append(RollbackRequest(partition, files=(name,)))
     return requests
+
+
+def _check_all_goes(
+    storage: Storage,
+    timeline: Timeline,
+    target: Instant,
+    requests: Iterable[RollbackRequest],
+    with_others: Collection[str],
+) -> None:
+    """Raises `UnsupportedTableFeature` where a log file would go with rows of a commit that stays.
+
+    From version 8 on a log file is its commit's own, but for those from before an upgrade: they
+    bear the instant of another commit, or of a compaction.
+    """
+    gone = {target.requested, *with_others}
+    for request in requests:
+        for name in request.files:
+            log = parse_log_name(name)
+            if log is None or (log.instant == target.requested and target.action != COMMIT):
+                continue
+            path = request.path(name)
+            stays = [
+                instant
+                for instant in block_instants(storage, path)
+                if instant not in gone and timeline.is_committed(instant)
+            ]
+            if stays:
+                msg = (
+                    f"hoodie.table.version was changed since {target}: its log file {path} holds "
+                    f"rows of {stays[0]}, which stays"
+                )
+                hint = f"restore(to=...) a commit before {stays[0]}, or one after the upgrade."
+                raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def requests_by_listing(

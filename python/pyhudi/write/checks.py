@@ -38,6 +38,7 @@ _WITH_HUDI = "Write to this table with Apache Hudi."
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
     """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to."""
     check_config(config)
+    timeline.check_whole()
     _check_bootstrap(storage, config, timeline)
     if config.cdc_enabled:
         check_schema_on_read(storage, timeline)

@@ -66,7 +66,7 @@ from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.guard import guard_of
-from pyhudi.txn.locks.evidence import check_no_other_lock, looks_beside
+from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history import SchemaHistoryFile
 from pyhudi.txn.task_inputs import write_target
@@ -96,9 +96,9 @@ class WritableTable(Protocol):
         ...
 
 
-def looked_at(config: TableConfig, options: LockOptions) -> set[str]:
+def looked_at(config: TableConfig) -> set[str]:
     """The folders that opening a table for a change lists: its timeline, and traces of others."""
-    return {config.layout.folder} | ({META_FOLDER} if looks_beside(options) else set())
+    return {config.layout.folder, META_FOLDER}
 
 
 def open_whole(
@@ -187,7 +187,7 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = looked_at(config, LockOptions.of(table.options)) | {BUCKET_FOLDER}
+        folders = looked_at(config) | {BUCKET_FOLDER}
         files = [definitions_path(config)] if config.metadata_partitions else []
         with storage.ahead(files=files, folders=folders):
             return cls._opened(handle, config, clock)

@@ -71,6 +71,11 @@ impl Store {
             .map_err(store_error)
     }
 
+    fn set_modified(&self, py: Python<'_>, path: &str, modified_ms: u64) -> PyResult<bool> {
+        py.detach(|| self.0.set_modified(path, modified_ms))
+            .map_err(store_error)
+    }
+
     fn read_version<'py>(
         &self,
         py: Python<'py>,

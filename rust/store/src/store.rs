@@ -174,6 +174,17 @@ impl Store {
         }
     }
 
+    /// Has the content of the file count as changed at another time, in milliseconds since the epoch;
+    /// false where the storage alone says when it was, as in buckets.
+    pub fn set_modified(&self, path: &str, modified_ms: u64) -> Result<bool> {
+        match &self.0 {
+            Back::Local(base) => local::put::set_modified(&base.locate_own(path)?, modified_ms)?,
+            Back::Bucket(_) => return Ok(false),
+            Back::Hdfs(hdfs) => hdfs::put::set_modified(hdfs, path, modified_ms)?,
+        }
+        Ok(true)
+    }
+
     /// The whole file and its version, which [`Store::replace_version`] compares; none when there is
     /// no file.
     pub fn read_version(&self, path: &str) -> Result<Option<(Bytes, String)>> {

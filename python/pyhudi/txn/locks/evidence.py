@@ -16,7 +16,7 @@ from pyhudi.config.lock_options import PROVIDER, LockOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
-from pyhudi.storage.storage import Entries, Paths, Storage
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat
 from pyhudi.txn.locks.storage_lock import PATH
@@ -41,9 +41,9 @@ def check_no_other_lock(
 
     A lock file that a dead writer has left counts; its name is in the message.
     """
-    if not looks_beside(options):
+    if options.is_given or options.mode is ConcurrencyMode.SINGLE_WRITER:
         return
-    folders, files = _beside(storage, timeline)
+    folders, files = timeline.meta_folder
     if any(file.path == _LOCK_FILE for file in files):
         raise _other(f"the lock file {_LOCK_FILE} is there")
     if _AUX_FOLDER in folders and storage.exists(_AUX_LOCK_FILE):
@@ -55,16 +55,6 @@ def check_no_other_lock(
     # Where the storage lock is known, its holders may be.
     if both is not None and not storage.exists(PATH):
         raise _other(f"{both[0]} and {both[1]} were at work at the same time")
-
-
-def looks_beside(options: LockOptions) -> bool:
-    """Whether `check_no_other_lock` looks into the table's `.hoodie` folder."""
-    return not options.is_given and options.mode is not ConcurrencyMode.SINGLE_WRITER
-
-
-def _beside(storage: Storage, timeline: Timeline) -> tuple[Paths, Entries]:
-    """What there is in the table's `.hoodie` folder."""
-    return timeline.beside if timeline.folder == META_FOLDER else storage.list_dir(META_FOLDER)
 
 
 def _beside_each_other(

@@ -15,6 +15,9 @@ use super::retry::Call;
 use super::{Hdfs, list, read};
 use crate::Result;
 
+/// The name node's -1 for a time that stays; it may keep no times of access.
+const AS_IT_IS: u64 = u64::MAX;
+
 /// Writes the file, whether or not it is there.
 pub(crate) fn replace(hdfs: &Hdfs, path: &str, bytes: &Bytes) -> Result<()> {
     let staged = Staged::write(hdfs, path, bytes)?;
@@ -28,6 +31,15 @@ pub(crate) fn if_absent(hdfs: &Hdfs, path: &str, bytes: &Bytes) -> Result<bool> 
         return Ok(false);
     }
     Staged::write(hdfs, path, bytes)?.rename_to(path, bytes, false)
+}
+
+/// Has the content of a file count as changed at another time.
+pub(crate) fn set_modified(hdfs: &Hdfs, path: &str, modified_ms: u64) -> Result<()> {
+    let full = hdfs.locate_file(path)?;
+    hdfs.try_run(path, Call::Harmless, async |client| {
+        client.set_times(&full, modified_ms, AS_IT_IS).await
+    })?
+    .map_err(|cause| hdfs.error(path, cause))
 }
 
 /// Deletes the file; false when it was not there.

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::{checksum, dirs, system};
 use crate::{Result, StoreError};
@@ -35,6 +36,16 @@ pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
 /// [`if_absent`] for what means nothing after a crash of the machine.
 pub(crate) fn if_absent_unsynced(target: &Path, bytes: &[u8]) -> Result<bool> {
     create(target, bytes, |_, _| Ok(()))
+}
+
+/// Has the content of a file count as changed at another time.
+pub(crate) fn set_modified(target: &Path, modified_ms: u64) -> Result<()> {
+    let time = UNIX_EPOCH + Duration::from_millis(modified_ms);
+    File::options()
+        .write(true)
+        .open(target)
+        .and_then(|file| file.set_modified(time))
+        .map_err(|source| StoreError::around(target, source))
 }
 
 fn create(

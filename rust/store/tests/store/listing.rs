@@ -70,6 +70,17 @@ fn head_tells_what_a_listing_tells() {
 }
 
 #[test]
+fn a_file_counts_as_changed_when_it_is_said_to() {
+    let dir = TempDir::new();
+    dir.write("d/f", "12345");
+    let store = dir.store();
+    assert!(store.set_modified("d/f", 1_700_000_000_123).unwrap());
+    let entry = store.head("d/f").unwrap().unwrap();
+    assert_eq!((entry.size, entry.modified_ms), (5, 1_700_000_000_123));
+    assert!(store.set_modified("d/none", 1).is_err());
+}
+
+#[test]
 fn links_are_followed_and_links_to_nothing_are_nothing() {
     let dir = TempDir::new();
     dir.write("outside/f", "123");
