@@ -179,19 +179,22 @@ class FieldRules:
 
     def __new__(
         cls,
-        fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent",
+        fill: Literal["absent", "nulls", "defaults", "marker", "newer_marker"] = "absent",
         *,
         marker: str | None = None,
         defaults: Any | None = None,
         newest_meta: bool = False,
         deletes_always_win: bool = False,
+        deletes_are_rows: bool = False,
         sequence_ordering: bool = False,
         merger: Any | None = None,
         merger_columns: Sequence[str] = ...,
     ) -> FieldRules:
         """fill: which values of the winner are taken from the loser.
 
-        defaults: Arrow data of one row, the columns' defaults that are not null. merger: called
+        defaults: Arrow data of one row, the columns' defaults; nulls in it equal nothing, and
+        columns that it lacks have null as default. deletes_are_rows: rows that are marked as
+        deletes are merged as others, and where one would win, the newer row stands. merger: called
         with two record batches, older and newer records of the same keys; gives the merged batch,
         or that and a boolean array of keys to be deleted.
         """

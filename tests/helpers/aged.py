@@ -19,11 +19,12 @@ from pyhudi.txn.heartbeat import UNSEEN_MS
 
 
 def age(base: Path, *instants: str) -> None:
-    """Has all files that bear these instants be as old as those of a dead writer."""
+    """Has all that bears these instants be as old as what a dead writer left, markers too."""
     then = (SystemClock().now_ms() - UNSEEN_MS) / 1000 - 1
     for instant in instants:
-        for path in base.rglob(f"*{instant}*"):
-            os.utime(path, (then, then))
+        for named in base.rglob(f"*{instant}*"):
+            for path in (named, *named.rglob("*")):
+                os.utime(path, (then, then))
 
 
 def age_what_waits(base: Path) -> None:

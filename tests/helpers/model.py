@@ -265,7 +265,7 @@ def _gives_way(name: str, winner: Row, rules: Rules, *, newer: bool) -> bool:
         case "absent":
             return False
         case "defaults":
-            return value is None or (name in rules.defaults and value == rules.defaults[name])
+            return bool(value == rules.defaults.get(name))
         case "marker" | "newer_marker":
             if rules.fill == "newer_marker" and not newer:
                 return False

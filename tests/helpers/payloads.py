@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 MODEL = "org.apache.hudi.common.model."
+FLAG = "_hoodie_is_deleted"
 LEFT_OUT = "__debezium_unavailable_value"
 Row = dict[str, Any]
 
@@ -28,7 +29,12 @@ class Payload:
     @property
     def ddl(self) -> str:
         """As Spark has it."""
-        kinds = {pa.string(): "string", pa.int64(): "long", pa.int32(): "int"}
+        kinds = {
+            pa.string(): "string",
+            pa.int64(): "long",
+            pa.int32(): "int",
+            pa.bool_(): "boolean",
+        }
         return ", ".join(f"{field.name} {kinds[field.type]}" for field in self.schema)
 
     def row(self, key: str, name: str, at: int, *, delete: bool = False) -> Row:
@@ -37,6 +43,8 @@ class Payload:
         row[self.ordering] = f"{at // 100}.{at % 100}" if self.ordering == "_event_seq" else at
         if "Op" in row:
             row["Op"] = "D" if delete else "U"
+        if FLAG in row:
+            row[FLAG] = delete
         if "_change_operation_type" in row:
             row["_change_operation_type"] = "d" if delete else "u"
         return row
@@ -55,6 +63,7 @@ _EVENT = {
 _BINLOG = {"_event_bin_file": _TEXT, "_event_pos": _LONG, "_event_row": _INT, "_event_seq": _TEXT}
 _WAL = {"_event_tx_id": _LONG, "_event_lsn": _LONG, "_event_xmin": _LONG}
 PAYLOADS = {
+    "partial": Payload(MODEL + "PartialUpdateAvroPayload", {"ts": _LONG, FLAG: pa.bool_()}, "ts"),
     "dms": Payload(MODEL + "AWSDmsAvroPayload", {"ts": _LONG, "Op": _TEXT}, "ts"),
     "mysql": Payload(
         MODEL + "debezium.MySqlDebeziumAvroPayload", {**_EVENT, **_BINLOG}, "_event_seq"
@@ -73,6 +82,7 @@ def stored(payload: Payload) -> list[Row]:
         "late and left out",
         "twice",
         "twice deleted",
+        "late delete of new",
         "tie",
         "stays",
     )
@@ -92,6 +102,8 @@ def changed(payload: Payload) -> list[Row]:
         row("twice", "older", 1200),
         row("twice deleted", "gone", 1099, delete=True),
         row("twice deleted", "newer", 1102),
+        row("late delete of new", "newer", 1302),
+        row("late delete of new", "gone", 1299, delete=True),
         row("tie", "equal", 1000),
         row("new", "newer", 1102),
         row("new", "older", 1099),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -161,3 +162,41 @@ def test_a_right_number_still_leaves_slices_out(tmp_path: Path) -> None:
     for count, gone in ((8, 7), (3, 0)):
         plan = str(told(tmp_path / "t", count).scan(where="id = 'k1'").explain())
         assert f"bucket index: left out {gone} of 8 file slices" in plan
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hashed by both key fields."""
+    base = tmp_path_factory.mktemp("ring") / "t"
+    data = pa.table({"a": [f"a{n}" for n in range(200)], "b": [f"b{n % 7}" for n in range(200)]})
+    data = data.append_column("v", pa.array([1] * 200))
+    options = {BUCKET_ENGINE: "CONSISTENT_HASHING", BUCKETS: "8"}
+    table = pyhudi.create_table(
+        base, data.schema, key=["a", "b"], type="mor", index="bucket", options=options
+    )
+    table.insert(data)
+    return base
+
+
+@pytest.mark.parametrize("fields", ["a", "b", "b,a"])
+def test_other_hash_fields_of_a_ring_hide_no_row(ring: Path, tmp_path: Path, fields: str) -> None:
+    base = tmp_path / "t"
+    shutil.copytree(ring, base)
+    table = pyhudi.open_table(base, options={BUCKET_FIELDS: fields})
+    both = [table.scan(where=f"a = 'a{n}' AND b = 'b{n % 7}'").count() for n in range(0, 200, 20)]
+    assert both == [1] * 10
+    assert table.scan(where="b = 'b3'").count() == 29
+    assert table.update("b = 'b4'", {"v": 2}).rows_updated == 28
+    assert table.refresh().delete("b = 'b3'").rows_deleted == 29
+
+
+def test_the_hash_fields_of_a_ring_leave_slices_out(ring: Path) -> None:
+    table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "a,b"})
+    plan = str(table.scan(where="a = 'a5' AND b = 'b5'").explain())
+    assert "bucket index (hash ring): left out 7 of 8 file slices" in plan
+
+
+def test_a_hash_field_of_a_ring_is_one_of_the_key(ring: Path) -> None:
+    table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "v"})
+    with pytest.raises(ConfigError, match=r"'v'.*no record key field"):
+        table.scan(where="a = 'a5' AND b = 'b5'").count()

@@ -180,8 +180,11 @@ def test_a_default_is_what_avro_stores(kind: pa.DataType, default: int, expected
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.binary(1), pa.decimal128(10, 2)])
-def test_bytes_and_decimals_equal_no_default(kind: pa.DataType) -> None:
-    assert schema_defaults(with_default("1"), pa.schema([("a", kind)])) is None
+def test_bytes_and_decimals_equal_no_default_that_is_there(kind: pa.DataType) -> None:
+    row = schema_defaults(with_default("1"), pa.schema([("a", kind)]))
+    assert row is not None
+    assert row["a"].to_pylist() == [None]
+    assert schema_defaults(with_default(None), pa.schema([("a", kind)])) is None
 
 
 @pytest.mark.parametrize(
@@ -208,15 +211,20 @@ def with_default(default: object) -> str:
     return json.dumps({"type": "record", "name": "r", "fields": [field]})
 
 
-KINDS = {"n": pa.int32(), "s": pa.string(), "l": pa.list_(pa.int64()), "b": pa.binary()}
+KINDS = {
+    "n": pa.int32(),
+    "s": pa.string(),
+    "l": pa.list_(pa.int64()),
+    "b": pa.binary(),
+    "d": pa.binary(),
+}
 
 
 @pytest.mark.parametrize(
     ("column", "old", "new", "is_kept"),
     [
-        ("n", 5, None, True),
+        ("n", 5, None, False),
         ("n", 5, 7, True),
-        ("n", 7, None, True),
         ("n", None, 7, True),
         ("n", 7, 7, False),
         ("n", None, None, False),
@@ -226,12 +234,13 @@ KINDS = {"n": pa.int32(), "s": pa.string(), "l": pa.list_(pa.int64()), "b": pa.b
         ("l", None, None, False),
         ("l", [1], [2], False),
         ("b", b"x", None, True),
+        ("d", b"x", None, False),
     ],
 )
-def test_null_and_a_default_leave_another_value_that_is_stored(
+def test_a_default_leaves_another_value_that_is_stored(
     column: str, old: object, new: object, *, is_kept: bool
 ) -> None:
-    defaults = pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int32())})
+    defaults = pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int32()), "d": pa.nulls(1)})
     rule = FieldMerge("COMMIT_TIME_ORDERING", fill="defaults", defaults=defaults)
     kept = KeptValues(rule, "the property")
     before, after = (

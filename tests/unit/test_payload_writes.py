@@ -6,12 +6,13 @@ The rows are those that Apache Hudi 1.2.0 leaves (`tests/compat/test_payload_wri
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.helpers.payloads import LEFT_OUT, PAYLOADS, changed, stored
+from tests.helpers.payloads import LEFT_OUT, PAYLOADS, Payload, changed, stored
 
 NAMES: dict[str, str | None] = {
     "late delete": "stored",
@@ -20,11 +21,13 @@ NAMES: dict[str, str | None] = {
     "was left out": LEFT_OUT,
     "twice": "newer",
     "twice deleted": "newer",
+    "late delete of new": "newer",
     "tie": "equal",
     "stays": "stored",
     "new": "newer",
 }
 OF_CLASS: dict[str, dict[str, str | None]] = {
+    "partial": {"late delete": None, "new and gone": "older"},
     # By commit time, once rows of one key are down to one.
     "dms": {"late delete": None, "late and left out": LEFT_OUT, "was left out": "late"},
     "mysql": {},
@@ -32,20 +35,23 @@ OF_CLASS: dict[str, dict[str, str | None]] = {
 }
 
 
+def class_table(base: Path, payload: Payload, version: int, kind: Any = "cow") -> pyhudi.HudiTable:
+    pyhudi.create_table(
+        base, payload.schema, key="id", order_by=payload.ordering, version=version, type=kind
+    )
+    # As Hudi stores it: version 8 has a mode of its own for classes of users.
+    mode = "COMMIT_TIME_ORDERING" if payload is PAYLOADS["dms"] else "CUSTOM"
+    said = {"hoodie.record.merge.mode": mode, "hoodie.compaction.payload.class": payload.name}
+    with (base / ".hoodie/hoodie.properties").open("a", encoding="utf-8") as file:
+        file.write("".join(f"{key}={value}\n" for key, value in said.items()))
+    return pyhudi.open_table(base)
+
+
 @pytest.mark.parametrize("version", [6, 8])
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_rows_of_a_class(tmp_path: Path, name: str, version: int) -> None:
     payload = PAYLOADS[name]
-    table = pyhudi.create_table(
-        tmp_path / "t", payload.schema, key="id", order_by=payload.ordering, version=version
-    )
-    with (tmp_path / "t/.hoodie/hoodie.properties").open("a", encoding="utf-8") as file:
-        # As Hudi stores it: version 8 has a mode of its own for classes of users.
-        more = "" if name == "dms" else "hoodie.record.merge.mode=CUSTOM\n"
-        file.write(f"hoodie.compaction.payload.class={payload.name}\n{more}")
-        if name == "dms":
-            file.write("hoodie.record.merge.mode=COMMIT_TIME_ORDERING\n")
-    table = pyhudi.open_table(tmp_path / "t")
+    table = class_table(tmp_path / "t", payload, version)
     table.upsert(payload.table(stored(payload)))
     table.upsert(payload.table(changed(payload)))
     found = table.refresh().scan(["id", "name"]).to_arrow().to_pylist()
@@ -55,30 +61,74 @@ def test_rows_of_a_class(tmp_path: Path, name: str, version: int) -> None:
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("name", ["dms", "mysql", "postgres"])
+def test_a_class_knows_its_marker_in_any_case(
+    tmp_path: Path, name: str, version: int, kind: str
+) -> None:
+    """`AWSDmsAvroPayload`, `AbstractDebeziumAvroPayload` (Hudi 0.15.0, 1.2.0)."""
+    payload = PAYLOADS[name]
+    table = class_table(tmp_path / "t", payload, version, kind)
+    table.upsert(payload.table([payload.row(key, "stored", 1000) for key in ("gone", "stays")]))
+    gone, new = (payload.row(key, "x", 1001, delete=True) for key in ("gone", "new"))
+    for row in (gone, new):
+        row |= {key: row[key].swapcase() for key in row.keys() & {"Op", "_change_operation_type"}}
+    table.upsert(payload.table([gone, new]))
+    found = table.refresh().scan(["id"]).to_arrow().column("id").to_pylist()
+    assert found == ["stays"]
+
+
+def partial(*given: tuple[Any, ...]) -> pa.Table:
+    """Rows by id, name, ts and whether they are deletes."""
+    schema = PAYLOADS["partial"].schema
+    return pa.Table.from_pylist(
+        [dict(zip(schema.names, row, strict=True)) for row in given], schema
+    )
+
+
+def rows_of(table: pyhudi.HudiTable) -> dict[str, tuple[Any, ...]]:
+    found = table.refresh().scan(PAYLOADS["partial"].schema.names).to_arrow().to_pylist()
+    return {row["id"]: tuple(row.values())[1:] for row in found}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8])
 def test_a_null_flag_of_deletion_is_filled_as_any_column(
     tmp_path: Path, version: int, kind: str
 ) -> None:
     """PartialUpdateAvroPayload."""
-    kinds = {"id": pa.string(), "v": pa.int32(), "ts": pa.int64(), "_hoodie_is_deleted": pa.bool_()}
-    schema = pa.schema(kinds.items())
-    pyhudi.create_table(
-        tmp_path / "t",
-        schema,
-        key="id",
-        order_by="ts",
-        version=version,
-        type=kind,  # type: ignore[arg-type]
-    )
-    with (tmp_path / "t/.hoodie/hoodie.properties").open("a", encoding="utf-8") as file:
-        file.write("hoodie.record.merge.mode=CUSTOM\n")
-        name = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
-        file.write(f"hoodie.compaction.payload.class={name}\n")
-    table = pyhudi.open_table(tmp_path / "t")
-    row = {"id": "k", "v": 1, "ts": 1, "_hoodie_is_deleted": False}
-    table.upsert(pa.Table.from_pylist([row], schema=schema))
-    table.upsert(pa.Table.from_pylist([{"id": "k", "ts": 2}], schema=schema))
-    (found,) = table.refresh().scan(list(kinds)).to_arrow().to_pylist()
-    assert found == {**row, "ts": 2}
+    table = class_table(tmp_path / "t", PAYLOADS["partial"], version, kind)
+    table.upsert(partial(("k", "old", 1, False)))
+    table.upsert(partial(("k", None, 2, None)))
+    assert rows_of(table) == {"k": ("old", 2, False)}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        # A late delete loses, and fills what the row lacks.
+        ([(None, 5, False), ("x", 3, True)], ("x", 5, False)),
+        ([("x", 3, True), (None, 5, False)], ("x", 5, False)),
+        # One that would win by its ordering value gives way to what comes after it.
+        ([("x", 5, True), (None, 3, False)], ("old", 3, False)),
+        ([("x", 5, True), (None, 3, False), (None, 4, False)], ("old", 4, False)),
+        ([("x", 3, False), (None, 5, True)], None),
+        ([("x", 3, True), (None, 5, None)], None),
+    ],
+)
+def test_deletes_among_rows_of_a_key_are_merged_as_rows(
+    tmp_path: Path,
+    version: int,
+    kind: str,
+    given: list[tuple[Any, ...]],
+    wanted: tuple[Any, ...] | None,
+) -> None:
+    """`PartialUpdateAvroPayload.preCombine` (Hudi 0.15.0, 1.2.0)."""
+    table = class_table(tmp_path / "t", PAYLOADS["partial"], version, kind)
+    table.upsert(partial(("k", "old", 1, False), ("stays", "old", 1, False)))
+    table.upsert(partial(*(("k", *row) for row in given)))
+    assert rows_of(table) == {"stays": ("old", 1, False)} | ({"k": wanted} if wanted else {})
 
 
 @pytest.mark.parametrize("index", ["simple", "record_index"])

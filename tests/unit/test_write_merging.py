@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -227,3 +228,59 @@ def test_a_delete_without_ordering_value_stands_by_its_place(
     rows = pa.concat_tables([TABLE.rows([key], ts=ts) for key, ts, _ in given])
     table.upsert(rows.append_column(flag, pa.array([gone for _, _, gone in given])))
     assert {key: row[2] for key, row in values(table).items()} == {"k1": 10, "k2": 10, "k9": -3}
+
+
+def with_default(base: Path, version: int, kind: Any, properties: Mapping[str, str]) -> HudiTable:
+    """Rows k0 to k2, v=1, n="a", ts=10; the default of v is 0, that of n null."""
+    empty = TABLE.rows([])
+    pyhudi.create_table(base, empty.schema, key="id", order_by="ts", type=kind, version=version)
+    file = base / ".hoodie" / "hoodie.properties"
+    lines = []
+    for line in file.read_text().splitlines():
+        name, _, value = line.partition("=")
+        if name == "hoodie.table.create.schema":
+            avro = json.loads(value.replace("\\:", ":"))
+            (v,) = (field for field in avro["fields"] if field["name"] == "v")
+            v |= {"type": ["int", "null"], "default": 0}
+            lines.append(f"{name}={json.dumps(avro)}".replace(":", "\\:"))
+        elif name not in properties:
+            lines.append(line)
+    file.write_text("\n".join((*lines, *(f"{k}={v}" for k, v in properties.items()), "")))
+    table = pyhudi.open_table(base)
+    table.upsert(TABLE.rows(range(3)))
+    return table
+
+
+IGNORE_DEFAULTS = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("version", "properties", "zero", "null"),
+    [
+        (6, PARTIAL, 0, 1),
+        (8, {**PARTIAL, MODE: "CUSTOM"}, 0, 1),
+        (6, NON_DEFAULTS, 1, None),
+        (8, {**NON_DEFAULTS, MODE: "CUSTOM"}, 1, None),
+        (9, IGNORE_DEFAULTS, 1, None),
+    ],
+)
+def test_a_null_is_no_value_only_where_it_is_the_default_or_the_class_says_so(
+    tmp_path: Path,
+    version: int,
+    kind: str,
+    properties: dict[str, str],
+    zero: int,
+    null: int | None,
+) -> None:
+    """`overwriteField` of the classes, `PartialUpdateHandler.reconcileDefaultValues` (1.2.0)."""
+    table = with_default(tmp_path / "t", version, kind, properties)
+    rows = [TABLE.rows([0], v=0, ts=20), TABLE.rows([1], v=None, ts=20), TABLE.rows([2], n=None)]
+    table.upsert(pa.concat_tables(rows))
+    wanted = {"k0": (zero, "a", 20), "k1": (null, "a", 20), "k2": (1, "a", 10)}
+    assert values(table) == wanted
+    given, kept = (None, 0) if null is None else (0, None)
+    with pytest.raises(UnsupportedTableFeature, match="column 'v'"):
+        table.update("id = 'k2'", {"v": kept})
+    table.update("id = 'k2'", {"v": given})
+    assert values(table) == wanted | {"k2": (given, "a", 10)}

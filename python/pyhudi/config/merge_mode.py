@@ -52,6 +52,11 @@ _MODE_OF_STRATEGY: dict[str, MergeMode] = {
     EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
     COMMIT_TIME_STRATEGY: "COMMIT_TIME_ORDERING",
 }
+_DELETE_RULE_OF_PAYLOAD = {
+    AWS_DMS_PAYLOAD: ("Op", "D"),
+    **dict.fromkeys(DEBEZIUM_PAYLOADS, ("_change_operation_type", "d")),
+}
+"""Before version 9 it is implied, and the classes compare ignoring case."""
 _MODES = ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM")
 
 
@@ -68,6 +73,8 @@ class MergeConfig:
     delete_field: str | None = None
     """Column that marks deletes, with `delete_marker` as the text of its value; both or neither."""
     delete_marker: str | None = None
+    marked_in_any_case: bool = False
+    """Rows that a write brings are deletes by the marker in capitals or not."""
 
 
 def merge_config(
@@ -84,7 +91,8 @@ def merge_config(
         mode = _inferred_mode(version, stored, payload, strategy, has_ordering=has_ordering)
     else:
         mode = stored or _mode_of_ordering(has_ordering=has_ordering)
-    field, marker = _delete_rule(properties, payload if version.merge_inferred else None)
+    implied = _DELETE_RULE_OF_PAYLOAD.get(payload or "") if version.merge_inferred else None
+    field, marker = _delete_rule(properties) or implied or (None, None)
     return MergeConfig(
         mode=mode,
         payload_class=payload,
@@ -92,6 +100,7 @@ def merge_config(
         partial_update_mode=_partial_update_mode(properties, version),
         delete_field=field,
         delete_marker=marker,
+        marked_in_any_case=implied == (field, marker),
     )
 
 
@@ -160,21 +169,15 @@ def _partial_update_mode(properties: Mapping[str, str], version: TableVersion) -
     return None if version.merge_inferred or mode in {"", "NONE"} else mode
 
 
-def _delete_rule(
-    properties: Mapping[str, str], payload: str | None
-) -> tuple[str | None, str | None]:
-    """Delete field and marker, stored or, before version 9, implied by the payload class."""
-    found = [
+def _delete_rule(properties: Mapping[str, str]) -> tuple[str, str] | None:
+    """Delete field and marker as stored."""
+    field, marker = (
         properties.get(MERGE_PROPERTY + key) or properties.get(key)
         for key in (DELETE_FIELD, DELETE_MARKER)
-    ]
-    if all(found):
-        return found[0], found[1]
-    if any(found):
+    )
+    if field and marker:
+        return field, marker
+    if field or marker:
         msg = f"{DELETE_FIELD} and {DELETE_MARKER} are not both set"
         raise UnsupportedTableFeature(msg)
-    if payload == AWS_DMS_PAYLOAD:
-        return "Op", "D"
-    if payload in DEBEZIUM_PAYLOADS:
-        return "_change_operation_type", "d"
-    return None, None
+    return None

@@ -8,18 +8,14 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from pyhudi.config.file_names import is_bucket
-from pyhudi.config.index_options import (
-    BUCKET_ENGINE,
-    BUCKET_FIELDS,
-    INDEX_TYPE,
-    IndexOptions,
-)
+from pyhudi.config.index_options import BUCKET_ENGINE, INDEX_TYPE, IndexOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import bucket, ring
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
 from pyhudi.index.traces import Traces
+from pyhudi.slices.key_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 
 _BUCKET = "bucket "
@@ -53,10 +49,7 @@ class BucketIndex(Index):
         if rings and not config.is_merge_on_read:
             msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING: pyhudi writes with it to MOR only"
             raise UnsupportedTableFeature(msg, hint="Use the engine SIMPLE.")
-        unknown = [name for name in options.bucket_fields if name not in config.record_key_fields]
-        if unknown:
-            msg = f"{BUCKET_FIELDS} names {unknown[0]!r}, which is no record key field"
-            raise ConfigError(msg)
+        check_hash_fields(config, options)
         return HashRingIndex() if rings else cls()
 
     def finds_by_key(self, *, any_partition: bool) -> bool:

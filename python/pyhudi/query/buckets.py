@@ -11,20 +11,31 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, worth_waiting
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket import ENOUGH_KEYS, in_bucket, samples
+from pyhudi.index.bucket import ENOUGH_KEYS, Holds, in_bucket, samples
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.traces import numbers_differ
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import hash_fields, key_hashes, may_be_split
-from pyhudi.slices.ring_files import RING_FOLDER, committed_ring
+from pyhudi.slices.key_hash import (
+    KeyHash,
+    check_hash_fields,
+    hash_fields,
+    key_hashes,
+    may_be_split,
+)
+from pyhudi.slices.ring_files import committed_ring, has_rings
+from pyhudi.slices.rings import Ring
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -65,17 +76,34 @@ def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> lis
     """Which slices stay by a test of `simple_buckets`.
 
     None where each partition has a number of its own (`hoodie.bucket.index.partition.expressions`
-    of Hudi 1.1). Another number may be wrong, too: of a partition slices go only where the keys in
-    them are in their buckets, either all of the keys or enough to tell the number.
+    of Hudi 1.1). Another number may be wrong, too.
+    """
+    if not all(map(test, slices)) and numbers_differ(table.storage):
+        return None
+    count = IndexOptions.of(table.options).buckets
+    return _proven(
+        table, slices, test, lambda way, slice_, keys: in_bucket(way, slice_, keys, count)
+    )
+
+
+def kept_by_ring(table: Table, slices: Sequence[FileSlice], rings: HashRings) -> list[bool]:
+    """Which slices stay by the rings of `hash_rings`."""
+    if len(table.config.record_key_fields) == 1:
+        return list(map(rings.may_match, slices))
+    return _proven(table, slices, rings.may_match, rings.holds)
+
+
+def _proven(table: Table, slices: Sequence[FileSlice], test: Keep, holds: Holds) -> list[bool]:
+    """Which slices stay by a test that goes by options of writers.
+
+    Of a partition slices go only where the keys in them are where the options say, either all of
+    the keys or enough to tell that the options are right.
     """
     stays = [test(slice_) for slice_ in slices]
     left_out = [s for s, kept in zip(slices, stays, strict=True) if not kept]
     if not left_out:
         return stays
-    if numbers_differ(table.storage):
-        return None
-    options = IndexOptions.of(table.options)
-    ways = key_hashes(table.config, options)
+    ways = key_hashes(table.config, IndexOptions.of(table.options))
     engine = worth_waiting(LocalEngine(), table.storage, 0)
     try:
         found = samples(engine, KeySource.of(table), left_out, ways[0])
@@ -86,7 +114,7 @@ def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> lis
     for sample in found:
         partition = sample.slice.partition
         hashes[partition] += sample.hashes
-        if not any(in_bucket(way, sample.slice, sample.keys, options.buckets) for way in ways):
+        if not any(holds(way, sample.slice, sample.keys) for way in ways):
             elsewhere.add(partition)
         if len(sample.keys) >= ENOUGH_KEYS:
             in_part.add(partition)
@@ -132,30 +160,43 @@ class HashRings:
         self._storage = storage
         self._timeline = timeline
         self._places = _native.ring_places(keys, fields)
-        self._prefixes: dict[str, tuple[frozenset[str], frozenset[str]] | None] = {}
+        self._rings: dict[str, tuple[Ring, frozenset[str], frozenset[str]] | None] = {}
 
     def may_match(self, slice_: FileSlice) -> bool:
         """False for slices of nodes of the ring that none of the keys hashes to."""
-        if slice_.partition not in self._prefixes:
-            self._prefixes[slice_.partition] = self._load(slice_.partition)
-        known = self._prefixes[slice_.partition]
+        known = self._known(slice_.partition)
         if known is None:
             return True
-        everyone, wanted = known
-        prefix = slice_.file_id.rpartition("-")[0]
+        _, everyone, wanted = known
+        prefix = _prefix(slice_)
         return prefix not in everyone or prefix in wanted
 
-    def _load(self, partition: str) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The file id prefixes of all nodes and of the wanted ones; None to keep everything."""
-        found = committed_ring(self._storage, self._timeline, partition)
-        if found is None or found.resizing or not found.nodes:
-            return None
-        return self._chosen(found.nodes)
+    def holds(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+        """Whether all keys of a slice belong to it."""
+        known = self._known(slice_.partition)
+        places = key_hash.places(keys).unique().to_pylist()
+        return known is not None and {_node(known[0], p) for p in places} <= {_prefix(slice_)}
 
-    def _chosen(self, nodes: Sequence[tuple[int, str]]) -> tuple[frozenset[str], frozenset[str]]:
-        values = [value for value, _ in nodes]
-        wanted = {nodes[bisect_left(values, place) % len(nodes)][1] for place in self._places}
-        return frozenset(prefix for _, prefix in nodes), frozenset(wanted)
+    def _known(self, partition: str) -> tuple[Ring, frozenset[str], frozenset[str]] | None:
+        """The ring, the prefixes of all nodes and of the wanted ones; None to keep everything."""
+        if partition not in self._rings:
+            found = committed_ring(self._storage, self._timeline, partition)
+            ring = found.nodes if found is not None and not found.resizing else []
+            self._rings[partition] = self._chosen(ring) if ring else None
+        return self._rings[partition]
+
+    def _chosen(self, ring: Ring) -> tuple[Ring, frozenset[str], frozenset[str]]:
+        everyone = frozenset(prefix for _, prefix in ring)
+        return ring, everyone, frozenset(_node(ring, place) for place in self._places)
+
+
+def _node(ring: Ring, place: int) -> str:
+    """The file id prefix of the node of a place: the first that is not before it."""
+    return ring[bisect_left(ring, place, key=itemgetter(0)) % len(ring)][1]
+
+
+def _prefix(slice_: FileSlice) -> str:
+    return slice_.file_id.rpartition("-")[0]
 
 
 def hash_rings(
@@ -168,12 +209,15 @@ def hash_rings(
 ) -> HashRings | None:
     """The table's rings, None when it has none or the filter does not fix the hash fields.
 
-    Which fields are hashed no table tells; with one key field it can be no other.
+    Which fields are hashed no table tells; with one key field it can be no other. Raises
+    `ConfigError` where the options name a field that is none of the key.
     """
     index = IndexOptions.of(options)
     certain = len(config.record_key_fields) == 1 or bool(index.bucket_fields)
     found = _hash_keys(config, index, conjuncts, besides) if certain else None
     if found is None or timeline.bound is not None:
         return None
-    folders, files = storage.list_dir(RING_FOLDER)
-    return HashRings(storage, timeline, *found) if folders or files else None
+    if not has_rings(storage):
+        return None
+    check_hash_fields(config, index)
+    return HashRings(storage, timeline, *found)

@@ -15,7 +15,7 @@ from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.kinds.protocol import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.metadata.question import INSTEAD, Look, Question
-from pyhudi.query.buckets import hash_rings, kept_by_bucket, simple_buckets
+from pyhudi.query.buckets import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
@@ -87,4 +87,4 @@ class Pruner:
             table.storage, table.timeline, table.config, table.options, conjuncts, besides
         )
         if rings is not None:
-            yield "bucket index (hash ring)", lambda slices: list(map(rings.may_match, slices))
+            yield "bucket index (hash ring)", lambda slices: kept_by_ring(table, slices, rings)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.config.merge_mode import DELETE_FIELD
+from pyhudi.config.merge_mode import DELETE_FIELD, MergeConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.casts import cast_exactly
 from pyhudi.schema.elements import check_elements
@@ -95,6 +95,19 @@ def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None)
         said = pc.equal(_as_java_prints(rows.column(delete_field), delete_field), marker)
         deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
     return deleted.combine_chunks()
+
+
+def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
+    """The rows with delete markers as readers know them, who compare exactly."""
+    field, marker = merge.delete_field, merge.delete_marker
+    if not merge.marked_in_any_case or field not in rows.column_names:
+        return rows
+    given = rows.column(field)
+    if not is_text(given.type):
+        return rows
+    marks = pc.equal(pc.utf8_lower(given), str(marker).lower())
+    spelled = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, given.type), given)  # noqa: FBT003
+    return rows.set_column(rows.column_names.index(field), rows.schema.field(field), spelled)
 
 
 def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:

@@ -59,14 +59,14 @@ class KeptValues:
 
     def _is_none(self, name: str, values: pa.ChunkedArray[Any]) -> Any:
         """For each value whether the stored one counts in its place; never null."""
-        if self.rule.fill != "defaults":
+        if self.rule.fill in ("marker", "newer_marker"):
             marked = is_text(values.type) or pa.types.is_binary(values.type)
             marker = pa.scalar(self.rule.marker, pa.string()).cast(values.type) if marked else None
             return _equals(values, marker)
-        known, default = self.rule.defaults, None
-        if known is not None and name in known.schema.names:
-            default = known.column(name)[0].cast(values.type)
-        return pc.or_(pc.is_null(values), _equals(values, default))
+        known = self.rule.defaults
+        if known is None or name not in known.schema.names:
+            return pc.is_null(values)
+        return _equals(values, known.column(name)[0].cast(values.type))
 
 
 def _equals(values: pa.ChunkedArray[Any], one: pa.Scalar[Any] | None) -> Any:

@@ -48,18 +48,21 @@ class FieldMerge:
     """Which of them wins."""
     ordering_fields: tuple[str, ...] | None = None
     """In the place of the table's, for classes that bring their own."""
-    fill: Literal["absent", "defaults", "marker", "newer_marker"] = "absent"
+    fill: Literal["absent", "nulls", "defaults", "marker", "newer_marker"] = "absent"
     """Which values of the winner are taken from the loser: none but those that a record of some
-    columns lacks, nulls and the schema's defaults, or texts and bytes equal to `marker`, of any
-    winner or of newer ones."""
+    columns lacks, nulls, the schema's defaults, which may be nulls, or texts and bytes equal to
+    `marker`, of any winner or of newer ones."""
     marker: str | None = None
     defaults: pa.RecordBatch | None = None
-    """One row with the schema's defaults that are not null."""
+    """One row with the schema's defaults that are not null, as `schema_defaults` gives it."""
     newest_meta: bool = False
     """Meta columns come from the newer record whichever wins."""
     whole_in_batch: bool = False
     """Of rows of one key in one write one stands, deletes among them, by their ordering values."""
     deletes_always_win: bool = False
+    deletes_merged_in_batch: bool = False
+    """Of rows of one key in one write deletes by flag are merged as rows, and what a delete wins
+    over by its ordering value stands if it is newer."""
     sequence_ordering: bool = False
     """The ordering field is text, `file.position`, whose parts are compared as numbers."""
     merger: Merger | None = None
@@ -73,7 +76,11 @@ _OF_PAYLOAD = {
         "COMMIT_TIME_ORDERING", fill="defaults", deletes_always_win=True, whole_in_batch=True
     ),
     _MODEL + "PartialUpdateAvroPayload": FieldMerge(
-        "EVENT_TIME_ORDERING", fill="defaults", newest_meta=True, deletes_always_win=True
+        "EVENT_TIME_ORDERING",
+        fill="nulls",
+        newest_meta=True,
+        deletes_always_win=True,
+        deletes_merged_in_batch=True,
     ),
     _MYSQL: FieldMerge(
         "EVENT_TIME_ORDERING",

@@ -275,9 +275,10 @@ def _parse(avro: str) -> Mapping[str, Any]:
 def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
     """One row with what values are compared with: defaults of an Avro schema; None without any.
 
-    Those that are null are left out, and those of bytes and of decimals: to Hudi the bytes of a
-    value never equal those of a default (`Objects.equals` of a buffer or a fixed and an array in
-    `OverwriteWithLatestAvroPayload.overwriteField`, 0.15.0 and 1.2.0).
+    Those that are null are left out. Those of bytes and of decimals are nulls, which equal nothing:
+    to Hudi the bytes of a value never equal those of a default (`Objects.equals` of a buffer or a
+    fixed and an array in `OverwriteWithLatestAvroPayload.overwriteField`, 0.15.0 and 1.2.0), nor
+    does a null.
 
     Raises `UnsupportedTableFeature` for a default of a type that is not plain, `CorruptTable` for
     one that is no value of its type.
@@ -293,8 +294,7 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
                 f"{name} has a default of type {kind}, which partial updates would "
                 "have to compare with",
             )
-        if not _of_bytes(kind):
-            found[name] = _default(default, kind, name)
+        found[name] = pa.nulls(1, kind) if _of_bytes(kind) else _default(default, kind, name)
     return pa.RecordBatch.from_pydict(found) if found else None
 
 

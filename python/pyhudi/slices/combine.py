@@ -114,7 +114,7 @@ def _combined_fields(
         ordering_fields=ordering,
         delete_field=merge.delete_field,
         delete_marker=merge.delete_marker,
-        field_rules=field_rules(rule, rows.schema),
+        field_rules=field_rules(rule, rows.schema, in_batch=True),
         incoming=many,
     )
     live = reader.read_all().cast(rows.schema)

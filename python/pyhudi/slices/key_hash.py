@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.index_options import BUCKET_FIELDS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.version_steps import INITIAL_VERSION, VERSIONS
+from pyhudi.errors import ConfigError
 
 _MOST = 2**31 - 1
 _NEVER_SPLIT = [str(code) for code in VERSIONS if not table_version(code).splits_bucket_keys]
@@ -52,6 +53,13 @@ def key_hashes(config: TableConfig, options: IndexOptions) -> tuple[KeyHash, Key
 def hash_fields(config: TableConfig, options: IndexOptions) -> tuple[str, ...]:
     """The key fields that are hashed. They have to be named: a plain key may look like fields."""
     return options.bucket_fields or tuple(config.record_key_fields)
+
+
+def check_hash_fields(config: TableConfig, options: IndexOptions) -> None:
+    """Raises `ConfigError` where the options name a field that is none of the key."""
+    unknown = [name for name in options.bucket_fields if name not in config.record_key_fields]
+    if unknown:
+        raise ConfigError(f"{BUCKET_FIELDS} names {unknown[0]!r}, which is no record key field")
 
 
 def may_be_split(config: TableConfig) -> bool:

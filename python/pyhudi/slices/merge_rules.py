@@ -8,8 +8,13 @@ from pyhudi import _native
 from pyhudi.schema.payloads import FieldMerge
 
 
-def field_rules(rule: FieldMerge | None, schema: pa.Schema) -> _native.FieldRules | None:
-    """The core's form of the rules of a table with that schema, meta fields included."""
+def field_rules(
+    rule: FieldMerge | None, schema: pa.Schema, *, in_batch: bool = False
+) -> _native.FieldRules | None:
+    """The core's form of the rules of a table with that schema, meta fields included.
+
+    in_batch: for rows of one write among themselves.
+    """
     if rule is None:
         return None
     looked_at = rule.merger_columns
@@ -21,6 +26,7 @@ def field_rules(rule: FieldMerge | None, schema: pa.Schema) -> _native.FieldRule
         defaults=rule.defaults,
         newest_meta=rule.newest_meta,
         deletes_always_win=rule.deletes_always_win,
+        deletes_are_rows=in_batch and rule.deletes_merged_in_batch,
         sequence_ordering=rule.sequence_ordering,
         merger=rule.merger,
         merger_columns=looked_at or (),

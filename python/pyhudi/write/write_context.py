@@ -40,6 +40,7 @@ from pyhudi.schema.conform import (
     data_schema,
     marked_deleted,
     to_table,
+    with_marker,
 )
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.kept_values import KeptValues
@@ -360,6 +361,7 @@ class WriteContext:
         _, rows = self.evolved(data, mode)
         null_elements = self.options.null_elements
         rows = conform(rows, data_schema(self.schema.arrow), null_elements=null_elements)
+        rows = with_marker(rows, self.config.merge)
         return add_keys(rows, self.key_spec(), instant=instant, place=place)
 
     def key_instant(self) -> str:

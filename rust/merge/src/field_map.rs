@@ -225,13 +225,17 @@ impl FieldMap {
             .iter()
             .map(|meeting| Place::new(data, meeting.row))
             .collect();
-        let pair = Pair {
+        let mut pair = Pair {
             older: self.gather(&older)?,
             newer: self.gather(&newer)?,
             older_sets: self.sets_of(&older),
             newer_sets: self.sets_of(&newer),
             newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
+            whole: None,
         };
+        if let Some(marks) = self.rules.marks_deletes {
+            pair.settle_marked(marks)?;
+        }
         let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
         let sets: Vec<u32> = pair
             .older_sets
@@ -244,7 +248,7 @@ impl FieldMap {
             let gone = is_set(deleted.as_ref(), row);
             let entry = &mut self.entries[meeting.entry];
             entry.data = (!gone).then(|| Place::new(number, row));
-            if meeting.newer_wins {
+            if pair.newer_wins.value(row) {
                 entry.ordering = Place::new(batch, meeting.row);
             }
         }
@@ -399,6 +403,7 @@ impl FieldMap {
             older_sets: vec![ColumnSets::ALL; meetings.len()],
             newer_sets: self.sets_of(&newer),
             newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
+            whole: None,
         };
         let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
         let gone = deleted.as_ref().map_or(0, BooleanArray::true_count) as u64;

@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::compute::kernels::cmp;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{and, cast, is_null, or};
+use arrow::compute::{and, and_not, cast, is_null, or};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::column_sets::ColumnSets;
@@ -18,7 +18,8 @@ use crate::ordering::{MergeError, MergeRules};
 pub enum Fill {
     /// Only those of columns that the winner was written without.
     Absent,
-    /// Those equal to the column's default: null, or the given value (one row, column by column).
+    /// Those equal to the column's default: the given value (one row, column by column), which may
+    /// be a null that nothing equals; null where none is given.
     Defaults(Vec<Option<ArrayRef>>),
     /// Texts and bytes equal to this marker.
     Marker(String),
@@ -52,6 +53,9 @@ pub struct FieldRules {
     /// A delete wins over what is older whatever its ordering value, and what is newer over it
     /// (payload classes of table versions before 9).
     pub deletes_always_win: bool,
+    /// A column, by number, that marks deletes among rows that are merged as live ones. Where one
+    /// would win, the newer row stands as it is (`PartialUpdateAvroPayload.preCombine`, 1.2.0).
+    pub marks_deletes: Option<usize>,
     /// Takes the place of all of the above for two live records.
     pub merger: Option<Arc<dyn RowMerger>>,
 }
@@ -63,9 +67,21 @@ pub(crate) struct Pair {
     pub older_sets: Vec<u32>,
     pub newer_sets: Vec<u32>,
     pub newer_wins: BooleanArray,
+    /// Rows whose winner stays as it is.
+    pub whole: Option<BooleanArray>,
 }
 
 impl Pair {
+    /// Lets the newer row stand where a marked delete would win.
+    pub fn settle_marked(&mut self, marks: usize) -> Result<(), MergeError> {
+        let (older, newer) = (self.older.column(marks), self.newer.column(marks));
+        let winner = zip(&self.newer_wins, newer, older)?;
+        let whole = without_nulls(winner.as_boolean());
+        self.newer_wins = or(&self.newer_wins, &whole)?;
+        self.whole = Some(whole);
+        Ok(())
+    }
+
     /// The merged rows, and which of them are deleted. Columns of `schema` may all hold nulls.
     pub fn merged(
         &self,
@@ -94,22 +110,26 @@ impl Pair {
             return Ok(Arc::clone(newer));
         }
         let winner = zip(&self.newer_wins, newer, older)?;
-        let fill = match (&rules.fill, sets.only_all()) {
-            (Fill::Absent, true) => return Ok(winner),
-            (Fill::Absent, _) => self.absent(sets, column),
-            (Fill::Defaults(defaults), _) => {
-                is_default(&winner, defaults.get(column).and_then(Option::as_ref))?
+        let absent = (!sets.only_all()).then(|| self.absent(sets, column));
+        let unsaid = match &rules.fill {
+            Fill::Absent => None,
+            Fill::Defaults(defaults) => {
+                let default = defaults.get(column).and_then(Option::as_ref);
+                Some(is_default(&winner, default)?)
             }
-            (Fill::Marker(marker) | Fill::NewerMarker(marker), _) => {
-                let absent = self.absent(sets, column);
-                match (is_marker(&winner, marker)?, &rules.fill) {
-                    (Some(found), Fill::NewerMarker(_)) => {
-                        or(&and(&found, &self.newer_wins)?, &absent)?
-                    }
-                    (Some(found), _) => or(&found, &absent)?,
-                    (None, _) => absent,
-                }
-            }
+            Fill::Marker(marker) => is_marker(&winner, marker)?,
+            Fill::NewerMarker(marker) => is_marker(&winner, marker)?
+                .map(|found| and(&found, &self.newer_wins))
+                .transpose()?,
+        };
+        let fill = match (unsaid, absent) {
+            (Some(unsaid), Some(absent)) => or(&unsaid, &absent)?,
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => return Ok(winner),
+        };
+        let fill = match &self.whole {
+            Some(whole) => and_not(&fill, whole)?,
+            None => fill,
         };
         if fill.true_count() == 0 {
             return Ok(winner);
@@ -144,14 +164,12 @@ pub(crate) fn loose(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatc
 
 /// Rows whose value is the column's default.
 fn is_default(values: &ArrayRef, default: Option<&ArrayRef>) -> Result<BooleanArray, MergeError> {
-    let null = is_null(values)?;
     let Some(default) = default else {
-        return Ok(null);
+        return Ok(is_null(values)?);
     };
     let default = Scalar::new(cast(default, values.data_type())?);
     let values: &dyn Datum = values;
-    let equal = cmp::eq(values, &default)?;
-    Ok(or(&null, &without_nulls(&equal))?)
+    Ok(without_nulls(&cmp::eq(values, &default)?))
 }
 
 fn without_nulls(mask: &BooleanArray) -> BooleanArray {

@@ -35,6 +35,7 @@ fn rules(mode: MergeMode, fill: Fill) -> FieldRules {
         fill,
         newest: Vec::new(),
         deletes_always_win: false,
+        marks_deletes: None,
         merger: None,
     }
 }
@@ -148,9 +149,9 @@ fn partial_records_gather_columns_until_a_base_row_has_the_rest() {
 }
 
 #[test]
-fn nulls_and_defaults_of_the_winner_give_way() {
+fn defaults_of_the_winner_give_way_and_nulls_where_they_are_the_default() {
     let defaults: Vec<Option<ArrayRef>> = vec![
-        Some(Arc::new(StringArray::from(vec!["none"]))),
+        None,
         Some(Arc::new(arrow::array::Int32Array::from(vec![7]))),
     ];
     let mut map = map(rules(MergeMode::EventTime, Fill::Defaults(defaults)));
@@ -159,21 +160,39 @@ fn nulls_and_defaults_of_the_winner_give_way() {
         &[
             ("a", 1, Some("old"), Some(1)),
             ("b", 1, Some("old"), Some(1)),
-            ("c", 9, Some("none"), None),
+            ("c", 9, None, Some(7)),
         ],
     );
     add(
         &mut map,
         &[
-            ("a", 1, Some("none"), Some(7)),
-            ("b", 1, None, Some(8)),
+            ("a", 1, None, Some(7)),
+            ("b", 1, None, None),
             ("c", 1, Some("late"), Some(3)),
         ],
     );
-    assert_eq!(
-        log_rows(&mut map),
-        [row("old", 1), row("old", 8), row("late", 3)]
-    );
+    let null = (Some("old".to_owned()), None);
+    assert_eq!(log_rows(&mut map), [row("old", 1), null, row("late", 3)]);
+}
+
+#[test]
+fn nothing_equals_a_default_that_is_given_as_null() {
+    let defaults = vec![None, Some(new_null_array(&DataType::Int64, 1))];
+    let mut map = map(rules(MergeMode::CommitTime, Fill::Defaults(defaults)));
+    add(&mut map, &[("a", 1, Some("old"), Some(1))]);
+    add(&mut map, &[("a", 1, None, None)]);
+    assert_eq!(log_rows(&mut map), [(Some("old".to_owned()), None)]);
+}
+
+#[test]
+fn a_column_that_was_not_written_is_filled_whatever_its_default() {
+    let defaults: Vec<Option<ArrayRef>> =
+        vec![Some(Arc::new(StringArray::from(vec!["none"]))), None];
+    let mut map = map(rules(MergeMode::CommitTime, Fill::Defaults(defaults)));
+    add(&mut map, &[("a", 1, Some("old"), Some(1))]);
+    let partial = Written::Same(ONLY_NUMBER.to_vec());
+    add_written(&mut map, &[("a", 1, None, Some(2))], partial);
+    assert_eq!(log_rows(&mut map), [row("old", 2)]);
 }
 
 #[test]

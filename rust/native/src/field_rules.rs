@@ -13,10 +13,12 @@ use crate::error::{config_error, mismatch, slice_error};
 
 /// See the stub.
 #[pyclass(frozen, module = "pyhudi._native")]
+#[expect(clippy::struct_excessive_bools, reason = "independent rules of tables")]
 pub struct FieldRules {
     fill: FillRule,
     newest_meta: bool,
     deletes_always_win: bool,
+    deletes_are_rows: bool,
     sequence_ordering: bool,
     merger: Option<(Py<PyAny>, Vec<String>)>,
 }
@@ -26,21 +28,28 @@ impl FieldRules {
     #[new]
     #[pyo3(signature = (
         fill="absent", *, marker=None, defaults=None, newest_meta=false,
-        deletes_always_win=false, sequence_ordering=false, merger=None, merger_columns=Vec::new(),
+        deletes_always_win=false, deletes_are_rows=false, sequence_ordering=false, merger=None,
+        merger_columns=Vec::new(),
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keyword arguments of Python"
+    )]
     fn new(
         fill: &str,
         marker: Option<String>,
         defaults: Option<Bound<'_, PyAny>>,
         newest_meta: bool,
         deletes_always_win: bool,
+        deletes_are_rows: bool,
         sequence_ordering: bool,
         merger: Option<Py<PyAny>>,
         merger_columns: Vec<String>,
     ) -> PyResult<Self> {
         let fill = match (fill, marker) {
             ("absent", None) => FillRule::Absent,
+            ("nulls", None) => FillRule::Defaults(None),
             ("defaults", None) => FillRule::Defaults(defaults.as_ref().map(one_row).transpose()?),
             ("marker", Some(marker)) => FillRule::Marker(marker),
             ("newer_marker", Some(marker)) => FillRule::NewerMarker(marker),
@@ -50,6 +59,7 @@ impl FieldRules {
             fill,
             newest_meta,
             deletes_always_win,
+            deletes_are_rows,
             sequence_ordering,
             merger: merger.map(|merger| (merger, merger_columns)),
         })
@@ -62,6 +72,7 @@ impl FieldRules {
             fill: self.fill.clone(),
             newest_meta: self.newest_meta,
             deletes_always_win: self.deletes_always_win,
+            deletes_are_rows: self.deletes_are_rows,
             sequence_ordering: self.sequence_ordering,
             merger: self
                 .merger

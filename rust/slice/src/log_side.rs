@@ -135,7 +135,11 @@ impl<'a> LogSide<'a> {
         };
         let batch = adapt(batch, &shape.columns.log)?;
         let keys = shape.keys(&batch, positions)?;
-        let deleted = deleted(&batch, shape.spec.delete_marker.as_ref())?;
+        let deleted = if shape.spec.deletes_are_rows {
+            None
+        } else {
+            deleted(&batch, shape.spec.delete_marker.as_ref())?
+        };
         let ordering = shape.ordering(&batch)?;
         let records = self.map.encoder().rows(keys, &ordering, deleted)?;
         let rows = Some(shape.merged(&batch)?);

@@ -28,7 +28,7 @@ pub enum FillRule {
     /// None, but for what partial records lack.
     #[default]
     Absent,
-    /// Nulls, and values equal to those of this one row, whose columns are found by name.
+    /// Values equal to those of this one row, whose columns are found by name, and nulls of others.
     Defaults(Option<RecordBatch>),
     /// Texts and bytes equal to the marker.
     Marker(String),
@@ -56,6 +56,8 @@ pub struct MergeSpec {
     pub newest_meta: bool,
     /// See [`FieldRules::deletes_always_win`].
     pub deletes_always_win: bool,
+    /// Rows that are marked as deletes are merged as rows; see [`FieldRules::marks_deletes`].
+    pub deletes_are_rows: bool,
     /// In the place of the rules above for two live records.
     pub merger: Option<CustomMerger>,
     /// A text column that surely equals the stored record key, which may be left unread for it.
@@ -73,6 +75,7 @@ impl Default for MergeSpec {
             fill: FillRule::Absent,
             newest_meta: false,
             deletes_always_win: false,
+            deletes_are_rows: false,
             merger: None,
             plain_key: None,
         }
@@ -107,6 +110,7 @@ impl MergeSpec {
             fill: self.fill_of(merged),
             newest: self.newest(merged),
             deletes_always_win: self.deletes_always_win,
+            marks_deletes: self.marks_deletes(merged),
             merger: self
                 .merger
                 .as_ref()
@@ -146,6 +150,12 @@ impl MergeSpec {
                     .collect(),
             ),
         }
+    }
+
+    fn marks_deletes(&self, schema: &SchemaRef) -> Option<usize> {
+        let marks = schema.index_of(IS_DELETED).ok()?;
+        let is_flag = schema.field(marks).data_type() == &DataType::Boolean;
+        (is_flag && self.deletes_are_rows).then_some(marks)
     }
 
     fn newest(&self, schema: &SchemaRef) -> Vec<usize> {

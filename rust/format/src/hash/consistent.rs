@@ -26,7 +26,7 @@ pub fn consistent_nodes(partition: &str, buckets: u32) -> Vec<ConsistentNode> {
         let end = step * number;
         ConsistentNode {
             value: end.min(MASK) as u32,
-            file_id_prefix: file_id_prefix(partition, end - step, end.min(MASK)),
+            file_id_prefix: file_id_prefix(partition, (end - step).min(MASK), end.min(MASK)),
         }
     };
     (1..=buckets).map(node).collect()
@@ -104,6 +104,16 @@ mod tests {
             expected(&[(2_147_483_647, "8b003ccb-7c31-3079-95df-27c2311fd70e")])
         );
         assert_eq!(found("a/é", 0), []);
+    }
+
+    /// Steps are rounded up, so that the last of very many ranges are empty.
+    #[test]
+    fn an_empty_range_starts_where_the_ring_ends() {
+        let nodes = consistent_nodes("sf", 60_000);
+        let last = nodes
+            .last()
+            .map(|node| (node.value, node.file_id_prefix.clone()));
+        assert_eq!(last, Some((MASK as u32, file_id_prefix("sf", MASK, MASK))));
     }
 
     #[test]
