@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage.storage import Storage
-from pyhudi.write import upsert
+from pyhudi.write import retries, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupted import FailingStorage
 
@@ -106,3 +107,83 @@ def test_an_interrupt_says_whether_it_came_after_the_commit(table: Path, tmp_pat
         assert ids(base) == (AFTER if committed else BEFORE), f"change {n}"
         assert_next_writer_goes_on(base, AFTER if committed else BEFORE, n)
     assert seen == {True, False}
+
+
+class AfterTheVerb:
+    """Counts calls to storage once a verb has done its part, and fails at one of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        self.fails_at = 0
+        self.error: BaseException | None = None
+        self._is_on = False
+        for name in ("read", "list_dir", "list", "head", "put", "put_if_absent", "delete"):
+            monkeypatch.setattr(Storage, name, self._counted(getattr(Storage, name)))
+        monkeypatch.setattr(retries, "retried", self._then_on(retries.retried))
+
+    def insert(self, table: pyhudi.HudiTable, error: BaseException | None, at: int) -> bool:
+        """Whether the call came back."""
+        self.calls, self.fails_at, self.error = 0, at, error
+        try:
+            return table.insert(people([6, 7], 2, 20)).committed
+        except InterruptedAfterCommit:
+            return False
+        finally:
+            self._is_on = False
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any, **more: Any) -> Any:
+            if self._is_on:
+                self.calls += 1
+                if self.calls == self.fails_at and self.error is not None:
+                    raise self.error
+            return call(*given, **more)
+
+        return counted
+
+    def _then_on(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def then_on(*given: Any) -> Any:
+            done = call(*given)
+            self._is_on = True
+            return done
+
+        return then_on
+
+
+@pytest.mark.parametrize("error", [StorageError("the server is away"), KeyboardInterrupt()])
+def test_no_call_to_storage_after_a_verb_makes_an_error_of_its_commit(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """The handle looks at the table again, and at what is due."""
+    after, came_back, warned = AfterTheVerb(monkeypatch), [], 0
+    assert after.insert(pyhudi.open_table(shutil.copytree(table, tmp_path / "counted")), None, 0)
+    assert after.calls > 2
+    for n in range(1, after.calls + 1):
+        handle = pyhudi.open_table(shutil.copytree(table, tmp_path / f"after{n}"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            came_back.append(after.insert(handle, error, n))
+        warned += any(one.category is AfterCommitWarning for one in caught)
+        shown = handle.scan(["id"]).to_arrow().column("id").to_pylist()
+        assert sorted(shown) == AFTER, f"call {n}"
+    told_all = all(came_back) and warned
+    assert not any(came_back) if isinstance(error, KeyboardInterrupt) else told_all
+
+
+def test_a_handle_that_could_not_look_after_its_act_looks_at_its_next_use(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = pyhudi.open_table(table)
+
+    def away(*_: Any) -> Any:
+        raise StorageError("the server is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "list_dir", away)
+        with pytest.warns(AfterCommitWarning, match="done; a look at the table after it waits"):
+            handle._look_again()
+        with pytest.raises(StorageError):
+            _ = handle.schema
+    handle_of_another = pyhudi.open_table(table)
+    handle_of_another.set_properties({"own": "1"})
+    assert handle.properties["own"] == "1"

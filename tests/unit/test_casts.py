@@ -85,6 +85,7 @@ CHANGED = [
     ([1, 300], pa.int64(), pa.int8(), "300"),
     ([Decimal("1.25")], CENTS, pa.decimal128(10, 1), "1.25"),
     ([NOON.replace(microsecond=5)], pa.timestamp("us"), pa.timestamp("ms"), "12, 0, 0, 5"),
+    ([90000, 4294967], pa.time32("s"), pa.time32("ms"), "would become"),
     ([None, [0.5, 0.1]], pa.list_(pa.float64()), pa.list_(pa.float32()), "0.1"),
     ([{"m": [("k", 0.1)]}], pa.struct([("m", pa.map_(pa.string(), pa.float64()))]),
      pa.struct([("m", pa.map_(pa.string(), pa.float32()))]), "0.1 in x.m.value"),

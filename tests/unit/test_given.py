@@ -16,7 +16,7 @@ import pyarrow.dataset as pds
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.schema.plain import plain_batch, plain_schema
 
@@ -370,9 +370,27 @@ def test_text_that_is_no_utf_8_is_named(nested: bool, tmp_path: Path) -> None:
     )
     table = pyhudi.create_table(tmp_path / "t", first, key="id")
     for verb in (table.upsert, table.insert, table.bulk_insert):
-        with pytest.raises(SchemaMismatch, match="column 'v' has no valid text"):
+        with pytest.raises(SchemaMismatch, match=r"column 'v' has no valid .*string"):
             verb(second)
     assert table.refresh().scan().to_arrow()["v"].to_pylist() == first["v"].to_pylist()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_decimal_with_more_digits_than_its_type_is_named(nested: bool) -> None:
+    numbers = b"".join(value.to_bytes(16, "little", signed=True) for value in (999, 10**20, -5))
+    values = pa.Array.from_buffers(pa.decimal128(3, 0), 3, [None, pa.py_buffer(numbers)])
+    column = pa.StructArray.from_arrays([values], ["d"]) if nested else values
+    with pytest.raises(SchemaMismatch, match=r"column 'v' .*100000000000000000000 does not fit"):
+        taken(pa.table({"v": column}))
+
+
+def test_types_in_one_another_beyond_what_any_table_has_are_refused() -> None:
+    for wrapped in (lambda kind: pa.struct([("a", kind)]), pa.list_):
+        kind: pa.DataType = pa.int64()
+        for _ in range(900):
+            kind = wrapped(kind)
+        with pytest.raises(UnsupportedTableFeature, match=r"column 'v' .* more than 64"):
+            plain_schema(pa.schema([("v", kind)]))
 
 
 def test_a_column_twice() -> None:

@@ -264,6 +264,16 @@ class TestStorageLock:
         lock.check()
         assert not StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
+    @pytest.mark.parametrize("expired", [True, False])
+    def test_texts_of_true_and_false_are_what_they_say(self, tmp_path: Path, expired: bool) -> None:
+        """As Jackson reads them."""
+        file = tmp_path / PATH
+        file.parent.mkdir(parents=True)
+        until = SystemClock().now_ms() + 60_000
+        said = {"expired": str(expired).lower(), "validUntil": until, "owner": "java"}
+        file.write_text(json.dumps(said))
+        assert StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0) is expired
+
     @pytest.mark.parametrize(
         "text",
         [
@@ -273,6 +283,8 @@ class TestStorageLock:
             "[" * 100_000,
             '{"expired":false,"validUntil":"x"}',
             '{"expired":false,"validUntil":1e999,"owner":"x"}',
+            '{"expired":"no","validUntil":1,"owner":"x"}',
+            '{"expired":0,"validUntil":1,"owner":"x"}',
             "\xff",
         ],
     )

@@ -269,6 +269,34 @@ def test_names_that_differ_in_case_alone_are_refused(tmp_path: Path, kind: pa.Da
 
 
 @pytest.mark.parametrize(
+    "name", ["_HOODIE_RECORD_KEY", "_Hoodie_Commit_Time", "_hoodie_Is_Deleted"]
+)
+def test_names_of_hudis_own_columns_in_other_letters_are_refused(tmp_path: Path, name: str) -> None:
+    rows = pa.table({"id": ["a"], name: [True]})
+    with pytest.raises(SchemaMismatch, match="column of Hudi's own"):
+        made(tmp_path / "t", rows)
+    table = made(tmp_path / "t", pa.table({"id": ["a"]}))
+    with pytest.raises(SchemaMismatch, match="column of Hudi's own"):
+        table.upsert(rows, schema_mode="merge")
+
+
+@pytest.mark.parametrize("wrapped", [lambda kind: pa.struct([("a", kind)]), pa.list_])
+def test_thirty_types_can_be_in_one_another_and_no_more(tmp_path: Path, wrapped: Any) -> None:
+    kind: pa.DataType = pa.int64()
+    for _ in range(30):
+        kind = wrapped(kind)
+    options = {"parquet.avro.write-old-list-structure": "false"}
+    rows = pa.table({"id": ["a"], "x": pa.nulls(1, kind)})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id", options=options)
+    assert table.scan().to_arrow()["x"].to_pylist() == [None]
+    for depth in (1, 30, 900):
+        for _ in range(depth):
+            kind = wrapped(kind)
+        with pytest.raises(UnsupportedTableFeature, match=r"'x' has more than .* in one another"):
+            made(tmp_path / "deep", pa.schema([("id", pa.string()), ("x", kind)]))
+
+
+@pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("_hoodie_commit_time", pa.int64()),

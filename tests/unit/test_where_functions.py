@@ -96,6 +96,24 @@ def test_what_spark_writes_otherwise(where: str, same: str) -> None:
     assert ids(where)
 
 
+@pytest.mark.parametrize(
+    ("start", "length", "kept"),
+    [
+        (1, 10**20, "abc"),
+        (2, 2**63 - 1, "bc"),
+        (10**20, 1, ""),
+        (-(2**63), 2**63 - 1, "ab"),
+        (-(2**63), 2**63 + 1, "abc"),
+        (-(10**20), 1, ""),
+        (-2, 10**20, "bc"),
+    ],
+)
+def test_a_part_of_a_text_may_be_given_by_any_numbers(start: int, length: int, kept: str) -> None:
+    table = pa.table({"name": ["abc"]})
+    where = parse_where(f"substring(name, {start}, {length}) = '{kept}'", table.schema)
+    assert kept_rows(table, where).num_rows == 1
+
+
 def test_fields_of_structs_compare_with_each_other() -> None:
     kind = pa.struct([("fare", pa.int32())])
     images = pa.table(

@@ -10,7 +10,7 @@ Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hud
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 
 from pyhudi.admin import services
@@ -19,19 +19,13 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
-from pyhudi.config.log import logger, warn
+from pyhudi.config.log import logger
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.option_values import switch
 from pyhudi.config.service_options import SERVICES_ENABLED
 from pyhudi.config.sync_options import SyncOptions
 from pyhudi.config.ttl_options import TtlOptions
-from pyhudi.errors import (
-    AfterCommitWarning,
-    CommitConflict,
-    InterruptedAfterCommit,
-    UnsupportedTableFeature,
-    without_hint,
-)
+from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import ClusteringRequest
@@ -40,6 +34,7 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
+from pyhudi.txn.standing import standing
 from pyhudi.write.expire import expire_partitions
 from pyhudi.write.retries import retried
 from pyhudi.write.write_context import WritableTable
@@ -53,53 +48,35 @@ _IO_MIB = 64
 
 
 def after_commit(
-    handle: WritableTable, table: Table, instant: str, clock: Clock | None = None
+    handle: WritableTable, look: Callable[[], Table], instant: str, clock: Clock | None = None
 ) -> bool:
     """Carries out what is due; whether there was anything.
 
-    table: as it is after the commit of an instant. Raises `InterruptedAfterCommit` where the user
-    interrupts a service, which leaves the table whole.
+    look: gives the table as it is after the commit of an instant. Raises `InterruptedAfterCommit`
+    where the user interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
-    has_services = switch(handle.options, SERVICES_ENABLED, default=True)
     found: list[tuple[str, Service]] = []
-    with _warned("table services", handle, instant):
-        found.extend(_due(handle, table, clock) if has_services else ())
+    with standing(handle.storage.uri, instant, "table services"):
+        if switch(handle.options, SERVICES_ENABLED, default=True):
+            found.extend(_due(handle, look(), clock))
     for name, service in found:
         _carried_out(name, service, handle, instant)
-    options = SyncOptions.of(handle.options)
-    if options.enabled:
-        from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have catalogs
+    with standing(handle.storage.uri, instant, "sync of catalogs"):
+        options = SyncOptions.of(handle.options)
+        if options.enabled:
+            from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have them
 
-        def sync() -> object:
-            return sync_by_options(table.reloaded() if found else table, options)
-
-        _carried_out("sync of catalogs", sync, handle, instant)
+            table = look().reloaded() if found else look()
+            sync = partial(sync_by_options, table, options)
+            _carried_out("sync of catalogs", sync, handle, instant)
     return bool(found)
 
 
 def _carried_out(name: str, service: Service, handle: WritableTable, instant: str) -> None:
-    with _warned(name, handle, instant):
+    with standing(handle.storage.uri, instant, name):
         done = service()
         logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
-
-
-@contextmanager
-def _warned(name: str, handle: WritableTable, instant: str) -> Iterator[None]:
-    """Makes a warning of what goes wrong."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise InterruptedAfterCommit(instant) from error
-    except CommitConflict as error:
-        # Most often that one does the same: Hudi carries out whatever clean it finds.
-        logger.info("%s: %s after %s gave way: %s", handle.storage.uri, name, instant, error)
-    except Exception as error:  # noqa: BLE001  an error would say that the commit failed
-        warn(
-            f"{handle.storage.uri}: committed as {instant}; {name} after it waits for a later "
-            f"commit: {without_hint(error)}",
-            AfterCommitWarning,
-        )
 
 
 def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:

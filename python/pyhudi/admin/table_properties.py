@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import merge_mode, properties
 from pyhudi.config import property_names as names
+from pyhudi.config.arguments import is_whole
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.option_values import choice, switch
 from pyhudi.config.table_config import TableConfig, unsupported_merge
@@ -112,7 +113,7 @@ def _checked(name: str, value: object) -> str | None:
         return "true" if switch({name: text}, name, default=False) else "false"
     if name == names.CDC_MODE and text is not None:
         return choice({name: text}, name, MODES, MODES[0])
-    if not _is_text(name) or not _is_text(text or ""):
+    if not is_whole(name) or not is_whole(text or ""):
         msg = f"{name!a} cannot be set to {value!a}: half a surrogate pair is no text"
         raise ConfigError(msg)
     own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
@@ -123,11 +124,6 @@ def _checked(name: str, value: object) -> str | None:
         reason = "it has to have a value"
     msg = f"{name} cannot be set to {value!r}: {reason}"
     raise ConfigError(msg, hint=_HINT)
-
-
-def _is_text(text: str) -> bool:
-    """Not where a half of a surrogate pair stands alone, which the file could not give back."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _after(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -29,8 +29,8 @@ class HistoryVerbs:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
-    def refresh(self) -> Any:
-        """Looks at the table again."""
+    def _look_again(self, instant: str = "") -> None:
+        """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -94,7 +94,7 @@ class HistoryVerbs:
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
 
         saved = savepoint.create(self._whole(), comment, instant)
-        self.refresh()
+        self._look_again(saved.instant)
         return saved.instant
 
     def savepoints(self) -> pa.Table:
@@ -122,7 +122,7 @@ class HistoryVerbs:
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
 
         savepoint.delete(self._whole(), instant)
-        self.refresh()
+        self._look_again()
 
     @arg.checked(instant=arg.text, dry_run=arg.flag)
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
@@ -151,7 +151,7 @@ class HistoryVerbs:
         from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
 
         result = roll_back(self._writable(), instant, dry_run=dry_run)
-        self.refresh()
+        self._look_again(result.instant)
         return result
 
     @arg.checked(dry_run=arg.flag)
@@ -185,7 +185,7 @@ class HistoryVerbs:
         from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
 
         result = restore(self._writable(), to, dry_run=dry_run)
-        self.refresh()
+        self._look_again(result.instant)
         return result
 
     def _whole(self) -> Table:

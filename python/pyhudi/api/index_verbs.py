@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyhudi.config import arguments as arg
 from pyhudi.engine.allocators import sparing
@@ -15,12 +15,8 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class IndexVerbs:
     """What `HudiTable` can do to its metadata table. Rows never change by it."""
 
-    def refresh(self) -> Any:
-        """Looks at the table again.
-
-        Returns:
-            This handle.
-        """
+    def _look_again(self, instant: str = "") -> None:
+        """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -86,7 +82,7 @@ class IndexVerbs:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         asked = index_request.IndexRequest(kind, names, name, function, options, partitioned)
         made = metadata_lifecycle.create_index(self._writable(), asked, concurrently=concurrently)
-        self.refresh()
+        self._look_again()
         return made
 
     @arg.checked(name=arg.text)
@@ -112,7 +108,7 @@ class IndexVerbs:
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 
         gone = metadata_lifecycle.drop_index(self._writable(), name)
-        self.refresh()
+        self._look_again()
         return gone
 
     @arg.checked(memory_limit=arg.optional(arg.whole))
@@ -141,5 +137,5 @@ class IndexVerbs:
 
         with sparing(memory_limit):
             made = metadata_lifecycle.rebuild(self._writable(), memory=memory_limit)
-        self.refresh()
+        self._look_again()
         return made

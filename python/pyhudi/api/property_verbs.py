@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyhudi.config import arguments as arg
 from pyhudi.config.table_config import TableConfig
@@ -46,12 +46,8 @@ class PropertyVerbs:
         """The table's properties."""
         raise NotImplementedError
 
-    def refresh(self) -> Any:
-        """Looks at the table again.
-
-        Returns:
-            This handle.
-        """
+    def _look_again(self, instant: str = "") -> None:
+        """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -87,4 +83,4 @@ class PropertyVerbs:
         from pyhudi.admin.table_properties import set_properties  # noqa: PLC0415 - reading needs none
 
         set_properties(self._writable(), properties)
-        self.refresh()
+        self._look_again()

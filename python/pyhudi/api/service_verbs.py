@@ -18,12 +18,8 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class ServiceVerbs:
     """What `HudiTable` can do for its table's health. Rows never change by it."""
 
-    def refresh(self) -> Any:
-        """Looks at the table again.
-
-        Returns:
-            This handle.
-        """
+    def _look_again(self, instant: str = "") -> None:
+        """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -72,7 +68,7 @@ class ServiceVerbs:
             if every is not None:
                 maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory_limit)
             result = maintain(table, bound, memory_limit=memory_limit, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(days=arg.optional(arg.whole), by_creation=arg.optional(arg.flag), dry_run=arg.flag)
@@ -115,7 +111,7 @@ class ServiceVerbs:
         result = retried(
             handle, None, lambda table, _: expire_partitions(table, options, dry_run=dry_run)
         )
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(
@@ -191,7 +187,7 @@ class ServiceVerbs:
         )
         with watched(handle, progress) as table:
             result = compact(table, asked, options, partitions=partitions, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(
@@ -257,7 +253,7 @@ class ServiceVerbs:
         asked = LogCompactionRequest(schedule=schedule, execute=execute)
         with watched(handle, progress) as table:
             result = log_compact(table, asked, options, partitions=partitions, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(
@@ -344,7 +340,7 @@ class ServiceVerbs:
                 memory=memory_limit,
                 dry_run=dry_run,
             )
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(
@@ -394,7 +390,7 @@ class ServiceVerbs:
         options = CleanOptions.of(handle.options).keeping(policy, retain)
         with watched(handle, progress) as table:
             result = clean(table, options, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return result
 
     @arg.checked(
@@ -437,5 +433,5 @@ class ServiceVerbs:
         handle = self._writable()
         options = ArchiveOptions.of(handle.options).keeping(min_commits, max_commits)
         result = archive(handle, options, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return result

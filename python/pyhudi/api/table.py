@@ -37,6 +37,7 @@ from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.past import timeline_as_of
+from pyhudi.txn.standing import standing
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult, Finding
@@ -116,6 +117,8 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         self.as_of = as_of
         """The time that the handle shows, None for the table as it is."""
         self._table = _load(storage, options, as_of)
+        self._is_behind = False
+        """Whether its own act is later than what it shows."""
 
     @property
     def uri(self) -> str:
@@ -125,12 +128,14 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     @property
     def state(self) -> Table:
         """What reads of the handle are planned from."""
+        if self._is_behind:
+            self.refresh()
         return self._table
 
     @property
     def config(self) -> TableConfig:
         """The table's properties."""
-        return self._table.config
+        return self.state.config
 
     @property
     def name(self) -> str:
@@ -150,13 +155,13 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     @property
     def schema(self) -> pa.Schema:
         """The table's columns in order, without Hudi's own."""
-        shown = shown_schema(self._table)
+        shown = shown_schema(self.state)
         return pa.schema([field for field in shown if not is_meta(field.name)], shown.metadata)
 
     @property
     def inspect(self) -> Inspect:
         """Timeline, commits, files and log blocks as Arrow tables."""
-        return Inspect(self._table)
+        return Inspect(self.state)
 
     def refresh(self) -> HudiTable:
         """Looks at the table again, so that later commits are seen.
@@ -170,8 +175,14 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             HistoryUnavailable: the handle's `as_of` cannot be shown any more.
             StorageError: storage fails.
         """
-        self._table = _load(self.storage, self.options, self.as_of, self.config)
+        self._table = _load(self.storage, self.options, self.as_of, self._table.config)
+        self._is_behind = False
         return self
+
+    def _look_again(self, instant: str = "") -> None:
+        self._is_behind = True
+        with standing(self.uri, instant, "a look at the table", until="the handle's next use"):
+            self.refresh()
 
     @arg.checked(
         columns=arg.optional(arg.names),
@@ -218,7 +229,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             HistoryUnavailable: files of that time have been cleaned, a write requested by then is
                 incomplete, or the time is before the first commit.
         """
-        table = self._table
+        table = self.state
         if as_of is not None:
             then = _past(self.config, table.timeline, as_of)
             table = _table_of(self.storage, self.config, then, self.options)
@@ -285,9 +296,9 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         """
         bounds = range_bounds(start, end, self.config.timezone)
         span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
-        check_incremental(self._table, span)
+        check_incremental(self.state, span)
         return new_scan(
-            self._table,
+            self.state,
             self.engine,
             columns=columns,
             where=where,
@@ -340,7 +351,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
 
         return new_changes(
-            self._table,
+            self.state,
             self.engine,
             start=start,
             end=end,
@@ -376,7 +387,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         """
         from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
-        return new_diff(self._table, self.engine, a, b, memory_limit)
+        return new_diff(self.state, self.engine, a, b, memory_limit)
 
     @arg.checked(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))
     def check(
@@ -517,7 +528,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         from pyhudi.admin.upgrade import change_version  # noqa: PLC0415 - reading needs none of it
 
         change = change_version(self._writable(), to, up=up, dry_run=dry_run)
-        self.refresh()
+        self._look_again()
         return change
 
     def _writable(self) -> HudiTable:

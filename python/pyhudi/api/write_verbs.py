@@ -43,12 +43,8 @@ class WritingVerbs:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
-    def refresh(self) -> Any:
-        """Looks at the table again.
-
-        Returns:
-            This handle.
-        """
+    def _look_again(self, instant: str = "") -> None:
+        """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
@@ -627,6 +623,7 @@ class WritingVerbs:
     ) -> WriteResult:
         from pyhudi.admin.inline import after_commit  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
+        from pyhudi.txn.standing import standing  # noqa: PLC0415 - likewise
         from pyhudi.write.once import written_before  # noqa: PLC0415 - likewise
         from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
@@ -641,9 +638,11 @@ class WritingVerbs:
             with at_work as table:
                 return verb(table, given, *more, **how)
 
+        handle = self._writable()
         with sparing(how.get("memory_limit")):
-            result = retried(saying(self._writable(), commit_metadata, commit_id), given, write)
-        self.refresh()
-        if result.committed and after_commit(self._writable(), self.state, result.instant):
-            self.refresh()
+            result = retried(saying(handle, commit_metadata, commit_id), given, write)
+        with standing(handle.storage.uri, result.instant, "what is due"):
+            self._look_again(result.instant)
+            if result.committed and after_commit(handle, lambda: self.state, result.instant):
+                self._look_again(result.instant)
         return result

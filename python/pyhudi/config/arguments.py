@@ -57,11 +57,16 @@ def text(name: str, value: Any) -> None:
         raise _no(name, value, "text")
 
 
+def is_whole(text: str) -> bool:
+    """Not where a half of a surrogate pair stands alone, which no file could give back."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def name(name: str, value: Any) -> None:
     """A string that is not empty."""
     text(name, value)
-    if not value:
-        raise _no(name, value, "a text that is not empty")
+    if not value or not is_whole(value):
+        raise _no(name, value, "a text that is not empty, without halves of surrogate pairs")
 
 
 def flag(name: str, value: Any) -> None:
@@ -120,7 +125,8 @@ def location(name: str, value: Any) -> None:
     """A path or URI as text, or a path object."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise _no(name, value, "a path or URI as text, or a pathlib.Path")
-    if not os.fspath(value).strip() or "\0" in os.fspath(value):
+    path = os.fspath(value)
+    if not path.strip() or "\0" in path or not is_whole(path):
         raise _no(name, value, "a path or URI")
 
 
@@ -161,7 +167,7 @@ def _no(name: str, value: Any, wanted: str) -> ConfigError:
 def _shown(value: Any) -> str:
     """The value if that is short, else its type."""
     if isinstance(value, (str, bytes, int, float, type(None))):
-        shown = repr(value)
+        shown = ascii(value) if isinstance(value, str) and not is_whole(value) else repr(value)
         return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
     return f"a {type(value).__module__}.{type(value).__qualname__}"
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pyhudi.config.arguments import is_whole
 from pyhudi.config.json_text import parse_json
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, CorruptTable
@@ -39,6 +40,9 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
             raise ConfigError(
                 f"commit_metadata has {name!r}: {text!r}", hint="Names and values are texts."
             )
+        if not is_whole(name) or not is_whole(text):
+            msg = f"commit_metadata has {name!a}: {text!a}: half a surrogate pair is no text"
+            raise ConfigError(msg)
         if not name or name in _TAKEN:
             msg = f"commit_metadata has the name {name!r}, which is taken"
             raise ConfigError(msg, hint="Choose another name.")

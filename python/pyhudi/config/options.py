@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config.archive_options import ARCHIVE_OPTIONS, ArchiveOptions
+from pyhudi.config.arguments import is_whole
 from pyhudi.config.clean_options import CLEAN_OPTIONS, CleanOptions
 from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
 from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
@@ -32,6 +33,7 @@ from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, Ser
 from pyhudi.config.sync_options import SYNC_OPTIONS, SyncOptions
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
+from pyhudi.errors import ConfigError
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 """Whether files are left out by indexes; true by default."""
@@ -91,6 +93,9 @@ def check_options(
         if not (is_handle_option(name) or (creating and name in CREATE_OPTIONS)):
             raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        if not is_whole(name) or not is_whole(checked[name]):
+            msg = f"{name!a} is {value!a}: half a surrogate pair is no text"
+            raise ConfigError(msg)
     for name in _SWITCHES:
         switch(checked, name, default=True)
     WriteOptions.of(checked)

@@ -287,6 +287,8 @@ def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_floating(wanted):
         narrower = pa.types.is_floating(given) and given.bit_width > wanted.bit_width
         return bool(pa.types.is_decimal(given) or narrower)
+    if pa.types.is_time32(given) and pa.types.is_time32(wanted):
+        return True  # it multiplies in 32 bits
     return bool(pa.types.is_timestamp(given) and pa.types.is_date(wanted))
 
 

@@ -48,8 +48,9 @@ def conform(
     cast without loss, a null in a required column, or a new list with a null element.
     """
     _check_names(rows, schema)
-    for name in rows.column_names:
-        if name in schema.names and name not in stored and not null_elements:
+    kept = frozenset(stored)
+    for name in () if null_elements else schema.names:
+        if name not in kept:
             check_elements(rows.column(name), f"column {name!r}")
     columns = [_column(rows.column(field.name), field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -57,11 +58,14 @@ def conform(
 
 def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
     given = [name for name in rows.column_names if name not in META_COLUMNS]
-    unknown = [name for name in given if name not in schema.names]
+    # Arrow makes the list of names anew whenever it is asked for.
+    known = dict.fromkeys(schema.names)
+    unknown = [name for name in given if name not in known]
     if unknown:
         msg = f"the table has no column {_names(unknown)}"
         raise SchemaMismatch(msg, hint=f"Its columns are {_names(schema.names)}.")
-    missing = [name for name in schema.names if name not in given]
+    lacking = known.keys() - given
+    missing = [name for name in known if name in lacking]
     if missing:
         msg = f"the data lack the table's column {_names(missing)}"
         raise SchemaMismatch(

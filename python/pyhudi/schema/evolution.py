@@ -54,7 +54,7 @@ def evolve(
     in case alone, comes twice or is reserved, and for a change to columns that make keys, order
     rows or have an index.
     """
-    known = data_schema(table.arrow).names
+    known = frozenset(data_schema(table.arrow).names)
     check_reserved(field for field in rows.schema if field.name not in known)
     given = data_schema(rows.schema)
     record = written_out(json.loads(table.avro))
@@ -164,12 +164,13 @@ def _avro_number(kind: pa.DataType) -> str | None:
 def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with nulls for what they lack, at every depth; types are cast by `rows.conform`."""
     given = [name for name in rows.column_names if name not in META_COLUMNS]
-    if len(set(given)) < len(given):
+    names = frozenset(given)
+    if len(names) < len(given):
         return rows
     columns = {
         field.name: (
             _filled_column(rows.column(field.name), field)
-            if field.name in given
+            if field.name in names
             else _nulls(rows.num_rows, field, field.name)
         )
         for field in schema

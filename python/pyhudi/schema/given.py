@@ -35,8 +35,8 @@ def given_batches(
     like: the columns of the table, whose types Python objects get, and columns of pandas without a
     value. uneven: dicts may lack keys that others have. Raises `ConfigError` for other things, and
     when whoever makes the rows fails, also while they are taken; `SchemaMismatch` for a column that
-    comes twice or whose type is somebody's own, and for a value that does not fit or is no text in
-    UTF-8.
+    comes twice or whose type is somebody's own, and for a value that does not fit, is no text in
+    UTF-8 or has more digits than its type; `UnsupportedTableFeature` for types nested too deeply.
     """
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
@@ -47,7 +47,7 @@ def given_batches(
     read = _read(batches)
     if plain != schema:
         read = (plain_batch(batch, plain) for batch in read)
-    return plain, map(_with_checked_text, read)
+    return plain, map(_with_checked_values, read)
 
 
 def is_read_once(data: Any) -> bool:
@@ -145,24 +145,25 @@ def _told(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _with_checked_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch; nothing else looks at its texts before they are in a file."""
+def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch; nothing else looks at texts and digits of decimals before they are in a file."""
     for column, name in zip(batch.columns, batch.schema.names, strict=True):
-        if _has_text(column.type):
+        if _may_lack_form(column.type):
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
-                msg = f"column {name!r} has no valid text: {error}"
-                raise SchemaMismatch(
-                    msg, hint="Text in Arrow is UTF-8; give bytes as such."
-                ) from error
+                msg = f"column {name!r} has no valid {column.type}: {error}"
+                hint = "Text in Arrow is UTF-8, give bytes as such; decimals keep to their digits."
+                raise SchemaMismatch(msg, hint=hint) from error
     return batch
 
 
-def _has_text(kind: pa.DataType) -> bool:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+def _may_lack_form(kind: pa.DataType) -> bool:
+    """Whether the bytes of a value may be none of the type, which Arrow lets stand."""
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_decimal)
+    if any(test(kind) for test in tests):
         return True
-    return any(_has_text(kind.field(at).type) for at in range(kind.num_fields))
+    return any(_may_lack_form(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -204,9 +205,10 @@ def _of_pandas_like(frame: Any, like: pa.Schema) -> pa.Table:
     rows = _of_pandas(frame)
     if not rows.num_columns and not len(frame):
         return like.empty_table()
+    known = frozenset(like.names)
     for at, field in enumerate(rows.schema):
         column = rows.column(at)
-        if field.name in like.names and column.null_count == len(column):
+        if field.name in known and column.null_count == len(column):
             rows = rows.set_column(at, field.name, pa.nulls(len(column)))
     return rows
 

@@ -64,7 +64,7 @@ class KeptValues:
             marker = pa.scalar(self.rule.marker, pa.string()).cast(values.type) if marked else None
             return _equals(values, marker)
         known = self.rule.defaults
-        if known is None or name not in known.schema.names:
+        if known is None or known.schema.get_field_index(name) < 0:
             return pc.is_null(values)
         return _equals(values, known.column(name)[0].cast(values.type))
 

@@ -10,16 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 
 _AS_STORED = ("arrow.json", "arrow.uuid")
 """Extension types whose storage says all that they say."""
 _MOST = 2**31 - 1
 """Bytes of text in one array."""
+_MOST_LEVELS = 64
+"""Of Avro's schemas that are read."""
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns without encodings. Raises `SchemaMismatch` as `given_batches` does."""
+    """The columns without encodings. Raises as `given_batches` does."""
+    for field in schema:
+        check_depth(field, _MOST_LEVELS)
     names = schema.names
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
@@ -28,6 +32,28 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(
         [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
     )
+
+
+def check_depth(field: pa.Field[Any], most: int) -> None:
+    """Raises `UnsupportedTableFeature` for a column of more types in one another.
+
+    Before anything goes into them: as deep as Python's calls go is not for the data to say.
+    """
+    level = [field.type]
+    for _ in range(most + 1):
+        level = [part for kind in level for part in _parts(kind)]
+        if not level:
+            return
+    msg = f"column {field.name!r} has more than {most} lists, maps and structs in one another"
+    raise UnsupportedTableFeature(msg, hint="Keep what is inside as text, such as JSON.")
+
+
+def _parts(kind: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    if pa.types.is_dictionary(kind):
+        return [kind.value_type]
+    return [kind.field(at).type for at in range(kind.num_fields)]
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

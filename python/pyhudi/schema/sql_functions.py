@@ -31,6 +31,7 @@ from pyhudi.schema.sql_values import (
 
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _DIGITS_MOST = 38
+_FAR = 2**31
 
 
 def called(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
@@ -120,7 +121,10 @@ def _substring(
         stop = None
     if count <= 0:
         stop = first = 0
-    options = pc.SliceOptions(first, stop)
+    # No text is as long as that, and Arrow adds the two up in 64 bits.
+    first = max(first, -_FAR)
+    stop = None if stop is None or stop > _FAR else max(stop, -_FAR)
+    options = pc.SliceOptions(min(first, _FAR), stop)
     return call("utf8_slice_codeunits", value, options=options, what=what)
 
 

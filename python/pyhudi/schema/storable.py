@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.plain import check_depth
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
@@ -22,6 +23,11 @@ OWN_PREFIX = "_pyhudi_"
 
 MOST_DIGITS = 38
 """Of Spark's decimals, and so of Hudi's."""
+
+_MOST_LEVELS = 30
+"""Avro's text for more structs in one another is nested too deeply to be read back."""
+_OWN = frozenset({*META_COLUMNS, OPERATION_FIELD, IS_DELETED})
+"""Of Hudi itself, in small letters."""
 
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
 _DIGITS = "Nd"
@@ -34,12 +40,14 @@ def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
 
     Raises `SchemaMismatch` for a name and `UnsupportedTableFeature` for a type that no table has.
     """
+    for field in schema:
+        check_depth(field, _MOST_LEVELS)
     _check_fields(schema, "")
     return _native.avro_schema(schema, name, namespace)
 
 
 def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
-    """Raises `SchemaMismatch` for new columns that have the name of Hudi's or pyhudi's own.
+    """Raises `SchemaMismatch` for new columns with a name of Hudi's or pyhudi's own, in any case.
 
     new: as they were given. Meta columns that were read from a table are text, and are dropped.
     """
@@ -52,6 +60,9 @@ def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
         ):
             msg = f"column {field.name!r}: the name is that of a column of Hudi's own"
             raise SchemaMismatch(msg, hint="Rename it.")
+        if field.name.lower() in _OWN and field.name not in _OWN:
+            msg = f"column {field.name!r}: {field.name.lower()!r} is a column of Hudi's own"
+            raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename it.")
         if field.name == IS_DELETED and not pa.types.is_boolean(field.type):
             msg = f"column {field.name!r} is {field.type}: it tells which rows are deletes"
             raise SchemaMismatch(msg, hint="Make it bool, or rename it.")

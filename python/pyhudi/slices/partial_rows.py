@@ -30,11 +30,8 @@ def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> 
 
     stored: the slice that may have their keys. Rows that it does not have get nulls.
     """
-    missing = [
-        field
-        for field in target.schema
-        if field.name not in rows.column_names and field.name not in META_COLUMNS
-    ]
+    given = frozenset((*rows.column_names, *META_COLUMNS))
+    missing = [field for field in target.schema if field.name not in given]
     if stored is None or not missing:
         return rows
     keys = rows.column(RECORD_KEY).combine_chunks()

@@ -158,7 +158,8 @@ def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Sche
 
 def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
     """Raises `SchemaMismatch` naming the columns that the table does not have."""
-    unknown = [name for name in names if name not in schema.names]
+    known = frozenset(schema.names)
+    unknown = [name for name in names if name not in known]
     if unknown:
         msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
         raise SchemaMismatch(msg, hint=f"Its columns are {names_text(schema.names)}.")

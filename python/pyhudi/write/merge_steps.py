@@ -93,7 +93,7 @@ def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeC
     if values is None:
         fixed = {*context.config.record_key_fields, *context.config.partition_fields}
         skipped = fixed if clause.kind == "update" else set()
-        checks.check_known_columns([n for n in given.column_names if n not in schema.names], schema)
+        checks.check_known_columns(given.column_names, schema)
         values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
     if clause.kind == "update":
         # A row that is matched has the source's key, but not always its partition.
@@ -126,9 +126,10 @@ def inserted_rows(
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
     for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
         new = project(source.take(chosen), clause.values or {})
+        made = frozenset(new.column_names)
         columns = {
             field.name: new.column(field.name)
-            if field.name in new.column_names
+            if field.name in made
             else pa.nulls(len(chosen), field.type)
             for field in schema
         }

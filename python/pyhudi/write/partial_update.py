@@ -72,7 +72,8 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
         raise SchemaMismatch(
             msg, hint="An update of some columns names the record, and when it happened."
         )
-    own = pa.schema([field for field in schema if field.name in names])
+    given_names = frozenset(names)
+    own = pa.schema([field for field in schema if field.name in given_names])
     return add_keys(conform(given, own, null_elements=context.options.null_elements), spec)
 
 
@@ -82,13 +83,14 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     Of keys that the table lacks those are null. Raises `SchemaMismatch` where they must not be.
     """
     schema = data_schema(context.schema.arrow)
-    lacking = tuple(name for name in schema.names if name not in rows.column_names)
+    given = frozenset(rows.column_names)
+    lacking = tuple(name for name in schema.names if name not in given)
     if not lacking:
         return rows
     found = _found(context, rows, lacking)
     at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
     columns = {
-        name: (rows if name in rows.column_names else found.take(at)).column(name)
+        name: rows.column(name) if name in given else found.column(name).take(at)
         for name in schema.names
     }
     whole = conform(

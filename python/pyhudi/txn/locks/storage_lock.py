@@ -60,7 +60,7 @@ class _Content:
         try:
             said = json.loads(data)
             return cls(
-                bool(said["expired"]),
+                _flag(said["expired"]),
                 int(said["validUntil"]),
                 str(said["owner"]),
                 str(said.get("process", "")),
@@ -68,6 +68,15 @@ class _Content:
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             msg = f"{PATH} is no lock: {error}"
             raise CorruptTable(msg, file=PATH) from error
+
+
+def _flag(said: object) -> bool:
+    """As Jackson takes it, which writes JSON's own and reads texts too."""
+    known = {True: True, False: False, "true": True, "false": False}
+    if not isinstance(said, (bool, str)) or said not in known:
+        msg = f"{said!r} is neither true nor false"
+        raise ValueError(msg)
+    return known[said]
 
 
 class StorageLock:
