@@ -344,6 +344,20 @@ class TestRetries:
         table.upsert(rows_of({"b": ("oslo", 1), "other": ("oslo", 1)}))
         assert len(begun) == 1
 
+    def test_nor_are_they_where_columns_have_ids(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each commit adds a version of the columns there, which changes none."""
+        table = make(tmp_path / "table", "v9-cow-record-index")
+        table.drop_index("partition_stats")
+        table.alter().rename_column("v", "w").execute()
+        table.alter().rename_column("w", "v").execute()
+        assert table.state.schema.history
+        begun = meeting(monkeypatch, adds(table, "x"))
+        table.upsert(rows_of({"b": ("oslo", 1), "other": ("oslo", 1)}))
+        assert len(begun) == 1
+        assert table.refresh().check().ok
+
 
 def test_new_columns_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")

@@ -32,7 +32,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.lazy import cached_property
-from pyhudi.schema.table_schema import table_schema
+from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices import markers
 from pyhudi.slices.grouping import GroupKey, groups_of_plan
 from pyhudi.slices.table import Table
@@ -295,7 +295,7 @@ def check_schema(since: Since, seen: Table, instant: str, avro: str | None) -> N
     now = since.table
     before = table_schema(seen.storage, seen.config, seen.timeline)
     after = table_schema(now.storage, now.config, now.timeline)
-    same = (before.avro, before.history) == (after.avro, after.history)
+    same = (before.avro, _ids(before)) == (after.avro, _ids(after))
     # The first commit may spell what the table was created with in its own way.
     if not same and (seen.timeline.commits or before.arrow != after.arrow):
         raise overtaken(f"{since.commits[-1][0]} has changed the table's columns")
@@ -303,6 +303,11 @@ def check_schema(since: Since, seen: Table, instant: str, avro: str | None) -> N
         if other.requested > instant:
             msg = f"{other} was completed while the table's columns were to change"
             raise overtaken(msg)
+
+
+def _ids(schema: TableSchema) -> str:
+    """Of the columns of now: every commit adds itself to the versions before."""
+    return "" if schema.history is None else schema.history.current
 
 
 def check_config(table: Table) -> None:
