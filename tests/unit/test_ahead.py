@@ -90,6 +90,9 @@ def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> N
     with pytest.raises(ValueError, match="a step"):
         storage.at_once(lambda: taken.append(1), fail, lambda: taken.append(2))
     assert sorted(taken) == [1, 2]
+    storage.at_once(lambda: taken.append(3))
+    storage.at_once()
+    assert sorted(taken) == [1, 2, 3]
 
 
 def test_listings_that_are_taken_slowly_keep_no_block_open(storage: Slow) -> None:

@@ -181,7 +181,7 @@ class Storage:
 
     def at_once(self, *steps: Callable[[], None]) -> None:
         """Takes steps that do not need each other: at once where each has round trips."""
-        if is_remote(self.uri):
+        if len(steps) > 1 and is_remote(self.uri):
             take_at_once(steps)
             return
         for step in steps:
