@@ -278,7 +278,7 @@ def test_moments_do_not_lose_the_zone_that_the_session_shows_them_in(
         lambda: write(moments, tmp_path, {}, mode="append"),
     ]
     for verb in verbs:
-        with pytest.raises(SchemaMismatch, match=rf"'{re.escape(where)}'.*timestamp_ntz"):
+        with pytest.raises(SchemaMismatch, match=rf"(?s)'{re.escape(where)}'.*timestamp_ntz"):
             verb()
     assert table.history().num_rows == 0
     table.upsert(given("TIMESTAMP_NTZ"))
@@ -288,7 +288,7 @@ def test_moments_do_not_lose_the_zone_that_the_session_shows_them_in(
         assert table.upsert(given("TIMESTAMP")).rows_updated == 1
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
-    assert "2024, 1, 1, 12" in str(table.scan().to_arrow().to_pylist())
+    assert "2024, 1, 1, 12" in str(pyhudi.open_table(tmp_path).scan().to_arrow().to_pylist())
 
 
 def test_moments_name_no_keys_without_a_zone(spark: SparkSession, tmp_path: Path) -> None:
@@ -432,5 +432,8 @@ def test_deletes_take_every_copy_in_a_file(
     table.delete_keys(frame(spark, TABLE.rows(range(2), v=1, part="p0").select(["id", "part"])))
     assert left() == [f"k{n:06}" for n in (2, 2, 3, 3, 4, 4, 5, 5)]
     merge = table.merge(frame(spark, TABLE.rows(range(2, 5), v=7, part="p0")))
-    merge.when_matched_delete(where="id < 'k000004'").when_matched_update({"v": "9"}).execute()
+    merge.when_matched_delete(where="id < 'k000004'").execute()
+    assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]
+    with pytest.raises(SchemaMismatch, match="copies of the key"):
+        merge.when_matched_update({"v": "9"}).execute()
     assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]
