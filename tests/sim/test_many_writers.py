@@ -57,7 +57,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive import Archive
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.txn.guard import LockGuard
-from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.heartbeat import UNSEEN_MS, Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
@@ -539,7 +539,8 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
         failed = attempt.said == "failed" and attempt.most == 1
         assert 0 <= attempt.published <= (0 if failed else attempt.most)
     world.odds = Odds(switch=0)
-    world.now_ms += 900_000
+    # By then whatever died counts as dead, also what shows no heartbeat.
+    world.now_ms += 900_000 + UNSEEN_MS
     last = {"k0": (CITIES[0], 9999)}
     finish(world, history, str(base), kind, last)
     judge(history, base, kind)
