@@ -277,3 +277,13 @@ def test_a_query_and_its_sink(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_sink_of_another_verb_is_refused() -> None:
     with pytest.raises(ConfigError, match="compact"):
         sink("/table", "compact")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("how", "told"), [({"commit_id": "job-1"}, "commit_id"), ({"sort": "global"}, "'sort'")]
+)
+def test_a_sink_refuses_what_its_batches_cannot_take(how: dict[str, str], told: str) -> None:
+    """Under one id all batches but the first would count as written before."""
+    with pytest.raises(ConfigError, match=told):
+        sink("/table", "upsert", **how)
+    sink("/table", "bulk_insert", sort="global", memory_limit=2**30)

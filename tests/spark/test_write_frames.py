@@ -232,10 +232,14 @@ def test_jobs_stay_in_the_group_that_the_caller_may_cancel(
     ("verb", "error"),
     [
         (lambda t, f: t.merge(f.union(f)).when_matched_delete().execute(), SchemaMismatch),
+        (
+            lambda t, f: t.merge(f.select("*", "v")).when_matched_update({"v": "1"}).execute(),
+            SchemaMismatch,
+        ),
         (lambda t, f: t.upsert(f.drop("v")), SchemaMismatch),
         (lambda t, f: t.upsert(f.withColumn("id", sf.lit(None).cast("string"))), SchemaMismatch),
     ],
-    ids=["twice", "column", "key"],
+    ids=["twice", "repeated", "column", "key"],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
     tmp_path: Path, spark: SparkSession, verb: Any, error: type[Exception]

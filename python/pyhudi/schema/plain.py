@@ -24,14 +24,19 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The columns without encodings. Raises as `given_batches` does."""
     for field in schema:
         check_depth(field, _MOST_LEVELS)
+    check_names(schema)
+    return pa.schema(
+        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
+    )
+
+
+def check_names(schema: pa.Schema) -> None:
+    """Raises `SchemaMismatch` for columns of one name."""
     names = schema.names
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
         msg = f"the data have more than one column {', '.join(map(repr, repeated))}"
         raise SchemaMismatch(msg)
-    return pa.schema(
-        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
-    )
 
 
 def check_depth(field: pa.Field[Any], most: int) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.conform import data_schema
+from pyhudi.schema.plain import check_names
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
@@ -42,6 +43,7 @@ def merged(
 ) -> Iterator[PlacedFrame]:
     """What becomes of the rows of a source; raises as `write.merge.merge` does."""
     given = arrow_schema(frame)
+    check_names(given)
     empty = given.empty_table()
     keyed_source(context, empty)
     columns = data_schema(context.schema.arrow)

@@ -7,6 +7,7 @@ that is on the timeline is passed over when Spark brings it again after a failur
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -112,14 +113,28 @@ def sink(
             `hoodie.datasource.write.streaming.checkpoint.identifier`, whose default it has.
         storage_options: as in `pyhudi.open_table`.
         options: likewise.
-        how: other arguments of the verb.
+        how: other arguments of the verb, but `commit_id`: each batch has one, its number.
 
-    Raises `ConfigError` for a verb that there is not. The function raises what the verb does, and
-    `ConfigError` where another query has used the identifier: its batches would be passed over.
+    Raises `ConfigError` for a verb that there is not, and for arguments that it does not take. The
+    function raises what the verb does, and `ConfigError` where another query has used the
+    identifier: its batches would be passed over.
     """
     if verb not in get_args(SinkVerb):
         raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkVerb))}")
+    _check(verb, how)
     return Sink(os.fspath(uri), verb, identifier, storage_options, dict(options or {}), how)
+
+
+def _check(verb: SinkVerb, how: Mapping[str, Any]) -> None:
+    if "commit_id" in how:
+        # All batches but the first would count as written.
+        msg = "commit_id is of one write, and a sink makes many"
+        raise ConfigError(msg, hint="Leave it out: each batch is written once by its number.")
+    taken = list(inspect.signature(getattr(HudiTable, verb)).parameters)[2:]
+    for name in how:
+        if name not in taken:
+            msg = f"{verb} has no argument {name!r}"
+            raise ConfigError(msg, hint=f"It takes {', '.join(sorted({*taken} - {'commit_id'}))}.")
 
 
 def _query_id(batch: DataFrame) -> str | None:
