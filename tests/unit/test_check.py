@@ -17,17 +17,21 @@ from pyhudi import _native
 from pyhudi.admin.check_findings import CheckResult
 from pyhudi.admin.check_keys import MOST, KeyRules, compare
 from pyhudi.clock import SystemClock
+from pyhudi.config.clean_options import KEEP_VERSIONS, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata import companion
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
+from pyhudi.services import cleaning
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
+from pyhudi.write.write_context import open_whole
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack
+from tests.sim.crash import Handle
 
 pytestmark = pytest.mark.in_parts
 
@@ -224,6 +228,26 @@ def test_a_commit_that_the_metadata_table_lacks(
     found = {(one.kind, one.item) for one in table.check(deep=False).errors}
     assert ("metadata_commit_missing", newest.requested) in found
     assert "metadata_unreadable" in {kind for kind, _ in found}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_a_pending_clean_takes_is_no_finding(version: int, tmp_path: Path) -> None:
+    table = TRIPS.make(tmp_path / "trips", version=version, kind="cow")
+    for v in (1, 2, 3):
+        table.upsert(TRIPS.rows(range(9), v=v))
+    table.delete_partitions(["b"])
+    opened = open_whole(Handle(table.storage), SystemClock())
+    action, plan = cleaning._scheduled(opened, CleanOptions(policy=KEEP_VERSIONS, versions=1))
+    assert action is not None
+    assert not table.refresh().check(deep=True)
+    paths = [f"{partition}/{name}" for partition, names in plan.files.items() for name in names]
+    table.storage.delete(paths[0])
+    assert not table.refresh().check(deep=True)
+    table.storage.delete_all(paths)
+    table.storage.delete_dir("b")
+    assert not table.refresh().check(deep=True)
+    table.clean()
+    assert not table.refresh().check(deep=True)
 
 
 def test_a_metadata_table_that_is_ahead(damaged: Callable[[str], Damaged]) -> None:

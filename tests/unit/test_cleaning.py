@@ -162,6 +162,87 @@ def test_what_a_pending_compaction_names_stays(version: int, tmp_path: Path) -> 
     assert table.check(deep=True).ok
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_replaced_group_that_a_plan_names_stays_whole(version: Any, tmp_path: Path) -> None:
+    """Up to version 6 no commit is named by log files that were written since the plan."""
+    table, files = waiting(tmp_path / "t", version)
+    last = timeline_of(tmp_path / "t").commits[-1].requested
+    table.overwrite_partitions(facts("cold", 4))
+    table.clean(policy=KEEP_VERSIONS, retain=1)
+    assert files <= set(data_files(tmp_path / "t"))
+    assert set(values(table, last)) == {3}
+    table.compact(schedule=False)
+    table.clean(policy=KEEP_VERSIONS, retain=1)
+    assert files.isdisjoint(data_files(tmp_path / "t"))
+    assert set(values(table)) == {4}
+    assert table.refresh().check(deep=True).ok
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_log_files_since_a_plan_are_missed_where_a_clean_took_them(
+    version: Any, whole: bool, tmp_path: Path
+) -> None:
+    """Hudi takes a replaced group whole, whatever is planned."""
+    base = tmp_path / "t"
+    table, files = waiting(base, version)
+    *_, before, last = (commit.requested for commit in timeline_of(base).commits)
+    newest = {max(files, key=lambda file: (base / file).stat().st_mtime_ns)}
+    replacing = table.overwrite_partitions(facts("cold", 4)).instant
+    names = {Path(file).name: 1 for file in (files if whole else newest)}
+    carried_out(table, CleanPlan(Retention(KEEP_VERSIONS), {"cold": names}))
+    assert len(files - set(data_files(base))) == len(names)
+    for lost in (
+        lambda: values(table, last),
+        lambda: table.diff(before, last).to_arrow(),
+        lambda: table.savepoint(instant=last),
+        lambda: table.rollback(replacing),
+        lambda: table.restore(last),
+    ):
+        with pytest.raises(HistoryUnavailable, match="clean"):
+            lost()
+    if not whole:
+        # What was written later is not missed.
+        planned = timeline_of(base).pending("compaction")[0].requested
+        assert {*values(table, before), *values(table, planned)} == {2}
+    assert set(values(table)) == {4}
+
+
+def waiting(base: Path, version: Any) -> tuple[HudiTable, set[str]]:
+    """A table whose one file group waits for a compaction and was written to since; its files."""
+    options = {"hoodie.clean.automatic": "false"}
+    pyhudi.create_table(
+        base, facts("cold", 1), key="id", partition_by="city", type="mor", version=version
+    )
+    table = pyhudi.open_table(base, options=options)
+    table.upsert(facts("cold", 2))
+    table.compact(execute=False)
+    table.upsert(facts("cold", 3))
+    return table, files_of_groups(base)
+
+
+def files_of_groups(base: Path) -> set[str]:
+    return {file for file in data_files(base) if not file.endswith(".hoodie_partition_metadata")}
+
+
+def carried_out(table: HudiTable, plan: CleanPlan) -> None:
+    """A clean that another has planned."""
+    opened = open_whole(Handle(table.storage), SystemClock())
+    opened.generator.observe(opened.timeline)
+    data = content.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
+    table.config.layout.request(table.storage, opened.generator.next(), CLEAN, data)
+    cleaning.complete_pending(opened.reloaded())
+
+
+def facts(city: str, v: int) -> pa.Table:
+    return pa.table({"id": [f"{city}{n}" for n in range(2)], "city": [city] * 2, "v": [v] * 2})
+
+
+def values(table: HudiTable, as_of: str | None = None) -> list[int]:
+    found: list[int] = table.refresh().scan(["v"], as_of=as_of).to_arrow()["v"].to_pylist()
+    return found
+
+
 @pytest.mark.parametrize(("version", "kind"), CASES)
 def test_a_partition_that_is_emptied_goes(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
@@ -277,6 +358,39 @@ def test_only_partitions_that_changed_are_looked_at(tmp_path: Path) -> None:
     assert partitions_since(timeline_of(tmp_path / "t"), later) is None
 
 
+@pytest.mark.parametrize(("version", "kind"), CASES)
+def test_what_could_not_go_when_a_clean_passed_it_goes_with_the_next(
+    version: Any, kind: Any, tmp_path: Path
+) -> None:
+    """Hudi's cleans by hours wait for no plan."""
+    base = tmp_path / "t"
+    if kind == "mor":
+        # A group that is replaced while a plan names it.
+        table, replaced = waiting(base, version)
+        table.overwrite_partitions(facts("cold", 4))
+    else:
+        # One that a clustering replaces, which is older than it is complete.
+        table = pyhudi.create_table(
+            base, facts("cold", 4), key="id", partition_by="city", version=version
+        )
+        replaced = files_of_groups(base)
+        table.cluster(execute=False, sort_by=["v"])
+    for v in (1, 2, 3):
+        table.overwrite_partitions(facts("hot", v))
+    opened = open_whole(Handle(table.storage), SystemClock())
+    passing = clean_plan(opened, Retention(KEEP_HOURS, opened.timeline.commits[-1]))
+    carried_out(table, passing)
+    assert passing.files
+    assert replaced <= set(data_files(base))
+    (table.compact if kind == "mor" else table.cluster)(schedule=False)
+    table.overwrite_partitions(facts("hot", 5))
+    table.clean(retain=1)
+    assert replaced.isdisjoint(data_files(base))
+    assert not [left for left in table.archive(min_commits=1, max_commits=2).left if "repl" in left]
+    assert sorted(values(table)) == [4, 4, 5, 5]
+    assert table.refresh().check(deep=True).ok
+
+
 def test_change_logs_go_with_their_slice(tmp_path: Path) -> None:
     table = pyhudi.create_table(
         tmp_path / "t", people(range(4), 1), key="id", partition_by="city",
@@ -355,6 +469,14 @@ def test_horizons_are_those_of_hudi() -> None:
     assert horizon(fifteen, hours, since=16) is None
     counted = retention(fifteen, CleanOptions(policy=KEEP_VERSIONS), time(0))
     assert counted == Retention(KEEP_VERSIONS, None, 3)
+
+
+def test_a_clean_by_hours_waits_for_what_is_pending() -> None:
+    """Hudi passes it, and overlooks what it replaces once it is complete."""
+    beside = timeline(1, 2, 4, 5, 6, 7, pending=3)
+    stays = retention(beside, CleanOptions(policy=KEEP_HOURS), time(6))
+    assert stays is not None
+    assert stays.horizon == beside.commits[1]
 
 
 def test_an_index_that_is_being_made_keeps_what_it_reads() -> None:
@@ -454,10 +576,6 @@ def test_what_an_earlier_clean_took_beyond_the_newest_one_is_not_read(
 ) -> None:
     """One by versions of files took a group that was overwritten; the next keeps more commits."""
     options = {"hoodie.clean.automatic": "false"}
-
-    def facts(city: str, v: int) -> pa.Table:
-        return pa.table({"id": [f"{city}{n}" for n in range(2)], "city": [city] * 2, "v": [v] * 2})
-
     both = pa.concat_tables([facts("a", 1), facts("b", 1)])
     pyhudi.create_table(tmp_path, both, key="id", partition_by="city", version=version)
     table = pyhudi.open_table(tmp_path, options=options)

@@ -50,6 +50,22 @@ def test_what_it_was_initialised_with_need_not_be_there() -> None:
         check_not_behind(timeline(T[0]), timeline())
 
 
+def test_what_was_planned_before_it_was_made_is_not_its_beginning() -> None:
+    """Its initial commits are archived, so the first one that is active is one of the last."""
+
+    def late(*times: str) -> Timeline:
+        planned = Instant(T[0], "deltacommit", State.COMPLETED, T[6], "x")
+        since = [
+            Instant(time, "deltacommit", State.COMPLETED, f"{time[:-1]}5", "x") for time in times
+        ]
+        return of_instants([planned, *since], LAYOUT_2)
+
+    data = late(T[1], T[2], T[3], T[4], T[5])
+    check_not_behind(data, late(T[3], T[4], T[5]))
+    with pytest.raises(CorruptTable, match=T[4]):
+        check_not_behind(data, late(T[3], T[5]))
+
+
 def test_a_reopened_instant_does_not_count_as_complete() -> None:
     found = timeline(T[0], T[1]).reopened({T[1]})
     assert [one.requested for one in found.commits] == [T[0]]

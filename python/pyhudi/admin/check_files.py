@@ -59,6 +59,8 @@ class Named:
     written: dict[str, int] = field(default_factory=dict)
     """Files of completed commits, with their sizes."""
     removed: set[str] = field(default_factory=set)
+    going: set[str] = field(default_factory=set)
+    """Files that pending cleans remove; some may be there, and the metadata table lists them."""
     kept: set[str] = field(default_factory=set)
     """Log files that a rollback left or made."""
     rolled_back: set[str] = field(default_factory=set)
@@ -116,7 +118,8 @@ def named_files(timeline: Timeline) -> Named:
         _take_clean(named, timeline.read(instant) or {})
     for instant in timeline.pending(CLEAN):
         for partition, names in files_of_plan(timeline.plan(instant) or {}).items():
-            named.removed |= set(_paths(partition, names))
+            named.going |= set(_paths(partition, names))
+    named.removed |= named.going
     for instant in timeline.completed(ROLLBACK):
         _take_rollback(named, timeline.read(instant) or {})
     for instant in timeline.completed(RESTORE):

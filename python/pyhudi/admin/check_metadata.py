@@ -100,6 +100,11 @@ def check_listing(
         listed = table.data_files(table.data_partitions())
     except CorruptTable as error:
         return [_unreadable(error)]
+    going = named.going - stored.files.keys()
+    listed = {
+        path: [entry for entry in entries if entry.path not in going]
+        for path, entries in listed.items()
+    }
     findings = [
         Finding("metadata_extra_partition", "error", path, FILES, "no partition", "a partition")
         for path in listed

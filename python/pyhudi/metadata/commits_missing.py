@@ -42,13 +42,10 @@ def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
 
 def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
     """Commits of the data table that the metadata table has to have."""
-    first = metadata.commits[0] if metadata.commits else None
-    is_dated = metadata.completes_in_names and first and first.requested.startswith(_ORIGIN)
+    first = metadata.commits[0].requested if metadata.commits else ""
     # A service that was planned before it was made is older than what it was made with.
-    begin = _begin(metadata) if is_dated else ""
-    since = _first_ordinary(metadata)
-    if since is None:
-        since = first.requested[:_MILLISECOND_TIME] if first and not is_dated else ""
+    begin = _begin(metadata) if first and metadata.completes_in_names else ""
+    since = _first_ordinary(metadata) or first[:_MILLISECOND_TIME]
     for commit in data.commits:
         if commit.requested > since and (commit.completed or commit.requested) > begin:
             yield commit.requested
@@ -75,11 +72,13 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
 
 
 def _begin(metadata: Timeline) -> str:
-    """When the first commit of a metadata table was made: what was done by then may be in it."""
-    first = metadata.commits[0]
+    """When the first commit of a metadata table was made: what was done by then may be in it.
+
+    Once its initial commits are archived, that is no more than a time by which it was there.
+    """
     if metadata.completes_in_names:
-        return first.completed or first.requested
-    return first.requested[:_MILLISECOND_TIME]
+        return min(commit.completed or commit.requested for commit in metadata.commits)
+    return metadata.commits[0].requested[:_MILLISECOND_TIME]
 
 
 def _is_log_compaction(metadata: Timeline, instant: Instant) -> bool:

@@ -1,8 +1,9 @@
 """Which files a clean removes: a table and what stays of it in, Hudi's plan record out.
 
-A file that a savepoint or any pending plan names stays, and its slice with it. Hudi 1.0.2 takes log
-files that a pending compaction names, and every release removes the folder of a partition with the
-files that a savepoint keeps in it.
+A file that a savepoint or any pending plan names stays, and its slice with it; of a replaced group
+that is to be compacted all do. Hudi 1.0.2 takes log files that a pending compaction names, every
+release a replaced group that one names, and the folder of a partition with the files that a
+savepoint keeps in it.
 """
 
 from __future__ import annotations
@@ -146,16 +147,12 @@ def _listed(
 
 def _outdated(view: FileSystemView, retention: Retention, needed: _Needed) -> Iterator[FileSlice]:
     for key in sorted(view.groups):
-        replaced = view.replaced.get(key)
-        if replaced is None or retention.takes_replaced(replaced):
+        replaced, planned_from = view.replaced.get(key), needed.planned_from.get(key)
+        if replaced is None:
             slices = view.slices_of(key)
-            yield from (
-                slices
-                if replaced is not None
-                else retention.outdated(slices, needed.planned_from.get(key))
-                if slices
-                else ()
-            )
+            yield from retention.outdated(slices, planned_from) if slices else ()
+        elif planned_from is None and retention.takes_replaced(replaced):
+            yield from view.slices_of(key)
 
 
 def _emptied(view: FileSystemView, files: Files) -> Iterator[str]:
@@ -222,7 +219,9 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | None:
     """Partitions with something to remove since the last clean; None where that is not known.
 
-    A slice may go once the commit that came after it is older than the horizon.
+    A slice may go once the commit that came after it is older than the horizon. What was replaced
+    is looked at until the timeline forgets it: the commit may have been complete, or a plan that
+    named it gone, only after a clean had passed it, and whoever archives it goes by the horizon.
     """
     last = last_clean(timeline)
     before = (last or {}).get("earliestCommitToRetain") or ""
@@ -232,7 +231,10 @@ def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | Non
     if not saved_instants(timeline).issuperset(filter(None, known.split(","))):
         return None
     until = retention.horizon.requested
-    return _touched(timeline, (c for c in timeline.commits if before <= c.requested < until))
+    passed = (c for c in timeline.completed(REPLACE_COMMIT) if c.requested < before)
+    replaced = {path for c in passed for path, _ in timeline.commit_metadata(c).replaced}
+    touched = (c for c in timeline.commits if before <= c.requested < until)
+    return replaced | _touched(timeline, touched)
 
 
 def _touched(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:

@@ -62,7 +62,8 @@ def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retentio
         return None if indexing else Retention(options.policy, versions=options.versions)
     if options.policy == KEEP_HOURS:
         recent = (commit for commit in timeline.commits if commit.requested >= since)
-        horizon = _before(timeline, next(recent, None), timeline.pending(INDEXING))
+        # Hudi passes what is pending, and overlooks what it replaces once it is complete.
+        horizon = _before(timeline, next(recent, None), needing_the_past(timeline))
     else:
         horizon = oldest_retained(timeline, options.commits)
     return None if horizon is None else Retention(options.policy, horizon)

@@ -16,6 +16,7 @@ from pyhudi.config.actions import CLEAN, COMMIT, REPLACE_COMMIT, State
 from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.lazy import cached_property
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.timeline import Instant, Timeline
@@ -50,17 +51,19 @@ def check_taken(
     partitions count, None for all.
     """
     taken: dict[GroupKey, set[_Version]] = {}
+    written, planned = _Written(timeline), timeline.requested_of_pending_compactions()
     for clean, partition, name in _taken(timeline.uncut, since):
         group = _group(name)
         if group is None or (wanted and not wanted(partition)):
             continue
         file_id, instant = group
-        if timeline.is_committed(instant):
+        # Up to version 6 log files since a compaction's plan bear its instant.
+        if timeline.is_committed(instant) or (instant in planned and name in written):
             taken.setdefault((partition, file_id), set()).add((instant, clean, name))
     if not taken:
         return
     newest = {slice_.key: slice_.base_instant for slice_ in view.slices()}
-    found = {key: _lost(timeline, of, newest.get(key, "")) for key, of in taken.items()}
+    found = {key: _lost(timeline, of, newest.get(key, ""), written) for key, of in taken.items()}
     lost = {key: clean for key, clean in found.items() if clean is not None}
     replaced = {*view.replaced, *(_replaced_before_start(timeline) if lost else ())}
     for (partition, file_id), clean in sorted(lost.items()):
@@ -72,17 +75,19 @@ def check_taken(
             )
 
 
-def _lost(timeline: Timeline, taken: Iterable[_Version], newest: str) -> str | None:
+def _lost(
+    timeline: Timeline, taken: Iterable[_Version], newest: str, written: _Written
+) -> str | None:
     """The clean that took what is newer than the newest slice of a group; None if none did."""
     for instant, clean, name in sorted(taken, reverse=True):
         if instant < newest:
             break
-        if not _only_compacted(timeline, instant, name):
+        if not _only_compacted(timeline, instant, name, written):
             return clean
     return None
 
 
-def _only_compacted(timeline: Timeline, instant: str, name: str) -> bool:
+def _only_compacted(timeline: Timeline, instant: str, name: str, written: _Written) -> bool:
     """Whether a file of a compaction's slice has no other rows than the slice before.
 
     That are base files, and log files up to version 6, which bear the compaction's instant, of
@@ -93,13 +98,22 @@ def _only_compacted(timeline: Timeline, instant: str, name: str) -> bool:
         return False
     if (timeline.commit_metadata(made).operation_type or "").upper() != "COMPACT":
         return False
-    return parse_base_name(name) is not None or not _is_named(timeline, name)
+    return parse_base_name(name) is not None or name not in written
 
 
-def _is_named(timeline: Timeline, name: str) -> bool:
-    """Whether a commit that is not archived says that it wrote a file of that name."""
-    named = (timeline.commit_metadata(commit).paths for commit in timeline.commits)
-    return any(_name(path) == name for paths in named for path in paths)
+class _Written:
+    """Names of the files that commits which are not archived say they wrote, read when asked."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    @cached_property
+    def _names(self) -> set[str]:
+        known = map(self._timeline.commit_metadata, self._timeline.commits)
+        return {_name(path) for metadata in known for path in metadata.paths}
 
 
 def was_taken(timeline: Timeline, name: str) -> bool:
@@ -135,7 +149,7 @@ def was_never_committed(timeline: Timeline, version: TableVersion, name: str) ->
         return True
     if log is None or not version.logs_named_by_base_instant:
         return False
-    return not _is_named(timeline, name)
+    return name not in _Written(timeline)
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ def settings(release: str, server: S3Server) -> dict[str, str]:
         "directory.marker.retention": "keep",
         "multiobjectdelete.enable": "false",
         # Hudi leaves streams open, each of which keeps a connection.
-        "connection.maximum": "1000",
+        "connection.maximum": "10000",
     }
     return {
         # Without the short settings for local tables, which the oracle puts first by itself.
