@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from datetime import date, datetime, timedelta, timezone
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from pyhudi.errors import ConfigError
 
@@ -31,6 +31,9 @@ _SUFFIXED_INSTANT_DIGITS = 20
 
 _EPOCH_MS = {10: 1000, 13: 1}
 """By its digits, how many milliseconds a number since 1970 counts."""
+
+_NUMPY_DAYS = ("Y", "M", "W", "D")
+"""Units in which NumPy counts whole days."""
 
 _BOOTSTRAPS = ("00000000000001", "00000000000002")
 """Instants of bootstraps, by which they come first (`HoodieTimeline`, Hudi 1.2.0)."""
@@ -158,9 +161,27 @@ def instant_of(moment: Moment, zone: Zone) -> str:
         instant = _since_epoch(str(moment), zone)
         if instant is not None:
             return instant
+    if is_numpy_time(type(moment)):
+        moment = python_time(moment)
     if isinstance(moment, date):
         return _render(_aware(moment), zone)
     raise _no_moment(moment)
+
+
+def is_numpy_time(kind: type) -> bool:
+    """Whether a type is NumPy's of days and times, without its import."""
+    return kind.__name__ == "datetime64" and kind.__module__ == "numpy"
+
+
+def python_time(value: Any) -> Any:
+    """A day or time of NumPy's as Python's, where that one has all of it; None for NaT."""
+    if value != value:  # noqa: PLR0124 - NaT is
+        return None
+    unit = str(value.dtype).removeprefix("datetime64[").removesuffix("]")
+    kept = value.astype("M8[D]" if unit in _NUMPY_DAYS else "M8[us]")
+    plain = kept.item()
+    is_kept = isinstance(plain, date) and kept.astype(value.dtype) == value
+    return plain if is_kept else value
 
 
 def _since_epoch(digits: str, zone: Zone) -> str | None:

@@ -282,7 +282,7 @@ def test_a_sink_of_another_verb_is_refused() -> None:
 @pytest.mark.parametrize(
     ("how", "told"), [({"commit_id": "job-1"}, "commit_id"), ({"sort": "global"}, "'sort'")]
 )
-def test_a_sink_refuses_what_its_batches_cannot_take(how: dict[str, str], told: str) -> None:
+def test_a_sink_refuses_what_its_batches_cannot_take(how: dict[str, Any], told: str) -> None:
     """Under one id all batches but the first would count as written before."""
     with pytest.raises(ConfigError, match=told):
         sink("/table", "upsert", **how)

@@ -536,6 +536,20 @@ def test_a_struct_may_take_the_name_of_a_column_with_statistics(
     assert table.check(deep=True).findings == ()
 
 
+def test_types_may_be_text_as_in_sql(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "v": pa.array([1], pa.int32())})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    change = table.alter().change_type("v", "string").add_column("p", "decimal(10, 2)")
+    change.add_column("tags", "array<struct<a: timestamp_ntz>>").execute()
+    schema = table.refresh().schema
+    assert schema.field("v").type == pa.string()
+    assert schema.field("p").type == pa.decimal128(10, 2)
+    assert schema.field("tags").type.value_type.field("a").type == pa.timestamp("us")
+    for wrong in ("", "nonsense", "decimal(50)", "int int"):
+        with pytest.raises(ConfigError):
+            table.alter().add_column("w", wrong)
+
+
 def test_a_wrong_name_is_told_before_what_an_index_forbids(tmp_path: Path) -> None:
     table = made(tmp_path / "t", partition_by="id", key="n")
     assert "partition_stats" in table.config.metadata_partitions

@@ -371,7 +371,8 @@ def test_exports_are_whole_or_not_there(trips: HudiTable, run: Run, tmp_path: Pa
     assert run("export", trips.uri, file, "--force", "-n", 1).code == 0
     assert file.read_text().count("\n") == 2
     assert run("export", trips.uri, tmp_path / "rows.xyz").code == 2
-    assert run("export", trips.uri, tmp_path / "none" / "rows.csv").code == 2
+    elsewhere = run("export", trips.uri, tmp_path / "none" / "rows.csv")
+    assert (elsewhere.code, "there is no folder" in elsewhere.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
@@ -815,10 +816,21 @@ def test_wrong_use(run: Run) -> None:
     assert "Usage: pyhudi" in run("--help").out
 
 
-def test_version_and_module() -> None:
-    called = [sys.executable, "-m", "pyhudi.cli", "--version"]
+@pytest.mark.parametrize("module", ["pyhudi", "pyhudi.cli"])
+def test_version_and_module(module: str) -> None:
+    called = [sys.executable, "-m", module, "--version"]
     said = subprocess.run(called, capture_output=True, text=True, check=True)
     assert said.stdout == f"pyhudi {pyhudi.__version__}\n"
+
+
+def test_the_program_does_without_pandas(trips: HudiTable) -> None:
+    code = (
+        "import sys; from pyhudi.cli import program; program()\nsys.exit('pandas' in sys.modules)"
+    )
+    for command in (["head", trips.uri], ["query", trips.uri, "SELECT count(*) AS n FROM t"]):
+        called = [sys.executable, "-c", code, *command]
+        said = subprocess.run(called, capture_output=True, text=True, check=True)
+        assert said.stdout
 
 
 def test_without_the_extra(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -47,6 +48,12 @@ def test_line_breaks_in_quoted_text(pad: int, read: Read) -> None:
     found = read(Format.csv, f"id,v\n{'p' * pad},x\n{lines}", id=pa.string(), v=pa.string())
     assert len(found) == rows + 1
     assert {row["v"].partition("\n")[2] for row in found[1:]} == {"two,three"}
+
+
+def test_packed_text_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"id,v\n1,2\n"))
+    assert FileRows(path, Format.csv).to_reader().read_all().to_pylist() == [{"id": 1, "v": 2}]
 
 
 def test_an_empty_line_in_a_file_of_one_column_is_null(read: Read, tmp_path: Path) -> None:
@@ -298,12 +305,18 @@ def _saved(folder: Path, text: str) -> Path:
     ("form", "text", "hint"),
     [
         (Format.csv, "", "names of its columns"),
+        (Format.csv, "id;v\n1;2,5\n", "--delimiter ';'"),
+        (Format.csv, "id|v\n", "--delimiter '|'"),
+        (Format.csv, "id,v\n", "--schema"),
+        (Format.csv, b"id,v\n1,caf\xe9\n", "iconv"),
+        (Format.csv, b"id,caf\xe9\n1,2\n", "iconv"),
+        (Format.csv, b"id,v\n" + b"1,a\n" * 300_000 + b"1,caf\xe9\n", "iconv"),
         (Format.json, '\n [{"id": 1}]', "one object a line"),
         (Format.json, "[]", "one object a line"),
     ],
 )
 def test_a_file_of_another_form_is_told_with_the_right_one(
-    form: Format, text: str, hint: str, read: Read
+    form: Format, text: str | bytes, hint: str, read: Read
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         read(form, text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -36,6 +37,18 @@ def test_what_has_passed_does_not_go_back() -> None:
 def test_instant_in_utc() -> None:
     assert format_instant(MOMENT, "UTC") == "20231114221320123"
     assert parse_instant("20231114221320123", "UTC") == MOMENT
+
+
+@pytest.mark.usefixtures("_in_tokyo")
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_a_time_of_numpy_is_one_of_python_without_a_zone(unit: Any) -> None:
+    moment: Any = np.datetime64("2023-11-15T07:13:20.123", unit)
+    day: Any = np.datetime64("2023-11-15")
+    none: Any = np.datetime64("NaT")
+    assert instant_of(moment, "LOCAL") == "20231115071320123"
+    assert instant_of(day, "LOCAL") == "20231115000000000"
+    with pytest.raises(ConfigError):
+        instant_of(none, "UTC")
 
 
 @pytest.mark.usefixtures("_in_tokyo")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -345,17 +348,73 @@ def test_an_index_without_a_name_is_no_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "said"),
     [
-        pd.DataFrame([[1, 2]], columns=["a", "a"]),
-        pd.DataFrame({"a": [1, "x"]}),
-        pd.DataFrame({"a": [object()]}),
-        pd.DataFrame({"a": [1 + 2j]}),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "more than one column 'a'"),
+        (
+            pd.DataFrame({"a": [1]}).set_index("a", drop=False),
+            r"'a' as a column and.*\n.*drop=",
+        ),
+        (pd.DataFrame({"a": [1, "x"]}), "row 1 does not fit column 'a', which is int64 in"),
+        (pd.DataFrame({"a": [object()]}), "row 0 does not fit column 'a'"),
+        (pd.DataFrame({"a": [1 + 2j]}), "no form in Arrow"),
+        (pd.DataFrame({"a": [2**70, 1]}), r"row 0 does not fit column 'a'.*\n.*decimals"),
+        (pd.DataFrame({"a": [Decimal(1), Decimal("Infinity")]}), "row 1 .* column 'a'"),
     ],
 )
-def test_frames_without_a_form_in_arrow(frame: Any) -> None:
-    with pytest.raises(SchemaMismatch, match="no form in Arrow"):
+def test_frames_without_a_form_in_arrow(frame: Any, said: str) -> None:
+    with pytest.raises(SchemaMismatch, match=said):
         taken(frame)
+
+
+def test_objects_of_a_data_frame_have_the_types_of_the_table() -> None:
+    like = pa.schema({"price": pa.decimal128(20, 1), "pairs": pa.map_(pa.string(), pa.int64())})
+    frame = pd.DataFrame({"price": [2**63, 2.5, None], "pairs": [[("a", 1)], {"b": 2}, None]})
+    schema, batches = given_batches(frame.astype(object), like)
+    assert pa.Table.from_batches(batches, schema).to_pylist() == [
+        {"price": Decimal(2**63), "pairs": [("a", 1)]},
+        {"price": Decimal("2.5"), "pairs": [("b", 2)]},
+        {"price": None, "pairs": None},
+    ]
+
+
+def test_nan_within_lists_and_structs_of_a_data_frame_is_a_number(tmp_path: Path) -> None:
+    kinds = {"id": pa.int64(), "v": pa.list_(pa.float32()), "s": pa.struct({"x": pa.float64()})}
+    frame = pd.DataFrame(
+        {
+            "id": [1, 2],
+            "v": pd.Series([np.array([0.1, np.nan], "float32"), np.nan]),
+            "s": pd.Series([{"x": np.nan}, None]),
+        }
+    )
+    table = pyhudi.create_table(tmp_path / "t", pa.schema(kinds), key="id")
+    table.upsert(frame)
+    assert table.upsert(table.scan().to_pandas()).rows_updated == 2
+    for rows in (table.scan().to_arrow(), taken(frame)):
+        assert rows["v"].null_count == rows["s"].null_count == 1
+        elements = rows["v"].combine_chunks().flatten()
+        assert elements.null_count == 0
+        assert pc.is_nan(elements).to_pylist() == [False, True]
+        assert pc.is_nan(pc.struct_field(rows["s"], "x")).to_pylist() == [True, None]
+
+
+def test_nested_times_of_a_data_frame_come_back(tmp_path: Path) -> None:
+    noon = dt.datetime(2024, 1, 1, 12, 0, 0, 5)  # noqa: DTZ001
+    rows = pa.table(
+        {
+            "id": [1],
+            "local": pa.array([[noon]], pa.list_(pa.timestamp("us"))),
+            "at": pa.array([[noon]], pa.list_(pa.timestamp("us", "UTC"))),
+            "inner": pa.array([{"at": noon}], pa.struct({"at": pa.timestamp("us", "UTC")})),
+            "days": pa.array([[noon.date()]], pa.list_(pa.date32())),
+        }
+    )
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id")
+    table.upsert(table.scan().to_pandas())
+    assert table.scan().to_arrow().equals(rows)
+    finer = pd.Series([np.array(["2024-01-01T00:00:00.000000001"], "datetime64[ns]")])
+    with pytest.raises(SchemaMismatch, match="row 0 does not fit column 'local'"):
+        table.upsert(table.scan().to_pandas().assign(local=finer))
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -14,6 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.conform import conform
 from pyhudi.schema.given import given_batches
 from tests.helpers.table_builder import SMALL
 
@@ -107,6 +108,7 @@ def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
         ("text", float("nan")),
         ("raw", "a"),
         ("flag", 1),
+        ("flag", float("nan")),
         ("price", Decimal("0.005")),
         ("price", 100000),
         ("price", 0.005),
@@ -205,6 +207,97 @@ def test_without_a_table_types_come_from_the_values() -> None:
         taken([{"a": 1}, {"a": "x"}], None)
     with pytest.raises(ConfigError, match="no columns"):
         taken([], None)
+
+
+FINE = pd.Timestamp("2024-01-01 00:00:00.000000001")
+TOKYO = pd.Timestamp("2024-01-01", tz="Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [dt.date(2024, 1, 1), NOON],
+        [NOON, dt.date(2024, 1, 1)],
+        [pd.Timestamp(NOON), FINE],
+        [np.datetime64("2024-01-01T00", "us"), np.datetime64(1, "ns")],
+        [TOKYO, pd.Timestamp(NOON)],
+        [pd.Timestamp(NOON), TOKYO],
+        [dt.time(1), dt.time(1, tzinfo=UTC)],
+        [b"a", "a"],
+    ],
+    ids=str,
+)
+def test_no_object_is_changed_to_be_of_the_type_of_others(values: list[Any]) -> None:
+    columns = [values, [[each] for each in values], [{"x": each} for each in values]]
+    for column in columns:
+        series = pd.Series(column, dtype=object)
+        forms = (
+            [{"v": each} for each in column],
+            {"v": column},
+            {"v": series},
+            {"v": series.to_numpy()},
+            pd.DataFrame({"v": series}),
+        )
+        for rows in forms:
+            with pytest.raises(SchemaMismatch, match=r"row [01] does not fit column 'v'"):
+                taken(rows, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("day", NOON),
+        ("local", FINE),
+        ("local", TOKYO),
+        ("at", NOON.replace(microsecond=1)),
+        ("time", dt.time(1, tzinfo=UTC)),
+        ("text", b"a"),
+        ("raw", "a"),
+        ("n", 2**70),
+    ],
+)
+def test_objects_of_a_data_frame_are_looked_at_as_those_of_dicts(name: str, value: Any) -> None:
+    frame = pd.DataFrame({name: pd.Series([None, value], dtype=object)})
+    for rows in (frame, frame.to_dict("list"), {name: frame[name]}):
+        with pytest.raises(SchemaMismatch, match=f"(row 1 does not fit )?column '{name}'"):
+            _conformed(rows, pa.schema([LIKE.field(name)]))
+
+
+def _conformed(rows: Any, schema: pa.Schema) -> pa.Table:
+    return conform(taken(rows, schema), schema)
+
+
+def test_two_moments_do_not_become_one_key(tmp_path: Path) -> None:
+    schema = pa.schema({"at": pa.timestamp("us"), "v": pa.int64()})
+    table = pyhudi.create_table(tmp_path / "t", schema, key="at")
+    moments = pd.Series([FINE, FINE + pd.Timedelta(800, "ns")], dtype=object)
+    with pytest.raises(SchemaMismatch, match=r"row 0 does not fit column 'at'.* nanoseconds"):
+        table.upsert(pd.DataFrame({"at": moments, "v": [1, 2]}))
+    with pytest.raises(SchemaMismatch, match="nanoseconds"):
+        table.delete_keys(pd.DataFrame({"at": moments}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("day", np.datetime64("2024-01-01"), dt.date(2024, 1, 1)),
+        ("day", np.datetime64("2024-01"), dt.date(2024, 1, 1)),
+        ("local", np.datetime64("2024-01-01T12"), NOON),
+        ("local", np.datetime64("2024-01-01T12", "ns"), NOON),
+        ("local", np.datetime64("NaT"), None),
+    ],
+)
+def test_times_of_numpy_are_taken_where_nothing_is_lost(name: str, value: Any, stored: Any) -> None:
+    for like in (LIKE, None):
+        assert taken([{name: value}], like).column(name).to_pylist() == [stored]
+    with pytest.raises(SchemaMismatch, match="row 0 does not fit column"):
+        taken([{name: np.datetime64(1, "ns")}])
+
+
+def test_one_row_is_no_columns() -> None:
+    for value in ("a", 1, None, {"x": 1}, NOON):
+        with pytest.raises(ConfigError, match=r"column 'v' is one .*\n.*\[row\]"):
+            taken({"v": value, "w": [1]})
 
 
 def test_columns_of_arrays_keep_their_types() -> None:

@@ -169,6 +169,10 @@ def test_a_table_is_handed_over_as_its_rows(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
     trips = pyhudi.create_table(tmp_path / "t", rows, key="id")
     assert trips.to_arrow().equals(rows)
+    chosen = rows.select(["v"]).slice(1)
+    assert trips.to_arrow(["v"], "v > 1").equals(chosen)
+    assert trips.to_pandas(columns=["v"], where="v > 1").equals(chosen.to_pandas())
+    assert trips.to_polars(columns=["v"], where="v > 1").equals(pl.DataFrame(chosen))
     assert pa.table(trips).equals(rows)
     assert pl.DataFrame(trips).equals(trips.to_polars())
     assert trips.to_pandas(dtype_backend="pyarrow")["v"].tolist() == [1, 2]

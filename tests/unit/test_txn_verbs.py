@@ -371,6 +371,40 @@ def test_partitions_are_named_by_exactly_their_columns(tmp_path: Path) -> None:
         flat.delete_partitions(["x"])
 
 
+def test_a_path_alone_says_that_a_list_is_wanted(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path / "t")
+    for path in ("2024-01-02", "x", "part=x", "x/y"):
+        with pytest.raises((ConfigError, SchemaMismatch)) as raised:
+            table.delete_partitions(path)
+        assert f"[{path!r}]" in raised.value.hint
+
+
+def test_partitions_are_named_by_values_of_one_column(tmp_path: Path) -> None:
+    days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+    rows = pa.table({"id": ["a", "b", "c"], "day": days, "n": [1, 2, 3]})
+    for column, first in (("day", days[0]), ("n", 1)):
+        table = pyhudi.create_table(tmp_path / column, rows, key="id", partition_by=column)
+        assert table.delete_partitions([first]).file_groups_replaced == 1
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["b", "c"]
+    noon = datetime.datetime(2024, 1, 2, 12)  # noqa: DTZ001
+    with pytest.raises(SchemaMismatch, match="'day' is date32"):
+        pyhudi.open_table(tmp_path / "day").delete_partitions([noon])
+    both = pyhudi.create_table(tmp_path / "both", rows, key="id", partition_by=["day", "n"])
+    with pytest.raises(ConfigError, match="does not name a partition") as raised:
+        both.delete_partitions(days)
+    assert "exactly day, n" in raised.value.hint
+
+
+def test_keys_of_one_column_are_values_alone(tmp_path: Path) -> None:
+    import numpy as np  # noqa: PLC0415 - one test's
+    import pandas as pd  # noqa: PLC0415 - likewise
+
+    table = TABLE.make(tmp_path / "t")
+    for keys in (["a", "nobody"], pd.Series(["b"]), np.array(["y"]), pa.array(["nobody"])):
+        table.delete_keys(keys)
+    assert values(table) == {"z": 1}
+
+
 def test_partitions_by_a_field_of_a_struct(tmp_path: Path) -> None:
     at = pa.array([{"city": "x"}, {"city": "y"}])
     rows = pa.table({"id": ["a", "b"], "at": at})

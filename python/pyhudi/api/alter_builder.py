@@ -45,7 +45,7 @@ class Alter:
     def add_column(
         self,
         column: str,
-        type: pa.DataType,  # noqa: A002 - the word for it
+        type: pa.DataType | str,  # noqa: A002 - the word for it
         *,
         first: bool = False,
         after: str | None = None,
@@ -59,7 +59,7 @@ class Alter:
 
         Args:
             column: its name, or path.
-            type: what it holds.
+            type: what it holds: of pyarrow, or text as in Spark's SQL, such as "decimal(10,2)".
             first: it comes before those beside it.
             after: the name of the column beside it that it follows.
             before: the name of the column beside it that it precedes.
@@ -69,11 +69,11 @@ class Alter:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument is of another kind, or a text no type.
         """
         from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - as it is needed
 
-        return self._with(Add(column, type, Position(first, after, before), doc))
+        return self._with(Add(column, _type(type), Position(first, after, before), doc))
 
     @arg.checked(column=arg.text, name=arg.text)
     def rename_column(self, column: str, name: str) -> Alter:
@@ -111,7 +111,7 @@ class Alter:
         return self._with(Drop(column))
 
     @arg.checked(column=arg.text, type=arg.arrow_type)
-    def change_type(self, column: str, type: pa.DataType) -> Alter:  # noqa: A002 - as above
+    def change_type(self, column: str, type: pa.DataType | str) -> Alter:  # noqa: A002 - as above
         """Gives a column another type.
 
         int may become long, float, double, decimal or text; long the same but long; float and
@@ -120,17 +120,17 @@ class Alter:
 
         Args:
             column: its name, or path.
-            type: the new type.
+            type: the new type, as in `add_column`.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument is of another kind, or a text no type.
         """
         from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - as it is needed
 
-        return self._with(ChangeType(column, type))
+        return self._with(ChangeType(column, _type(type)))
 
     @arg.checked(column=arg.text, doc=arg.optional(arg.text))
     def set_doc(self, column: str, doc: str | None) -> Alter:
@@ -218,3 +218,11 @@ class Alter:
 
     def _with(self, change: Change) -> Alter:
         return replace(self, changes=(*self.changes, change))
+
+
+def _type(given: pa.DataType | str) -> pa.DataType:
+    if isinstance(given, pa.DataType):
+        return given
+    from pyhudi.schema.sql_types import type_of  # noqa: PLC0415 - as it is needed
+
+    return type_of(given)

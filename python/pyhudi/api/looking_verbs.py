@@ -49,18 +49,26 @@ class LookingVerbs(LazyRows):
         """
         return self.scan().to_reader()
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
         """All rows in memory.
+
+        Args:
+            columns: as `scan` takes them.
+            where: as `scan` takes it.
 
         Returns:
             One table.
         """
-        return self.scan().to_arrow()
+        return self.scan(columns, where).to_arrow()
 
-    def to_pandas(self, **how: Any) -> pd.DataFrame:
+    def to_pandas(
+        self, columns: Sequence[str] | None = None, where: Any = None, **how: Any
+    ) -> pd.DataFrame:
         """All rows as a pandas DataFrame. Needs the extra `pandas`.
 
         Args:
+            columns: as `scan` takes them.
+            where: as `scan` takes it.
             how: as `Scan.to_pandas` takes it.
 
         Returns:
@@ -69,10 +77,14 @@ class LookingVerbs(LazyRows):
         Raises:
             ConfigError: pandas is not installed, or `how` does not fit.
         """
-        return self.scan().to_pandas(**how)
+        return self.scan(columns, where).to_pandas(**how)
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self, columns: Sequence[str] | None = None, where: Any = None) -> pl.DataFrame:
         """All rows as a polars DataFrame. Needs the extra `polars`.
+
+        Args:
+            columns: as `scan` takes them.
+            where: as `scan` takes it.
 
         Returns:
             The rows.
@@ -80,7 +92,7 @@ class LookingVerbs(LazyRows):
         Raises:
             ConfigError: polars is not installed.
         """
-        return self.scan().to_polars()
+        return self.scan(columns, where).to_polars()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)

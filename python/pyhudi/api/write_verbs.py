@@ -252,8 +252,9 @@ class WritingVerbs:
         """Removes the rows with the given keys, all of a key, in one commit.
 
         Args:
-            keys: Arrow data with the table's key columns and, to look in their partitions only, all
-                partition columns.
+            keys: rows with the table's key columns and, to look in their partitions only, all
+                partition columns; or a list, array or series of values, where the key has one
+                column.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
@@ -269,12 +270,13 @@ class WritingVerbs:
                 groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
+        from pyhudi.schema.given_objects import by_column  # noqa: PLC0415 - as below
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
         return self._write(
             upsert.delete_keys,
             progress,
-            keys,
+            by_column(keys, self.config.record_key_fields),
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
@@ -493,7 +495,8 @@ class WritingVerbs:
 
         Args:
             partitions: a list of partition paths, or of mappings of every partition column to its
-                value; or a filter on partition columns, as `scan` takes it.
+                value, or, where there is one column, of its values that are no text; or a filter on
+                partition columns, as `scan` takes it.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
 
@@ -518,7 +521,7 @@ class WritingVerbs:
         )
 
     @arg.checked(
-        on=arg.optional(arg.names),
+        on=arg.optional(arg.name_or_names),
         progress=arg.progress,
         memory_limit=arg.optional(arg.whole),
         commit_id=arg.optional(arg.name),
@@ -526,7 +529,7 @@ class WritingVerbs:
     def merge(
         self,
         source: Any,
-        on: Sequence[str] | None = None,
+        on: str | Sequence[str] | None = None,
         *,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -542,7 +545,7 @@ class WritingVerbs:
             source: rows with the table's key and partition columns, one a key; other columns need
                 not be the table's.
             on: the record key's columns, for those who want to say so; nothing else can be matched
-                by.
+                by, so it is no condition.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
             progress: as in `upsert`.
@@ -557,9 +560,10 @@ class WritingVerbs:
         from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
 
-        if on is not None and list(on) != list(self.config.record_key_fields):
+        named = [on] if isinstance(on, str) else list(on or ())
+        if on is not None and named != list(self.config.record_key_fields):
             raise ConfigError(
-                f"on is {list(on)}; rows are matched by the record key",
+                f"on is {named}; a merge matches rows by the record key, whose columns on names",
                 hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
             )
         write = partial(

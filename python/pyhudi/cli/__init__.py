@@ -7,9 +7,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 
 _NEEDED = ("typer", "rich")
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Hides pandas from pyarrow, which imports it with the first array.
+
+    That takes half of the time of a short command. A None among the loaded modules would be taken
+    for the module there.
+    """
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            msg = "the command line does without pandas"
+            raise ModuleNotFoundError(msg, name=fullname)
+
+
+def program() -> int:
+    """The script `pyhudi`: runs the command that the process was started for.
+
+    Returns:
+        The exit code, as `main`.
+    """
+    sys.meta_path.insert(0, _WithoutPandas())
+    return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

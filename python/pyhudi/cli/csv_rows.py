@@ -10,7 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.cli.text_values import check_no_bytes, floats
+from pyhudi.errors import ConfigError
 
+_OTHER_DELIMITERS = ";\t|"
+"""What parts values in files of others, and is in no name of a column."""
+_LONGEST_HEADER = 1 << 20
+"""Of a longer one the reader says what is wrong."""
 _PADDED = r"^\s*[+-]?0[0-9]"
 
 
@@ -23,15 +28,18 @@ def csv_rows(
 
     Nothing between two of them is null, `""` is the empty text; in a file of one column an empty
     line is null. Columns that the table has are read with its types, others with those that the
-    values tell; numbers of which one is padded with zeros are text.
+    values tell; numbers of which one is padded with zeros are text. Raises `ConfigError` for a file
+    whose values something else parts, that is not UTF-8, or has no rows to tell types.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
+    _check_header(path, delimiter)
     form = _form(delimiter, one_column=False)
     found = ds.dataset(str(path), format=form).schema
     if len(found) == 1:
         form = _form(delimiter, one_column=True)
     known = wanted.names if wanted is not None else ()
+    _check_told(path, found, known, lambda: ds.dataset(str(path), format=form))
     numbers = [each.name for each in found if _is_number(each.type) and each.name not in known]
     kinds = _kinds(found, wanted, _padded(path, form, found, numbers))
     as_text = [
@@ -41,9 +49,51 @@ def csv_rows(
     rows = ds.dataset(str(path), format=form, schema=pa.schema(as_text))
 
     def opened() -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(kinds, _typed(rows.scanner().to_reader(), kinds))
+        batches = _typed(_read(path, rows.scanner().to_reader()), kinds)
+        return pa.RecordBatchReader.from_batches(kinds, batches)
 
     return kinds, opened
+
+
+def _check_header(path: Path, delimiter: str) -> None:
+    # As the reader opens it, which unpacks files by the ends of their names.
+    with pa.input_stream(str(path)) as file:
+        header, _, rest = file.read(_LONGEST_HEADER).partition(b"\n")
+    if not rest and len(header) == _LONGEST_HEADER:
+        return
+    try:
+        names = header.decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf_8(path) from error
+    found = next((each for each in _OTHER_DELIMITERS if each in names), None)
+    if found is not None and delimiter not in names:
+        msg = f"{path} has one column, {names.strip()!r}"
+        raise ConfigError(msg, hint=f"Say what parts its values: --delimiter {found!r}.")
+
+
+def _check_told(
+    path: Path, found: pa.Schema, known: Collection[str], rows: Callable[[], Any]
+) -> None:
+    told = [each.type for each in found if each.name not in known]
+    if any(map(pa.types.is_binary, told)):
+        raise _not_utf_8(path)
+    if told and all(map(pa.types.is_null, told)) and not rows().head(1).num_rows:
+        msg = f"{path} has no rows, so its columns have no types"
+        raise ConfigError(msg, hint="pyhudi create --schema makes a table without rows.")
+
+
+def _read(path: Path, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise _not_utf_8(path) from error
+        raise
+
+
+def _not_utf_8(path: Path) -> ConfigError:
+    hint = f"Convert it, as by iconv -f latin1 -t utf-8 {path}."
+    return ConfigError(f"{path} is no text in UTF-8", hint=hint)
 
 
 def _form(delimiter: str, *, one_column: bool) -> Any:
@@ -99,7 +149,7 @@ def _kinds(found: pa.Schema, wanted: pa.Schema | None, texts: Collection[str]) -
     return pa.schema([column.with_nullable(True) for column in found])
 
 
-def _typed(batches: pa.RecordBatchReader, kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _typed(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = [
             floats(pa.chunked_array([column]), field).combine_chunks()

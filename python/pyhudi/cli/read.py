@@ -138,6 +138,8 @@ def export(
     chosen = format_of(file, form)
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} is there already; --force replaces it")
+    if not file.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {file.parent}")
     scan = call.open(table, as_of).scan(
         names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
     )

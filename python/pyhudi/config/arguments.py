@@ -131,9 +131,9 @@ def location(name: str, value: Any) -> None:
 
 
 def arrow_type(name: str, value: Any) -> None:
-    """A type of pyarrow's."""
-    if not isinstance(value, pa.DataType):
-        raise _no(name, value, "a pyarrow type such as pyarrow.int64()")
+    """A type of pyarrow's, or its name in SQL."""
+    if not isinstance(value, (pa.DataType, str)):
+        raise _no(name, value, "a pyarrow type such as pyarrow.int64(), or text such as 'bigint'")
 
 
 def progress(name: str, value: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.schema.given_frames import of_pandas
 from pyhudi.schema.given_objects import of_columns, of_dicts
 from pyhudi.schema.lazy_rows import LazyRows
 from pyhudi.schema.plain import plain_batch, plain_schema
@@ -32,16 +33,17 @@ def given_batches(
     Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do, as will pyarrow's datasets
     and scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
 
-    like: the columns of the table, whose types Python objects get, and columns of pandas without a
-    value. uneven: dicts may lack keys that others have. Raises `ConfigError` for other things, and
-    when whoever makes the rows fails, also while they are taken; `SchemaMismatch` for a column that
-    comes twice or whose type is somebody's own, and for a value that does not fit, is no text in
-    UTF-8 or has more digits than its type; `UnsupportedTableFeature` for types nested too deeply.
+    like: the columns of the table, whose types Python objects get, also in columns of pandas, and
+    those of its columns that have no value. uneven: dicts may lack keys that others have. Raises
+    `ConfigError` for other things, and when whoever makes the rows fails, also while they are
+    taken; `SchemaMismatch` for a column that comes twice or whose type is somebody's own, and for a
+    value that does not fit, is no text in UTF-8 or has more digits than its type;
+    `UnsupportedTableFeature` for types nested too deeply.
     """
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
-    if _is_frame(data, "pandas") and like is not None:
-        data = _of_pandas_like(data, like)
+    elif _is_frame(data, "pandas"):
+        data = of_pandas(data, like)
     schema, batches = _taken(data)
     plain = plain_schema(schema)
     read = _read(batches)
@@ -75,8 +77,6 @@ def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         _check_no_objects(data)
     if _is_frame(data, "polars", "LazyFrame"):
         return _of_lazy_frame(data)
-    if _is_frame(data, "pandas"):
-        return _taken(_of_pandas(data))
     if isinstance(data, Iterator):
         return _of_batches(data)
     what = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
@@ -186,31 +186,6 @@ def _check_no_objects(data: Any) -> None:
         if str(kind) == "Object":
             msg = f"column {name!r} holds Python objects"
             raise SchemaMismatch(msg, hint="Give it a type that Arrow has.")
-
-
-def _of_pandas(frame: Any) -> pa.Table:
-    """The columns, levels of the index that have a name among them."""
-    levels = [name for name in frame.index.names if name is not None]
-    try:
-        if levels:
-            frame = frame.reset_index(level=levels)
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        msg = f"the data frame has no form in Arrow: {_first_line(error)}"
-        raise SchemaMismatch(msg, hint="Give each column one type that Arrow has.") from error
-
-
-def _of_pandas_like(frame: Any, like: pa.Schema) -> pa.Table:
-    """The columns, without a type where pandas has one for want of values."""
-    rows = _of_pandas(frame)
-    if not rows.num_columns and not len(frame):
-        return like.empty_table()
-    known = frozenset(like.names)
-    for at, field in enumerate(rows.schema):
-        column = rows.column(at)
-        if field.name in known and column.null_count == len(column):
-            rows = rows.set_column(at, field.name, pa.nulls(len(column)))
-    return rows
 
 
 @contextmanager

@@ -12,20 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain
-from numbers import Integral, Real
-from typing import Any
+from numbers import Integral, Number, Real
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.clock import is_numpy_time, python_time
 from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
 from pyhudi.schema.casts import cast_exactly, sure_below
+
+Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 
 _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What pyarrow raises for a value."""
 _HINT = "Give each column values of one type."
 _FLAT = (str, bytes, bytearray, memoryview)
 """What has items for Python and is one value."""
+_SINGLE = (*_FLAT, Number, date, time, dict, type(None))
+"""What is no column of values."""
+_ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
+"""What holds values of one column, besides Arrow's arrays."""
 _NO_VALUES = ("NAType", "NaTType")
 """What pandas has in rows where there is no value, besides None and NaN."""
 
@@ -59,6 +66,8 @@ def of_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
         values = columns[name]
         if isinstance(values, (list, tuple)):
             arrays[name] = _column(values, name, like)
+        elif is_of_objects(getattr(values, "dtype", None)):
+            arrays[name] = _of_object_array(values, name, like)
         else:
             arrays[name] = _as_array(values, name)
     lengths = {name: len(array) for name, array in arrays.items()}
@@ -66,6 +75,65 @@ def of_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
         shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise ConfigError(f"the columns differ in length: {shown}")
     return pa.table(arrays)
+
+
+def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
+    """A column of pandas that holds objects; NaN is null, but not within lists and structs.
+
+    Raises as `of_dicts`.
+    """
+    guess = _attempt(column, from_pandas=True)
+    if guess is not None and not _is_to_be_checked(guess.type):
+        if not guess.type.num_fields:
+            return guess
+        guess = _attempt(_null_for_nan(column), from_pandas=not _has_reals(guess.type))
+        if guess is not None:
+            return guess
+    return _column(_null_for_nan(column), name, like)
+
+
+def is_of_objects(kind: Any) -> bool:
+    """Whether a type of an array or column of NumPy or pandas says that it holds Python objects."""
+    return str(kind) == "object"
+
+
+def by_column(data: Any, names: Sequence[str]) -> Any:
+    """Values of one column under its name, where there is one name; other data as they are."""
+    return {names[0]: data} if len(names) == 1 and _are_values(data) else data
+
+
+def _are_values(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return bool(data) and isinstance(data[0], (str, Number, date, time))
+    kind = type(data)
+    found = (kind.__module__.split(".")[0], kind.__name__)
+    return isinstance(data, (pa.Array, pa.ChunkedArray)) or found in _ARRAYS
+
+
+def _attempt(values: Any, *, from_pandas: bool) -> Column | None:
+    try:
+        return pa.array(values, from_pandas=from_pandas)
+    except _FAILURES:
+        return None
+
+
+def _null_for_nan(column: Any) -> list[Any]:
+    return [None if absent else value for value, absent in zip(column, column.isna(), strict=True)]
+
+
+def _is_to_be_checked(kind: pa.DataType) -> bool:
+    """Whether pyarrow may have changed values to make them fit the type it found for all."""
+    if kind.num_fields:
+        return any(_is_to_be_checked(kind.field(n).type) for n in range(kind.num_fields))
+    tests = (at.is_date, at.is_time, at.is_timestamp, at.is_binary, at.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
+def _has_reals(kind: pa.DataType) -> bool:
+    """Whether NaN may be a number in a type, which pyarrow takes for null as it does in pandas."""
+    if kind.num_fields:
+        return any(_has_reals(kind.field(n).type) for n in range(kind.num_fields))
+    return bool(at.is_floating(kind) or at.is_decimal(kind) or at.is_null(kind))
 
 
 def _check_dicts(rows: Sequence[Any]) -> None:
@@ -86,36 +154,63 @@ def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
     return [*known, *(sorted(others) if isinstance(keys, set) else others)]
 
 
-def _as_array(values: Any, name: str) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+def _of_object_array(values: Any, name: str, like: pa.Schema | None) -> Column:
+    if hasattr(values, "isna"):
+        return of_objects(values, name, like)
+    return _column(values.tolist(), name, like)
+
+
+def _as_array(values: Any, name: str) -> Column:
     if isinstance(values, pa.ChunkedArray):
         return values
+    if isinstance(values, _SINGLE):
+        msg = f"column {name!r} is one {type(values).__qualname__}, not a list of values"
+        raise ConfigError(msg, hint="Give a list of rows, also of one: [row].")
     try:
         return pa.array(values)
     except _FAILURES as error:
         raise SchemaMismatch(f"column {name!r} has no form in Arrow: {error}") from error
 
 
-def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> pa.Array[Any]:
+def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
     kind = like.field(name).type if like is not None and name in like.names else None
-    made: Callable[[Sequence[Any]], pa.Array[Any]] = pa.array
-    if kind is not None:
-        made = _typed(kind, name)
-    values = _without_pandas(values)
+    made = _untyped if kind is None else _typed(kind, name)
+    values = _plain(values)
     try:
         return made(values)
     except _FAILURES as error:
         row, first = _first_failure(made, values, error)
-        wanted = f"which is {kind}" if kind is not None else "of other values before it"
-        msg = f"row {row} does not fit column {name!r}, {wanted}: {first}"
-        is_nan = isinstance(values[row], float) and math.isnan(values[row])
-        hint = "Give None where there is no value." if is_nan else _HINT
-        raise SchemaMismatch(msg, hint=hint) from first
+        msg = f"row {row} does not fit column {name!r}, {_wanted(kind, values[:row])}: {first}"
+        raise SchemaMismatch(msg, hint=_hint(values[row], first)) from first
 
 
-def _without_pandas(values: Sequence[Any]) -> Sequence[Any]:
-    """The values, None for what pandas has where there is none."""
-    absent = {kind for kind in set(map(type, values)) if _is_no_value(kind)}
-    return [None if type(each) in absent else each for each in values] if absent else values
+def _hint(value: Any, error: Exception) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "Give None where there is no value."
+    if isinstance(error, OverflowError):
+        return "Give whole numbers beyond 64 bits as decimals."
+    # What is said here says what to do, too.
+    return "" if type(error) is ValueError else _HINT
+
+
+def _wanted(kind: pa.DataType | None, before: Sequence[Any]) -> str:
+    if kind is not None:
+        return f"which is {kind}"
+    if all(value is None for value in before):
+        return "whose type comes from it"
+    return f"which is {pa.infer_type(before)} in the rows before"
+
+
+def _plain(values: Sequence[Any]) -> Sequence[Any]:
+    """The values, None for what pandas has where there is none, times of NumPy as Python's."""
+    kinds = set(map(type, values))
+    absent = {kind for kind in kinds if _is_no_value(kind)}
+    if absent:
+        values = [None if type(each) in absent else each for each in values]
+    times = {kind for kind in kinds if is_numpy_time(kind)}
+    if times:
+        values = [python_time(each) if type(each) in times else each for each in values]
+    return values
 
 
 def _is_no_value(kind: type) -> bool:
@@ -123,7 +218,7 @@ def _is_no_value(kind: type) -> bool:
 
 
 def _first_failure(
-    made: Callable[[Sequence[Any]], pa.Array[Any]], values: Sequence[Any], error: Exception
+    made: Callable[[Sequence[Any]], Column], values: Sequence[Any], error: Exception
 ) -> tuple[int, Exception]:
     """The first value at fault: the shortest beginning that fails ends with it."""
     good, bad = 0, len(values)
@@ -138,14 +233,21 @@ def _first_failure(
     return bad - 1, error
 
 
-def _typed(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], pa.Array[Any]]:
-    def made(values: Sequence[Any]) -> pa.Array[Any]:
-        array = pa.array(values, _read_as(values, kind))
+def _untyped(values: Sequence[Any]) -> Column:
+    array = pa.array(values)
+    if _is_to_be_checked(array.type):
+        _read_as(values, array.type)
+    return array
+
+
+def _typed(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
+    def made(values: Sequence[Any]) -> Column:
+        array = pa.array(values, _read_as(values, kind), from_pandas=not _has_reals(kind))
+        given = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
         try:
-            column = cast_exactly(pa.chunked_array([array]), pa.field(name, kind))
+            return cast_exactly(given, pa.field(name, kind))
         except SchemaMismatch as error:
             raise ValueError(without_hint(error)) from error
-        return column.chunk(0)
 
     return made
 
@@ -155,7 +257,7 @@ def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
 
     Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit.
     """
-    present = [value for value in values if value is not None]
+    present = _present(values)
     if at.is_struct(kind):
         _check_kinds(present, (dict,))
         known = {field.name for field in kind}
@@ -185,9 +287,18 @@ def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
         _check_integers(present)
     elif at.is_floating(kind) or at.is_decimal(kind):
         return _read_real_as(present, kind)
+    elif at.is_timestamp(kind) and _is_of_one_unit(present):
+        # Elements of an array of NumPy's, which pyarrow reads in whatever unit it is told.
+        return pa.from_numpy_dtype(present[0].dtype)
     else:
         _check_leaves(present, kind)
     return kind
+
+
+def _present(values: Sequence[Any]) -> Sequence[Any]:
+    present = [value for value in values if value is not None]
+    absent = {kind for kind in set(map(type, present)) if _is_no_value(kind)}
+    return [value for value in present if type(value) not in absent] if absent else present
 
 
 def _refuse(values: Sequence[Any], kinds: tuple[type, ...], wanted: str) -> None:
@@ -222,6 +333,8 @@ def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
 def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
     if at.is_string(kind):
         _check_kinds(values, (str,))
+    elif at.is_boolean(kind):
+        _refuse(values, (float,), "True or False")
     elif at.is_binary(kind) or at.is_fixed_size_binary(kind):
         _check_kinds(values, (bytes, bytearray, memoryview))
     elif at.is_date(kind):
@@ -239,11 +352,24 @@ def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
             raise ValueError("the column holds milliseconds")
 
 
+def _is_of_one_unit(values: Sequence[Any]) -> bool:
+    """Whether all values are times of NumPy's that count the same."""
+    kinds = set(map(type, values))
+    return (
+        len(kinds) == 1
+        and is_numpy_time(kinds.pop())
+        and len({value.dtype for value in values}) == 1
+    )
+
+
 def _check_times(values: Sequence[datetime], kind: pa.TimestampType) -> None:
-    if kind.tz is None and any(value.tzinfo is not None for value in values):
+    zoned = sum(value.tzinfo is not None for value in values)
+    if kind.tz is None and zoned:
         raise ValueError("the column holds local times, and the value has a zone")
-    if any(map(_nanoseconds, values)):
-        raise ValueError("nanoseconds would be lost: give a data frame or an Arrow array")
+    if 0 < zoned < len(values):
+        raise ValueError("some times of the column have a zone, others have none")
+    if kind.unit != "ns" and any(map(_nanoseconds, values)):
+        raise ValueError("nanoseconds would be lost: floor them, or keep them as whole numbers")
     cut = {"s": 1_000_000, "ms": 1000}.get(kind.unit, 1)
     if any(value.microsecond % cut for value in values):
         raise ValueError(f"the column holds no more than {kind.unit}")

@@ -71,7 +71,7 @@ def computed_expression(node: Any, schema: pa.Schema) -> pc.Expression:
                 f"where: there is no column {column.sql()}, which double quotes make a name",
                 hint=f"Text goes in single quotes: {text}.",
             )
-        return Value(pc.field(*path), column_type(path, schema))
+        return Value(pc.field(*path), column_type(path, schema, "Text takes single quotes."))
 
     found = condition(node, resolve, "where")
     try:

@@ -10,7 +10,7 @@ from columns `predicate_computed.py`'s. A pyarrow expression is only evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,9 @@ else:
 
 Path = tuple[str, ...]
 """A column's name, and below it names of struct fields."""
+
+_META = "_hoodie_"
+"""How the names of columns begin that nobody means who does not begin so."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
@@ -175,20 +178,30 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
             return expression(schema)
 
 
-def column_type(column: Path, schema: pa.Schema) -> pa.DataType:
-    """The type of a column or struct field. Raises `SchemaMismatch` with the nearest known name."""
+def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
+    """The type of a column or struct field.
+
+    hint: what else may be wrong where there is none. Raises `SchemaMismatch` with the nearest known
+    name.
+    """
     kind = pa.struct(list(schema))
     for depth, name in enumerate(column):
         known = [kind.field(i).name for i in range(kind.num_fields)] if _is_struct(kind) else []
         if name not in known:
-            near = near_name(name, known)
-            meant = ".".join((*column[:depth], near or ""))
             raise SchemaMismatch(
                 f"there is no column {'.'.join(column[: depth + 1])!r}",
-                hint=f"Did you mean {meant!r}?" if near else f"Columns: {', '.join(known)}",
+                hint=f"{_meant(column[:depth], name, known)} {hint}".strip(),
             )
         kind = kind.field(known.index(name)).type
     return kind
+
+
+def _meant(above: Path, name: str, known: Sequence[str]) -> str:
+    near = near_name(name, known)
+    if near:
+        return f"Did you mean {'.'.join((*above, near))!r}?"
+    own = [each for each in known if not each.startswith(_META)] or known
+    return f"Columns: {', '.join(own)}."
 
 
 def _is_struct(kind: pa.DataType) -> bool:

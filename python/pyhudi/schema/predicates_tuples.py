@@ -19,6 +19,9 @@ def from_tuples(filters: Any) -> predicates.Condition:
             f"where: {filters!r} is no filter",
             hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
         )
+    if isinstance(filters[0], str):
+        msg = f"where: {filters!r} is one condition, not a list of them"
+        raise ConfigError(msg, hint=f"Give a list: [{tuple(filters)!r}].")
     if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
         return predicates.Or(tuple(_all_of(group) for group in filters))
     return _all_of(filters)

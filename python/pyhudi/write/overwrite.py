@@ -68,8 +68,7 @@ def delete_partitions(
 ) -> WriteResult:
     """Removes all rows of some partitions.
 
-    partitions: a list of partition paths, or of mappings of every partition column to its value; or
-    a filter on partition columns, as `HudiTable.scan` takes it. A partition that the table lacks is
+    partitions: as `HudiTable.delete_partitions` takes them. A partition that the table lacks is
     passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
     partition; the rest is as in `upsert`.
     """

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
 from pyhudi.schema.conform import data_schema
+from pyhudi.schema.given_objects import of_columns
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import kept_rows
 from pyhudi.schema.record_keys import PARTITION_PATH, add_keys, column_at
@@ -24,9 +25,11 @@ def chosen(context: WriteContext, partitions: Any) -> list[str]:
     """The paths of what `HudiTable.delete_partitions` is given, each once.
 
     Paths and values are taken as they are, whether or not the table has such a partition; a filter
-    chooses among those it has. Raises `ConfigError` for an empty list and what is none of the
-    three, and for a filter on what paths do not tell; `SchemaMismatch` as `parse_where` does.
+    chooses among those it has. Raises `ConfigError` for an empty list and what is none of these,
+    and for a filter on what paths do not tell; `SchemaMismatch` as `parse_where` does.
     """
+    if isinstance(partitions, str):
+        return _matching_text(context, partitions)
     if not _is_list(partitions):
         return _matching(context, partitions)
     if not partitions:
@@ -46,14 +49,17 @@ def _checked_path(path: str) -> str:
 
 
 def _is_list(partitions: Any) -> bool:
-    if isinstance(partitions, str) or not isinstance(partitions, Sequence):
+    """Whether partitions are named; a list of tuples or lists is a filter."""
+    if not isinstance(partitions, Sequence):
         return False
-    return all(isinstance(partition, (str, Mapping)) for partition in partitions)
+    return not any(isinstance(each, (tuple, list)) for each in partitions)
 
 
-def _path(context: WriteContext, values: Mapping[str, Any] | str) -> str:
+def _path(context: WriteContext, values: Any) -> str:
     fields = context.config.partition_fields
-    if isinstance(values, str) or set(values) != set(fields):
+    if len(fields) == 1 and not isinstance(values, (str, Mapping)):
+        values = {fields[0]: values}
+    if not isinstance(values, Mapping) or set(values) != set(fields):
         msg = f"{values!r} does not name a partition"
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
     empty = context.schema.arrow.empty_table()
@@ -76,12 +82,21 @@ def _made_of(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
     return add_keys(columns.append_column(_KEY, key), spec).column(PARTITION_PATH)
 
 
-def _value(name: str, value: Any, kind: pa.DataType) -> pa.Array[Any]:
+def _value(name: str, value: Any, kind: pa.DataType) -> pa.ChunkedArray[Any]:
     try:
-        return pa.array([value], kind)
-    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        return of_columns({name: [value]}, pa.schema({name: kind})).column(name)
+    except SchemaMismatch as error:
         msg = f"the partition column {name!r} is {kind}, not {value!r}"
         raise SchemaMismatch(msg) from error
+
+
+def _matching_text(context: WriteContext, text: str) -> list[str]:
+    """As `_matching`; a path alone is mostly no filter."""
+    try:
+        return _matching(context, text)
+    except (ConfigError, SchemaMismatch) as error:
+        hint = f"A path is named in a list: [{text!r}]."
+        raise type(error)(without_hint(error), hint=f"{error.hint} {hint}".strip()) from error
 
 
 def _matching(context: WriteContext, where: Any) -> list[str]:

@@ -1,0 +1,73 @@
+"""Data frames of pandas as Arrow tables.
+
+Columns of a type of pandas are pyarrow's to make. Those of Python objects go through the checks of
+`given_objects.py`: pyarrow alone would cut times to the type that it takes for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.given_objects import is_of_objects, of_objects
+
+
+def of_pandas(frame: Any, like: pa.Schema | None) -> pa.Table:
+    """The columns, levels of the index that have a name among them.
+
+    like: the table's columns, where there is a table; one without values has no type of its own
+    then. Raises `SchemaMismatch` for a name that comes twice and a column or value without a form
+    in Arrow.
+    """
+    rows = _table(_with_levels(frame), like)
+    if like is None:
+        return rows
+    if not rows.num_columns and not len(frame):
+        return like.empty_table()
+    return _without_empty_types(rows, frozenset(like.names))
+
+
+def _with_levels(frame: Any) -> Any:
+    levels = [name for name in frame.index.names if name is not None]
+    twice = [name for name in levels if name in frame.columns]
+    if twice:
+        msg = f"the data frame has {twice[0]!r} as a column and as a level of its index"
+        raise SchemaMismatch(msg, hint="Leave the level out: frame.reset_index(drop=True).")
+    frame = frame.reset_index(level=levels) if levels else frame
+    if not frame.columns.is_unique:
+        name = frame.columns[frame.columns.duplicated()][0]
+        msg = f"the data frame has more than one column {name!r}"
+        raise SchemaMismatch(msg, hint="Give each column a name of its own.")
+    return frame
+
+
+def _table(frame: Any, like: pa.Schema | None) -> pa.Table:
+    are_objects = [is_of_objects(kind) for kind in frame.dtypes]
+    if not any(are_objects):
+        return _typed(frame)
+    typed = iter(_typed(frame.loc[:, [not are for are in are_objects]]).columns)
+    names = _typed(frame.iloc[:0]).column_names
+    columns = [
+        of_objects(frame.iloc[:, at], name, like) if are_objects[at] else next(typed)
+        for at, name in enumerate(names)
+    ]
+    return pa.Table.from_arrays(columns, names)
+
+
+def _typed(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        msg = f"the data frame has no form in Arrow: {type(error).__name__}: {error}"
+        raise SchemaMismatch(msg, hint="Give each column one type that Arrow has.") from error
+
+
+def _without_empty_types(rows: pa.Table, known: frozenset[str]) -> pa.Table:
+    """The rows, columns of the table that have no value without the type that pandas gave them."""
+    for at, field in enumerate(rows.schema):
+        column = rows.column(at)
+        if field.name in known and column.null_count == len(column):
+            rows = rows.set_column(at, field.name, pa.nulls(len(column)))
+    return rows
