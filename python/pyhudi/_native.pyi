@@ -426,14 +426,15 @@ class BaseFileSpec(TypedDict, total=False):
     two_threads: bool
 
 def write_base_file(store: Store, path: str, rows: Any, **spec: Unpack[BaseFileSpec]) -> BaseFile:
-    """Writes a stream of batches as a Parquet base file, as Hudi's Avro writer does.
+    """Writes a stream of batches as a base file, as Hudi's Avro writers do: ORC if named `.orc`.
 
-    avro_schema: JSON text with meta fields; goes into the footer as `parquet.avro.schema`.
+    avro_schema: JSON text with meta fields; goes into the footer.
     file_name: value for the column `_hoodie_file_name` of every row.
     key_column: what the key range and the bloom filter are made of, default `_hoodie_record_key`.
-    row_group_bytes: a row group ends after so many bytes.
+    codec: gzip is ORC's zlib.
+    row_group_bytes: a row group, or a stripe, ends after so many bytes.
     bloom_type: None leaves out the bloom filter and the key range.
-    page_bytes: a page ends after so many bytes.
+    page_bytes: a page ends after so many bytes. This and what follows is Parquet's alone.
     dictionary: values that repeat are written once a page run.
     old_lists: lists have two levels, the default, and no null elements; else three.
     two_threads: a second thread may encode some of the columns, default no; it does while fewer

@@ -22,6 +22,7 @@ from pyhudi.api import create
 from pyhudi.clock import SystemClock
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata import bootstrap, compaction, companion, start_group, write_group
@@ -181,12 +182,13 @@ def people_table(base: Path, version: int, kind: str, options: dict[str, str]) -
     """An empty table for `people`, without a metadata table; `options` are its handle's."""
     new = NewTable(
         name="people",
-        table_type="COPY_ON_WRITE" if kind == "cow" else "MERGE_ON_READ",
+        table_type="COPY_ON_WRITE" if kind in ("cow", "orc") else "MERGE_ON_READ",
         version=version,
         record_key_fields=("id",),
         partition_fields=("city",),
         ordering_fields=("ts",),
         create_schema=_native.avro_schema(PEOPLE.schema, "people_record", "hoodie.people"),
+        extra={BASE_FILE_FORMAT: "ORC"} if kind == "orc" else {},
     )
     handle = Handle(Storage(str(base)), options)
     create.make_table(handle.storage, new_table_config(new), SystemClock())

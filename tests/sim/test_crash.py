@@ -29,7 +29,7 @@ from tests.sim.crash import (
 from tests.sim.states import deaths, recorded
 
 VERSIONS = (6, 8, 9)
-KINDS = ("cow", "mor", "cdc")
+KINDS = ("cow", "mor", "cdc", "orc")
 OPTIONS = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0"}
 
 
@@ -76,6 +76,10 @@ AFTER: dict[Callable[[Handle], None], dict[str, int]] = {
 
 def on(write: Callable[[Handle], None]) -> Callable[[Storage], None]:
     return lambda storage: write(Handle(storage, OPTIONS))
+
+
+def base_files(base: Path) -> list[Path]:
+    return [*base.rglob("*.parquet"), *base.rglob("*.orc")]
 
 
 def values(base: Path) -> dict[str, int]:
@@ -182,7 +186,7 @@ def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
 
     def fail() -> None:
         begun.extend(path.relative_to(table) for path in table.rglob("*.marker.*"))
-        kept.extend((path, path.read_bytes()) for path in table.rglob("*.parquet"))
+        kept.extend((path, path.read_bytes()) for path in base_files(table))
         raise KeyboardInterrupt
 
     begun: list[Path] = []

@@ -517,6 +517,14 @@ def test_names_of_one_key_generator_agree_by_what_they_mean() -> None:
     assert request.making == {"hoodie.table.keygenerator.type": "COMPLEX"}
 
 
+def test_a_new_table_may_be_of_orc() -> None:
+    request = WriteRequest.of(
+        {"hoodie.table.base.file.format": "ORC", "hoodie.orc.stripe.size": "1000"}
+    )
+    assert request.making == {"hoodie.table.base.file.format": "ORC"}
+    assert request.handle == {"hoodie.orc.stripe.size": "1000"}
+
+
 @pytest.mark.parametrize("given", [{5: "x"}, {"hoodie.table.name": None}, [("a", "b")]])
 def test_an_option_has_a_name_and_a_value(given: Any) -> None:
     for request in (WriteRequest, ReadRequest):

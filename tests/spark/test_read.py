@@ -31,6 +31,7 @@ TABLES = [
     "v9_mor_all_types",
     "v9_mor_consistent",
     "v9_mor_orc",
+    "v6_cow_orc",
     "v9_cow_no_partition_columns",
 ]
 CASES = [

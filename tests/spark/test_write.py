@@ -36,9 +36,10 @@ TABLE = TableBuilder(
 )
 
 
-def written(base: Path, kind: Any, engine: Engine) -> Iterator[list[dict[str, Any]]]:
+def written(base: Path, kind: Any, form: str, engine: Engine) -> Iterator[list[dict[str, Any]]]:
     """What is in a table after each verb."""
-    table = TABLE.make(base, kind=kind, engine=engine)
+    options = {"hoodie.table.base.file.format": form}
+    table = TABLE.make(base, kind=kind, engine=engine, options=options)
     table.bulk_insert(TABLE.rows(range(60), v=1), sort="global")
     yield content(table)
     result = table.upsert(TABLE.rows(range(50, 70), v=2))
@@ -70,10 +71,13 @@ def content(table: HudiTable) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: str(row["id"]))
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(
+    ("kind", "form"), [("cow", "parquet"), ("mor", "parquet"), ("mor", "orc"), ("cow", "orc")]
+)
 def test_verbs_write_the_same_as_in_this_process(
-    tmp_path: Path, spark: SparkSession, kind: str
+    tmp_path: Path, spark: SparkSession, kind: str, form: str
 ) -> None:
-    local = list(written(tmp_path / "local", kind, pyhudi.LocalEngine(2)))
+    local = list(written(tmp_path / "local", kind, form, pyhudi.LocalEngine(2)))
     assert [len(found) for found in local] == [60, 70, 54, 57, 6000, 6000, 4001]
-    assert list(written(tmp_path / "spark", kind, SparkEngine(spark))) == local
+    assert list(written(tmp_path / "spark", kind, form, SparkEngine(spark))) == local
+    assert {file.suffix for file in tmp_path.glob("*/p0/*_*_*.*")} >= {f".{form}"}

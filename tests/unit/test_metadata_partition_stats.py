@@ -137,7 +137,7 @@ def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Pa
     (planned,) = timeline.pending(COMPACTION)
     slices = FileSystemView(storage, config, timeline).slices()
     (newer,) = [log for one in slices for log in one.logs if log.instant > planned.requested]
-    name = base_file_name(newer.file_id, "0-0-0", planned.requested)
+    name = base_file_name(newer.file_id, "0-0-0", planned.requested, "parquet")
     stat = WriteStat(file_id=newer.file_id, path=f"{newer.partition}/{name}")
     table = Table.open(storage, config, clock)
     known = MetadataTable(storage, config, timeline)

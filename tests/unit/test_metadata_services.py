@@ -53,7 +53,7 @@ def test_a_base_file_holds_what_hudi_puts_there(
     compared = 0
     for instant in own.timeline.completed(COMMIT):
         operations = (own.timeline.plan(instant) or {}).get("operations") or ()
-        (slice_,) = planned_slices(own.storage, own.config, operations, EXTENSION)
+        (slice_,) = planned_slices(own.storage, own.config, operations)
         (stat,) = own.timeline.commit_metadata(instant).write_stats
         scratch = Storage(str(tmp_path))
         for path in [slice_.base.path if slice_.base else "", *(log.path for log in slice_.logs)]:

@@ -22,7 +22,7 @@ TIME = "20261121084258055"
 def test_a_base_name_has_file_id_token_and_instant() -> None:
     name = f"{FILE_ID}_0-1860-2728_{TIME}.parquet"
     assert parse_base_name(name) == BaseName(FILE_ID, "0-1860-2728", TIME)
-    assert base_file_name(FILE_ID, "0-1860-2728", TIME) == name
+    assert base_file_name(FILE_ID, "0-1860-2728", TIME, "parquet") == name
 
 
 @pytest.mark.parametrize(

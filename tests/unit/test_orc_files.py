@@ -1,4 +1,4 @@
-"""ORC files that another writer made, column by column.
+"""ORC files of another writer, column by column; and those of ours, as two readers read them.
 
 That of pyarrow, in C++, has both versions of runs. What Java's writer makes, golden tables show.
 """
@@ -17,7 +17,7 @@ import pytest
 from pyarrow import orc
 
 from pyhudi import _native
-from pyhudi.errors import CorruptTable, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 
 UTC = dt.timezone.utc
 
@@ -192,3 +192,124 @@ def test_damage_is_an_error_and_no_panic(tmp_path: Path) -> None:
             unread += 1
             assert "f.orc" in str(error)  # noqa: PT017 - either outcome will do
     assert unread > 100
+
+
+# --- written --------------------------------------------------------------------------------------
+
+LEAF = pa.struct([("d", pa.float64()), ("e", pa.list_(pa.struct([("f", pa.string())])))])
+DEEP = pa.struct([("a", pa.int32()), ("c", LEAF), ("m", pa.map_(pa.string(), LEAF))])
+
+
+def stored_table(rng: random.Random, rows: int) -> pa.Table:
+    """Of all types that are written; nulls at every level, runs and none."""
+    table = as_read(table_of(rng, rows)).drop_columns(["at"])
+
+    def leaf(at: int) -> Any:
+        some = [None, {"f": None}, {"f": f"{at}"}, {"f": ""}]
+        value = {"d": at / 4, "e": rng.choice([None, [], some[: at % 5]])}
+        return rng.choice([None, value, value])
+
+    def deep(at: int) -> Any:
+        value = {"a": at, "c": leaf(at), "m": [(f"k{n}", leaf(n)) for n in range(at % 3)]}
+        return rng.choice([None, value, value])
+
+    more = {
+        "deep": pa.array([deep(at) for at in range(rows)], DEEP),
+        "lists": pa.array(
+            [[None, [], [at, None]][: at % 4] for at in range(rows)], pa.list_(pa.list_(pa.int64()))
+        ),
+        "fixed": pa.array([bytes([at % 256] * 3) for at in range(rows)], pa.binary(3)),
+        "none": pa.nulls(rows, pa.string()),
+        "long": pa.array(
+            [f"{at}" * (rng.randrange(9) == 0 and 90) for at in range(rows)], pa.string()
+        ),
+    }
+    for name, column in more.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def write(file: Path, table: pa.Table, **spec: Any) -> _native.BaseFile:
+    store = _native.Store(str(file.parent))
+    return _native.write_base_file(
+        store,
+        file.name,
+        table,
+        **{
+            "avro_schema": _native.avro_schema(table.schema, "r", "n"),
+            "key_column": None,
+            "codec": "gzip",
+            "row_group_bytes": 1 << 26,
+            "page_bytes": 1,
+            "dictionary": False,
+            "bloom_type": None,
+            "bloom_entries": 64,
+            "bloom_by_keys": True,
+            "bloom_fpp": 1e-9,
+            "bloom_max_entries": 1000,
+            **spec,
+        },
+    )
+
+
+@pytest.mark.parametrize("packed", ["uncompressed", "gzip", "snappy", "lz4_raw", "zstd"])
+def test_what_is_written_two_readers_read_alike(tmp_path: Path, packed: str) -> None:
+    rng = random.Random(packed)
+    for number, (rows, stripe) in enumerate([(0, 1), (1, 1), (3001, 1 << 15), (5000, 1 << 26)]):
+        table, file = stored_table(rng, rows), tmp_path / f"f{number}.orc"
+        # Slices of a table have offsets of their own.
+        cut = pa.concat_tables([table.slice(0, rows // 3), table.slice(rows // 3)])
+        written = write(file, cut, codec=packed, row_group_bytes=stripe)
+        assert (written.rows, written.size) == (rows, file.stat().st_size)
+        mine = read(file, table.schema, batch_rows=rng.choice([64, 4096]))
+        opened = orc.ORCFile(file)
+        theirs = opened.read()
+        for name in table.column_names:
+            expected = table[name].to_pylist()
+            assert mine[name].to_pylist() == expected, (name, rows)
+            assert theirs[name].to_pylist() == expected, (name, rows)
+        assert opened.nrows == rows
+        stripes = {0: opened.nstripes == 0, 1: opened.nstripes == 1, 3001: opened.nstripes > 3}
+        assert stripes.get(rows, opened.nstripes == 1)
+        assert opened.file_version == "0.12"
+
+
+def test_runs_of_every_kind(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    for rows in (1, 2, 3, 127, 128, 129, 130, 131, 1024, 1025, 20_000):
+        numbers = longs(rng, rows)
+        bits = list(itertools.islice(itertools.cycle([True] * 700 + [False, True] * 300), rows))
+        columns = {"l": pa.array(numbers, pa.int64()), "flag": pa.array(bits)}
+        table, file = pa.table(columns), tmp_path / f"f{rows}.orc"
+        write(file, table)
+        assert read(file, table.schema).to_pydict() == table.to_pydict()
+        assert orc.read_table(file).to_pydict() == table.to_pydict()
+
+
+def test_what_hudi_keeps_beside_rows(tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array(["b", "a", "c"])})
+    write(tmp_path / "f.orc", table, key_column="k", bloom_type="DYNAMIC_V0")
+    kept = orc.ORCFile(tmp_path / "f.orc").metadata
+    assert kept is not None
+    assert kept[b"orc.avro.schema"] == _native.avro_schema(table.schema, "r", "n").encode()
+    assert (kept[b"hoodie_min_record_key"], kept[b"hoodie_max_record_key"]) == (b"a", b"c")
+    assert kept[b"hoodie_bloom_filter_type_code"] == b"DYNAMIC_V0"
+    store = _native.Store(str(tmp_path))
+    keys = pa.array(["a", "aa", "d"])
+    assert _native.footer_candidates(store, "f.orc", keys).to_pylist() == [True, False, False]
+
+
+def test_times_are_refused_by_name(tmp_path: Path) -> None:
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.time64("us")):
+        table = pa.table({"st": pa.nulls(1, pa.struct([("at", kind)]))})
+        with pytest.raises(UnsupportedTableFeature, match=r"base\.file\.format ORC: column at"):
+            write(tmp_path / "f.orc", table)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_null_without_room_is_refused(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    avro = _native.avro_schema(schema, "r", "n")
+    with pytest.raises(SchemaMismatch, match="column n must not be null"):
+        write(tmp_path / "f.orc", pa.table({"n": pa.nulls(1, pa.int64())}), avro_schema=avro)
+    assert not list(tmp_path.iterdir())

@@ -32,7 +32,6 @@ def test_plain_table_may_be_written() -> None:
         ("hoodie.table.metadata.partitions.inflight", "column_stats"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.partition.metafile.use.base.format", "true"),
-        ("hoodie.table.base.file.format", "ORC"),
         ("hoodie.table.multiple.base.file.formats.enable", "true"),
         ("hoodie.record.merge.mode", "CUSTOM"),
         ("hoodie.table.keygenerator.type", "USER_PROVIDED"),
@@ -41,6 +40,14 @@ def test_plain_table_may_be_written() -> None:
 def test_unsupported_property_is_named(name: str, value: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=name.replace(".", r"\.")):
         checks.check_config(TableConfig({**PLAIN, name: value}))
+
+
+def test_orc_may_be_written_but_not_over_a_bootstrap() -> None:
+    orc = {**PLAIN, "hoodie.table.base.file.format": "ORC"}
+    checks.check_config(TableConfig(orc))
+    source = {"hoodie.bootstrap.base.path": "/source"}
+    with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format is ORC"):
+        checks.check_config(TableConfig({**orc, **source}))
 
 
 def test_payload_of_somebodys_own_is_named() -> None:

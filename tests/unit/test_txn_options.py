@@ -30,6 +30,10 @@ def test_options_are_read_from_hudis_names() -> None:
         ("hoodie.index.bloom.fpp", "1"),
         ("hoodie.parquet.compression.codec", "rar"),
         ("hoodie.logfile.data.block.format", "orc"),
+        ("hoodie.orc.compression.codec", "LZO"),
+        ("hoodie.orc.stripe.size", "0"),
+        ("hoodie.orc.max.file.size", "big"),
+        ("hoodie.orc.block.size", "-1"),
         ("hoodie.write.record.positions", "maybe"),
         ("hoodie.bloom.index.filter.type", "CUCKOO"),
         ("hoodie.record.size.estimation.threshold", "-1"),
@@ -40,6 +44,26 @@ def test_options_are_read_from_hudis_names() -> None:
 def test_bad_values_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         WriteOptions.of({name: value})
+
+
+def test_orc_has_options_of_its_own() -> None:
+    given = {
+        "hoodie.orc.compression.codec": "SNAPPY",
+        "hoodie.orc.stripe.size": "1000",
+        "hoodie.orc.max.file.size": "2000",
+        "hoodie.orc.block.size": "3000",
+    }
+    assert WriteOptions.of(given) == WriteOptions.of(given, "parquet") == WriteOptions()
+    found = WriteOptions.of(given, "orc")
+    assert (found.codec, found.row_group_bytes, found.max_file_size) == ("snappy", 1000, 2000)
+    assert found.extension == "orc"
+    assert found.null_elements
+    usual = WriteOptions.of({"hoodie.parquet.max.file.size": "5"}, "orc")
+    assert (usual.codec, usual.row_group_bytes, usual.max_file_size) == (
+        "gzip",
+        64 << 20,
+        120 << 20,
+    )
 
 
 def test_rows_of_a_new_file_are_fixed_only_without_auto_split() -> None:

@@ -14,7 +14,6 @@ from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.storable import check_written
 from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
@@ -25,6 +24,7 @@ from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table import Table
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
+from pyhudi.txn.task_inputs import write_options
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.partitions import chosen
@@ -181,5 +181,5 @@ def _open_to_rewrite(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     Raises `UnsupportedTableFeature` for columns that cannot be written.
     """
     table = open_for_service(handle, clock, changes=changes)
-    check_written(table.schema.arrow, old_lists=WriteOptions.of(handle.options).old_lists)
+    check_written(table.schema.arrow, write_options(table))
     return table

@@ -243,7 +243,7 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     if services and to != code:
         msg = f"{services[0]} is pending"
         raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
-    if to != code and config.not_parquet:
+    if to != code and config.base_extension is None:
         msg = f"{config.not_parquet}: pyhudi reads such tables only"
         raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
     if to != code and is_evolved(storage, timeline):

@@ -32,6 +32,7 @@ from pyhudi.config.option_values import choice, switch
 from pyhudi.config.options import WRITE_MERGE_MODE, check_options, is_handle_option
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
+    BASE_FILE_FORMAT,
     CDC_ENABLED,
     CDC_MODE,
     HIVE_STYLE,
@@ -137,8 +138,8 @@ def create_table(
             unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
             another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
             generator renders (zone: UTC by default); `hoodie.table.cdc.enabled` has writers note
-            changes for `changes`. Options that `open_table` takes too go with the handle that is
-            given back.
+            changes for `changes`; `hoodie.table.base.file.format` may be ORC. Options that
+            `open_table` takes too go with the handle that is given back.
         storage_options: how a bucket is reached, as in `open_table`.
         engine: what runs the work; by default threads of this process, one a processor.
 
@@ -339,6 +340,7 @@ def _new_table(
     mode = options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE)
     zone = {TIMEZONE: parse_zone(options[TIMEZONE])} if TIMEZONE in options else {}
     virtual = not switch(options, META_FIELDS, default=True)
+    file_format = options.get(BASE_FILE_FORMAT)
     return NewTable(
         name=name,
         table_type=table_type,
@@ -358,6 +360,7 @@ def _new_table(
             **_key_properties(options, types),
             **({META_FIELDS: "false"} if virtual else {}),
             **_change_logs(options),
+            **({BASE_FILE_FORMAT: file_format.upper()} if file_format else {}),
         },
     )
 
@@ -445,6 +448,6 @@ def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str])
     """Finds out before there is a table whether its first rows have keys."""
     fields = _native.arrow_schema(config.create_schema or "")
     spec = key_spec(config, prefixed=None, options=options)
-    null_elements = WriteOptions.of(options).null_elements
+    null_elements = WriteOptions.of(options, config.base_extension).null_elements
     rows = conform(rows, data_schema(fields), null_elements=null_elements)
     add_keys(rows, spec, instant="")

@@ -12,7 +12,12 @@ from contextlib import contextmanager, suppress
 from pyhudi.api.existing_table import has_table
 from pyhudi.clock import Clock, format_instant
 from pyhudi.config.create import make_table
-from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
+from pyhudi.config.file_names import (
+    DATA_EXTENSIONS,
+    is_partition_metadata,
+    parse_base_name,
+    parse_log_name,
+)
 from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.folders import MadeFolders
@@ -91,7 +96,7 @@ def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:
     """Whether a file was written by a write that was requested since."""
     if is_partition_metadata(entry.name):
         return _written_at(storage.read_or_none(entry.path) or b"") >= began
-    if not entry.name.endswith(".parquet") and ".log." not in entry.name:
+    if not entry.name.endswith(DATA_EXTENSIONS) and ".log." not in entry.name:
         return False
     name = parse_base_name(entry.name) or parse_log_name(entry.name)
     return name is not None and name.instant >= began

@@ -22,10 +22,11 @@ PARTITION_METADATA_PREFIX = ".hoodie_partition_metadata"
 PARSED = 16384
 """Names that parsers remember: a table's are listed anew with each write."""
 
-_DATA_EXTENSIONS = (BASE_EXTENSION, "orc")
+ORC_EXTENSION = "orc"
+DATA_EXTENSIONS = (BASE_EXTENSION, ORC_EXTENSION)
 """What names of base files of a data table may end with."""
 
-_BASE_EXTENSIONS = frozenset({*_DATA_EXTENSIONS, "hfile", "lance"})
+_BASE_EXTENSIONS = frozenset({*DATA_EXTENSIONS, "hfile", "lance"})
 
 _EXTERNAL_SUFFIX = "_hudiext"
 """Of the names of files that Hudi did not write (`ExternalFilePathUtil`, 0.15.0 to 1.2.0)."""
@@ -81,7 +82,7 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
     match = (_HFILE_NAME if extension == "hfile" else _BASE_NAME).fullmatch(name)
     if match is None:
         return None
-    wanted = _DATA_EXTENSIONS if extension is None else (extension,)
+    wanted = DATA_EXTENSIONS if extension is None else (extension,)
     found = match["ext"].lower()
     if found in _BASE_EXTENSIONS and found not in wanted:
         msg = f"hoodie.table.base.file.format: {name} is a base file in {found.upper()} format"
@@ -119,9 +120,9 @@ def parse_log_name(name: str) -> LogName | None:
     )
 
 
-def base_file_name(file_id: str, write_token: str, instant: str) -> str:
-    """The name of a base file."""
-    return f"{file_id}_{write_token}_{instant}.{BASE_EXTENSION}"
+def base_file_name(file_id: str, write_token: str, instant: str, extension: str) -> str:
+    """The name of a base file. extension: what the table's end with."""
+    return f"{file_id}_{write_token}_{instant}.{extension}"
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:

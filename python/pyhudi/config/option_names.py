@@ -113,7 +113,7 @@ _PARTS = {
     "streamer": ("hoodie.deltastreamer.", "hoodie.streamer."),
     "error tables": ("hoodie.errortable.",),
     "memory settings": ("hoodie.memory.", "hoodie.common.spillable."),
-    "base files other than Parquet": ("hoodie.orc.", "hoodie.hfile.", "hoodie.lance."),
+    "base files other than Parquet": ("hoodie.hfile.", "hoodie.lance."),
     "validators": ("hoodie.precommit.", "hoodie.prewrite."),
     "bootstrapping": ("hoodie.bootstrap.",),
     "Spark data source": ("hoodie.datasource.read.", "hoodie.spark.", "hoodie.sql."),

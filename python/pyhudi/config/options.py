@@ -19,6 +19,7 @@ from pyhudi.config.option_names import unknown_option
 from pyhudi.config.option_values import switch
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
+    BASE_FILE_FORMAT,
     CDC_ENABLED,
     CDC_MODE,
     HIVE_STYLE,
@@ -75,6 +76,7 @@ CREATE_OPTIONS = (
     WRITE_MERGE_MODE,
     CDC_ENABLED,
     CDC_MODE,
+    BASE_FILE_FORMAT,
 )
 """What `create_table` takes besides: the table keeps it, or what follows from it."""
 

@@ -31,14 +31,15 @@ class ResizeOptions:
     """Neighbours of no more each are merged, up to about so much together."""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> ResizeOptions:
+    def of(cls, options: Mapping[str, str], extension: str | None = None) -> ResizeOptions:
         """From `hoodie.…` options, with Hudi's defaults: as many buckets as there are at first.
 
-        Bounds that the first number is not within are moved to it, as Hudi does. Raises
+        Bounds that the first number is not within are moved to it, as Hudi does. extension: as
+        `WriteOptions.of` takes it. Raises
         `ConfigError` for a value that is none.
         """
         first = IndexOptions.of(options).buckets
-        largest = WriteOptions.of(options).max_file_size
+        largest = WriteOptions.of(options, extension).max_file_size
         split = number(options, SPLIT_THRESHOLD, _is_share, "above 0", 2.0)
         merge = number(options, MERGE_THRESHOLD, _is_share, "above 0", 0.2)
         return cls(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
+from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
 from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
 from pyhudi.config.option_values import choice, number, switch, whole_number
 from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
@@ -45,6 +46,11 @@ POSITIONS = "hoodie.write.record.positions"
 ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
 OLD_LISTS = "parquet.avro.write-old-list-structure"
 """A setting of Parquet for Java, which Hudi's writers find in Hadoop's configuration."""
+ORC_FILE_SIZE = "hoodie.orc.max.file.size"
+STRIPE_SIZE = "hoodie.orc.stripe.size"
+ORC_CODEC = "hoodie.orc.compression.codec"
+ORC_BLOCK_SIZE = "hoodie.orc.block.size"
+"""Of a file system's blocks, which nothing here depends on."""
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
@@ -78,6 +84,10 @@ WRITE_OPTIONS = (
     POSITIONS,
     ALLOW_EMPTY_COMMIT,
     OLD_LISTS,
+    ORC_FILE_SIZE,
+    STRIPE_SIZE,
+    ORC_CODEC,
+    ORC_BLOCK_SIZE,
 )
 """Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
 
@@ -85,6 +95,14 @@ TINY = 1024 * 1024
 """Bytes of a base file that inserts may have rewritten, however few they are."""
 
 _CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
+_ORC_CODECS: Mapping[str, Codec] = {
+    "zlib": "gzip",
+    "snappy": "snappy",
+    "zstd": "zstd",
+    "lz4": "lz4_raw",
+    "none": "uncompressed",
+}
+"""By what ORC calls them (`CompressionKind`)."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +155,8 @@ class WriteOptions:
     """A write that changes nothing is a commit too. Hudi's own default is true."""
     old_lists: bool = True
     """Lists in Parquet have two levels, as Hudi writes them by default: none has a null element."""
+    extension: str = BASE_EXTENSION
+    """What names of base files end with."""
 
     @property
     def null_elements(self) -> bool:
@@ -144,13 +164,15 @@ class WriteOptions:
         return not self.old_lists
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> WriteOptions:
+    def of(cls, options: Mapping[str, str], extension: str | None = None) -> WriteOptions:
         """From `hoodie.…` options; others than `WRITE_OPTIONS` are not looked at.
 
-        Raises `ConfigError` for a value that is no number, negative, or none of those allowed.
+        extension: what names of the table's base files end with, where that is known. Raises
+        `ConfigError` for a value that is no number, negative, or none of those allowed.
         """
         standard = cls()
-        return cls(
+        of_orc = _of_orc(options, standard)
+        found = cls(
             small_file_limit=whole_number(
                 options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
             ),
@@ -211,6 +233,25 @@ class WriteOptions:
             ),
             old_lists=switch(options, OLD_LISTS, default=standard.old_lists),
         )
+        return replace(found, **of_orc) if extension == ORC_EXTENSION else found
+
+
+def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any]:
+    """What is otherwise where base files are ORC; `SMALL_FILE_LIMIT` is for either.
+
+    Lists are what they are, and positions no use: Hudi's readers number rows of Parquet alone.
+    """
+    codec = choice(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
+    whole_number(options, ORC_BLOCK_SIZE, default=standard.max_file_size)
+    return {
+        "extension": ORC_EXTENSION,
+        "max_file_size": whole_number(options, ORC_FILE_SIZE, default=standard.max_file_size),
+        "row_group_bytes": whole_number(options, STRIPE_SIZE, default=_STRIPE_BYTES),
+        "codec": _ORC_CODECS[codec],
+        "dictionary": False,
+        "old_lists": False,
+        "positions": False,
+    }
 
 
 def _insert_split(options: Mapping[str, str]) -> int | None:
@@ -220,3 +261,4 @@ def _insert_split(options: Mapping[str, str]) -> int | None:
 
 
 _INSERT_SPLIT_ROWS = 500_000
+_STRIPE_BYTES = 64 * 1024 * 1024

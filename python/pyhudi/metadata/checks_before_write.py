@@ -92,7 +92,7 @@ def check_kept(
     known = Known(config, definitions, schema.arrow)
     for name in names:
         kind = kind_of(name)
-        reason = None if kind is None else kind.refusal(name, known)
+        reason = None if kind is None else kind.unsuited(config) or kind.refusal(name, known)
         if reason:
             raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
         if schema.evolution is not None and (kind is None or kind.by_column_names):

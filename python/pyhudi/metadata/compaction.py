@@ -46,7 +46,6 @@ def record_compaction() -> CompactionWork[CompactGroupTask]:
     return CompactionWork(
         _tasks,
         compact_group,
-        extension=EXTENSION,
         has_markers=False,
         label="compact the metadata table",
     )

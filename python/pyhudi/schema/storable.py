@@ -13,6 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.config.file_names import ORC_EXTENSION
+from pyhudi.config.property_names import BASE_FILE_FORMAT
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.plain import check_depth
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
@@ -68,17 +71,30 @@ def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
             raise SchemaMismatch(msg, hint="Make it bool, or rename it.")
 
 
-def check_written(schema: pa.Schema, *, old_lists: bool) -> None:
-    """Raises `UnsupportedTableFeature` for a table with columns that cannot be written.
-
-    old_lists: lists in Parquet have two levels.
-    """
+def check_written(schema: pa.Schema, options: WriteOptions) -> None:
+    """Raises `UnsupportedTableFeature` for a table with columns that cannot be written."""
     for field in schema:
         if field.name.startswith(OWN_PREFIX):
             msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are pyhudi's own"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-        if old_lists:
+        if options.old_lists:
             _check_lists(field.type, field.name)
+        if options.extension == ORC_EXTENSION:
+            _check_times(field.type, field.name)
+
+
+def _check_times(kind: pa.DataType, path: str) -> None:
+    """Refuses times in ORC: no file has them such that all of Hudi's readers take them alike."""
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {kind}"
+        hint = "Hudi's releases do not agree on times in ORC. Make a table of Parquet files."
+        raise UnsupportedTableFeature(msg, hint=hint)
+    for field in kind.fields if pa.types.is_struct(kind) else ():
+        _check_times(field.type, f"{path}.{field.name}")
+    if pa.types.is_map(kind):
+        _check_times(kind.item_type, f"{path}.value")
+    elif _is_list(kind):
+        _check_times(kind.value_type, f"{path}.element")
 
 
 def _check_lists(kind: pa.DataType, path: str) -> None:

@@ -25,7 +25,6 @@ from pyhudi.config.actions import (
 from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
 from pyhudi.config.file_names import are_buckets
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services import resizing
@@ -54,7 +53,7 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import Since, check_writers
 from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
-from pyhudi.txn.task_inputs import write_target
+from pyhudi.txn.task_inputs import write_options, write_target
 
 _SERVICE = "cluster"
 _MEMORY = 1024 * 1024 * 1024
@@ -212,7 +211,7 @@ def _choice(
     free = [slice_ for slice_ in slices if slice_.key not in taken]
     wanted = (options.sort_columns, asked.layout or options.layout)
     settled = _settled(timeline, free) if options.sort_columns else Settled({})
-    write = WriteOptions.of(table.options)
+    write = write_options(table)
     return choose(free, options, write, settled, wanted, kept)
 
 
@@ -296,7 +295,7 @@ def _tasks(
     options: ClusteringOptions,
     asked: ClusteringRequest,
 ) -> list[ClusterTask]:
-    target = write_target(table, WriteOptions.of(table.options), instant.requested)
+    target = write_target(table, write_options(table), instant.requested)
     return cluster_tasks(
         table,
         target,

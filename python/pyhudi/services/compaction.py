@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMPACTION
-from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import overtaken
@@ -43,8 +43,6 @@ class CompactionWork(Generic[TaskT]):
     """Writes the base file of a task's slice."""
     as_planned: Callable[[Table, str, Sequence[FileSlice]], Table] = lambda table, *_: table
     """The table with the columns that the files of a plan get."""
-    extension: str = BASE_EXTENSION
-    """Of the table's base files."""
     has_markers: bool = True
     """Whether markers name the files that were begun; else their partitions are listed."""
     label: str = "compact files"
@@ -111,7 +109,7 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         said = plan.get("extraMetadata") or {}
         if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
-        slices = slices_of_plan(table, pending.requested, plan, work.extension)
+        slices = slices_of_plan(table, pending.requested, plan)
         compaction = OpenInstant(table, pending.requested, COMPACTION)
         compaction.back_to_plan(_begun(compaction, work, slices))
         planned = work.as_planned(table, compaction.time, slices)
@@ -121,18 +119,16 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
     return completed
 
 
-def slices_of_plan(
-    table: Table, instant: str, plan: Mapping[str, Any], extension: str | None = None
-) -> list[FileSlice]:
+def slices_of_plan(table: Table, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:
     """The slices that the plan of a pending compaction names, with what came without knowing of it.
 
-    extension: as of `planned_slices`. Raises `CorruptTable` for a plan whose files are gone.
+    Raises `CorruptTable` for a plan whose files are gone.
     """
     operations = plan.get("operations") or ()
     if table.config.version.logs_named_by_base_instant:
         late = _late_logs(table, instant)
         operations = [_with_logs(one, late) for one in operations]
-    return planned_slices(table.storage, table.config, operations, extension)
+    return planned_slices(table.storage, table.config, operations)
 
 
 def _late_logs(table: Table, planned: str) -> dict[tuple[str, str, str], set[str]]:
@@ -211,11 +207,12 @@ def _begun(
     """Base files that attempts of the compaction wrote; None where their markers tell."""
     if work.has_markers:
         return None
+    extension = compaction.table.config.base_extension
     partitions = sorted({planned.partition for planned in slices})
     return [
         file.path
         for _, files in compaction.table.storage.list_dirs(partitions)
         for file in files
-        if (base := parse_base_name(file.name, work.extension)) is not None
+        if (base := parse_base_name(file.name, extension)) is not None
         and base.instant == compaction.time
     ]

@@ -15,7 +15,6 @@ from itertools import chain
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
 from pyhudi.config.log_compaction_options import LogCompactionOptions
-from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services.archiving import since_compaction
@@ -37,7 +36,7 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import Since
 from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
-from pyhudi.txn.task_inputs import write_target
+from pyhudi.txn.task_inputs import write_options, write_target
 
 OPERATION = "LOG_COMPACT"
 _SERVICE = "log_compact"
@@ -214,5 +213,5 @@ def _planned(table: Table, instant: str) -> list[FileSlice]:
 def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
     if checks_sizes(table.options):
         check_sizes(table.timeline, slices)
-    target = write_target(table, WriteOptions.of(table.options), instant)
+    target = write_target(table, write_options(table), instant)
     return compact_tasks(table, target, slices)

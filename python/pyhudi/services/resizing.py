@@ -74,7 +74,7 @@ def choose_buckets(
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in free:
         by_partition.setdefault(slice_.partition, []).append(slice_)
-    bounds = ResizeOptions.of(table.options)
+    bounds = ResizeOptions.of(table.options, table.config.base_extension)
     groups: list[PlannedGroup] = []
     missing: set[str] = set()
     for partition in sorted(by_partition):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.config.property_names import UNFINISHED
-from pyhudi.config.write_options import WriteOptions
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compact import compact_file
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks
@@ -13,7 +12,7 @@ from pyhudi.slices.file_sizes import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.planned import as_planned
 from pyhudi.slices.table import Table
-from pyhudi.txn.task_inputs import write_target
+from pyhudi.txn.task_inputs import write_options, write_target
 
 
 def row_compaction(by: str = "", *, memory_limit: int | None = None) -> CompactionWork[CompactTask]:
@@ -28,7 +27,7 @@ def row_compaction(by: str = "", *, memory_limit: int | None = None) -> Compacti
     def tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
         if checks_sizes(table.options):
             check_sizes(table.timeline, slices)
-        target = write_target(table, WriteOptions.of(table.options), instant)
+        target = write_target(table, write_options(table), instant)
         each = None if memory_limit is None else memory_limit // table.engine.tasks_per_process
         return compact_tasks(table, target, slices, each)
 

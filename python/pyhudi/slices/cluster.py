@@ -149,7 +149,7 @@ class _Names:
         task, target = self._task, self._task.target
         file_id = f"{task.file_ids}-{len(self.given)}"
         self.given.append(file_id)
-        name = base_file_name(file_id, self._token, target.instant)
+        name = base_file_name(file_id, self._token, target.instant, target.options.extension)
         marker = Marker(task.partition, name, "CREATE")
         markers.create(target.storage, target.instant, marker)
         return marker.path

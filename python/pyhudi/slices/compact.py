@@ -19,7 +19,9 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, Wr
 def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
     """Writes the slice's merged rows, with the commit times they have, as a new base file."""
     target, merged = task.target, task.read.slice
-    name = base_file_name(merged.file_id, attempt.write_token, target.instant)
+    name = base_file_name(
+        merged.file_id, attempt.write_token, target.instant, target.options.extension
+    )
     marker = Marker(merged.partition, name, "MERGE" if merged.base else "CREATE")
     markers.create(target.storage, target.instant, marker)
     written, stats = write_base.rewrite_base_file(target, marker.path, found_spec(task.read))

@@ -16,21 +16,17 @@ from pyhudi.storage.storage import Storage
 
 
 def planned_slices(
-    storage: Storage,
-    config: TableConfig,
-    operations: Iterable[Mapping[str, Any]],
-    extension: str | None = None,
+    storage: Storage, config: TableConfig, operations: Iterable[Mapping[str, Any]]
 ) -> list[FileSlice]:
     """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
 
-    extension: of the table's base files, None for any of a data table. Version 1 of the plan has
-    paths where version 2 has names. Where the rows of a skeleton are the bootstrap index tells, and
-    not the plan, since table and source may have been moved.
-    Raises `CorruptTable` naming a file that is not there.
+    Version 1 of the plan has paths where version 2 has names. Where the rows of a skeleton are the
+    bootstrap index tells, and not the plan, since table and source may have been moved. Raises
+    `CorruptTable` naming a file that is not there.
     """
     operations = list(operations)
     with storage.ahead(heads={path for one in operations for path in _paths(one)}):
-        slices = [_slice(storage, operation, extension) for operation in operations]
+        slices = [_slice(storage, operation, config.base_extension) for operation in operations]
     return with_sources(storage, config, slices)
 
 

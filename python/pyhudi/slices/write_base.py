@@ -58,7 +58,9 @@ def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
 
 def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     target = task.target
-    name = base_file_name(task.file_id, attempt.write_token, target.instant)
+    name = base_file_name(
+        task.file_id, attempt.write_token, target.instant, target.options.extension
+    )
     if task.previous is None:
         make_partition(target, task.partition)
     marker = Marker(task.partition, name, "CREATE" if task.previous is None else "MERGE")

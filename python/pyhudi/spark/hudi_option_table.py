@@ -180,8 +180,13 @@ OPTIONS: tuple[HudiOption, ...] = (
     HudiOption("hoodie.avro.schema.validate", "write", "ignored", "the schema is always checked"),
     HudiOption("hoodie.avro.schema.*", "write", "ignored", "as above"),
     HudiOption("hoodie.base.path", "both", "refused", "the location is the argument `path`"),
-    HudiOption("hoodie.table.base.file.format", "write", "refused", "Parquet alone", ("parquet",)),
-    HudiOption("hoodie.base.file.format", "write", "refused", "Parquet alone", ("parquet",)),
+    HudiOption(
+        "hoodie.base.file.format",
+        "write",
+        "refused",
+        "`hoodie.table.base.file.format` says what a new table's base files are",
+        ("parquet",),
+    ),
     # --- services
     HudiOption(
         "hoodie.datasource.compaction.async.enable",

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
-from pyhudi.config.file_names import BASE_EXTENSION, parse_base_name, parse_log_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.properties_file import FOLDER
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
@@ -295,6 +295,6 @@ def _file_id(name: str) -> str:
 
 def _instant(name: str) -> str | None:
     # The metadata table's base files are HFiles.
-    extension = "hfile" if name.endswith(".hfile") else BASE_EXTENSION
+    extension = "hfile" if name.endswith(".hfile") else None
     parsed = parse_log_name(name) or parse_base_name(name, extension)
     return None if parsed is None else parsed.instant

@@ -13,6 +13,11 @@ from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
 
+def write_options(table: Table) -> WriteOptions:
+    """The options of the table's handle, as its base files have them."""
+    return WriteOptions.of(table.options, table.config.base_extension)
+
+
 def write_target(
     table: Table,
     options: WriteOptions,

@@ -98,8 +98,11 @@ def check_config(config: TableConfig) -> None:
     if not config.version.writable:
         msg = f"hoodie.table.version is {config.version.code}: pyhudi reads such tables only"
         raise UnsupportedTableFeature(msg, hint="table.upgrade() makes it a newer one.")
-    if config.not_parquet:
+    if config.base_extension is None:
         msg = f"{config.not_parquet}: pyhudi reads such tables only"
+        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    if config.bootstrap_path is not None and config.not_parquet:
+        msg = f"{config.not_parquet} in a table with {BOOTSTRAP_PATH}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_partitions(config)
     for key, value in _unsupported(config).items():

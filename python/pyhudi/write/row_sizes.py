@@ -50,8 +50,8 @@ def sampled_row_size(parts: Iterable[Any], options: WriteOptions) -> int:
         return options.record_size_estimate
     sample = pa.table(largest.slice(0, _SAMPLE_ROWS))
     sink = pa.BufferOutputStream()
-    codec = "lz4" if options.codec == "lz4_raw" else options.codec
-    parquet.write_table(sample, sink, compression="none" if codec == "uncompressed" else codec)
+    codec = {"lz4_raw": "lz4", "uncompressed": "none"}.get(options.codec, options.codec)
+    parquet.write_table(sample, sink, compression=codec, use_dictionary=options.dictionary)
     size: int = sink.tell()
     rows: int = sample.num_rows
     return max(size // rows + _META_BYTES, 1)

@@ -199,7 +199,7 @@ class WriteContext:
         timeline = Timeline.load(storage, config)
         checks.check_writable(storage, config, timeline)
         check_no_other_lock(storage, config, timeline, LockOptions.of(handle.options), clock)
-        options = WriteOptions.of(handle.options)
+        options = WriteOptions.of(handle.options, config.base_extension)
         if timeline.pending(RESTORE):
             # What it takes back must not be planned on.
             timeline = recover(
@@ -216,7 +216,7 @@ class WriteContext:
             handle.guard,
         )
         definitions = index_definitions(storage, config) if config.metadata_partitions else {}
-        check_written(opened.schema.arrow, old_lists=options.old_lists)
+        check_written(opened.schema.arrow, options)
         check_indexes(storage, config, opened.schema, definitions)
         schema_history.check_ids(opened.schema, config)
         chosen = choose(storage, config, timeline, options.index, definitions)
@@ -338,7 +338,7 @@ class WriteContext:
 
         Raises `UnsupportedTableFeature` for columns that cannot be written.
         """
-        check_written(schema.arrow, old_lists=self.options.old_lists)
+        check_written(schema.arrow, self.options)
         return replace(self, table=self.table.with_schema(schema))
 
     @property

@@ -61,3 +61,25 @@ pub(crate) fn field<'a>(message: &mut Cursor<'a>) -> Result<Option<(u64, Value<'
     };
     Ok(Some((tag >> 3, value)))
 }
+
+/// A number of base 128, low group first.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A field that is a number.
+pub(crate) fn put_number(out: &mut Vec<u8>, number: u64, value: u64) {
+    put_varint(out, number << 3);
+    put_varint(out, value);
+}
+
+/// A field that is bytes, or a message.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+    put_varint(out, number << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend(bytes);
+}

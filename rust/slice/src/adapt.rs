@@ -48,6 +48,22 @@ pub(crate) fn adapt(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBat
     )?)
 }
 
+/// An error for a batch that was adapted to a file's schema, but has nulls where there must be none.
+pub(crate) fn check_required(batch: &RecordBatch, target: &SchemaRef) -> Result<()> {
+    if &batch.schema() == target {
+        return Ok(());
+    }
+    let columns = target.fields().iter().zip(batch.columns());
+    let name = columns
+        .filter(|(field, column)| !field.is_nullable() && column.null_count() > 0)
+        .map(|(field, _)| field.name().as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(SliceError::Schema(format!(
+        "column {name} must not be null"
+    )))
+}
+
 fn nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Fields = schema
         .fields()

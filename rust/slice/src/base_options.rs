@@ -24,9 +24,10 @@ pub struct BaseFileOptions {
     pub key_column: Option<String>,
     /// Compression.
     pub codec: Codec,
-    /// Bytes after which a row group ends.
+    /// Bytes after which a row group ends, or a stripe.
     pub row_group_bytes: usize,
-    /// Bytes after which a page ends (`hoodie.parquet.page.size`).
+    /// Bytes after which a page ends (`hoodie.parquet.page.size`). As all that follows but the bloom
+    /// filter, Parquet's alone.
     pub page_bytes: usize,
     /// Dictionary encoding (`hoodie.parquet.dictionary.enabled`).
     pub dictionary: bool,

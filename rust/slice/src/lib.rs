@@ -1,8 +1,8 @@
 //! One file slice to record batches, and record batches to a base or a log file.
 //!
 //! Reading: scan the log files for blocks that count, decode them to Arrow, put their keys into the
-//! key map, stream the base file past it. Writing: Parquet base files and log files as Hudi's Avro
-//! writers make them. What to read and how to name what is written is the caller's decision.
+//! key map, stream the base file past it. Writing: base files and log files as Hudi's Avro writers make
+//! them. What to read and how to name what is written is the caller's decision.
 
 mod adapt;
 mod base;

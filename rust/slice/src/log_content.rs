@@ -5,7 +5,7 @@ use pyhudi_avro::EncodedRows;
 use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{BlockType, avro_content};
 
-use crate::adapt::adapt;
+use crate::adapt::{adapt, check_required};
 use crate::base_options::Codec;
 use crate::error::{Result, SliceError};
 use crate::parquet_file::ParquetFile;
@@ -101,7 +101,7 @@ fn parquet(
     let failed = |error| SliceError::parquet(path, None, error);
     let mut file = ParquetFile::create(Vec::new(), form).map_err(failed)?;
     for batch in rows {
-        form.check(batch)?;
+        check_required(batch, form.schema())?;
         file.write(batch).map_err(failed)?;
     }
     file.footer("parquet.avro.schema", avro_schema.to_owned());

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
@@ -82,14 +81,6 @@ impl ParquetForm {
             .with_skip_arrow_metadata(true)
             .with_parquet_schema(self.parquet.as_ref().clone())
     }
-
-    /// An error for a batch that was adapted to the schema, but has nulls where there must be none.
-    pub(crate) fn check(&self, batch: &RecordBatch) -> Result<()> {
-        if batch.schema() == self.schema {
-            return Ok(());
-        }
-        Err(SliceError::Schema(null_in_required(batch, &self.schema)))
-    }
 }
 
 fn properties(codec: Codec) -> WriterPropertiesBuilder {
@@ -97,16 +88,6 @@ fn properties(codec: Codec) -> WriterPropertiesBuilder {
         .set_compression(compression(codec))
         .set_max_row_group_row_count(None)
         .set_created_by(concat!("pyhudi version ", env!("CARGO_PKG_VERSION")).to_owned())
-}
-
-fn null_in_required(batch: &RecordBatch, schema: &SchemaRef) -> String {
-    let columns = schema.fields().iter().zip(batch.columns());
-    let name = columns
-        .filter(|(field, column)| !field.is_nullable() && column.null_count() > 0)
-        .map(|(field, _)| field.name().as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
-    format!("column {name} must not be null")
 }
 
 fn compression(codec: Codec) -> Compression {

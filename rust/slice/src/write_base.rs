@@ -1,24 +1,21 @@
-//! Writing a base file as Hudi's Avro writer does: Parquet with the Avro schema, the bloom filter and
-//! the key range in its footer.
+//! Writing a base file as Hudi's Avro writers do: with the Avro schema, the bloom filter and the key
+//! range in its footer. What it is like inside is its format's part (`base/`).
 
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
-use parquet::errors::ParquetError;
 use pyhudi_keys::text_order;
-use pyhudi_store::{Store, StoreError, StoreWriter};
+use pyhudi_store::Store;
 
 use crate::FILE_NAME;
-use crate::adapt::adapt;
-use crate::base::{Keeping, Kept};
+use crate::adapt::{adapt, check_required};
+use crate::base::{BaseOut, Keeping, Kept, format_of};
 use crate::base_options::BaseFileOptions;
 use crate::changes::Batches;
 use crate::error::{Result, SliceError};
 use crate::key_filter::KeyFilter;
 use crate::leaf_writers::Helped;
 use crate::meta::{repeated, with_column};
-use crate::parquet_file::ParquetFile;
-use crate::parquet_form::ParquetForm;
 use crate::read::SliceReader;
 use crate::read_ahead::read_ahead;
 use crate::request::{ReadStats, SliceRead};
@@ -95,12 +92,15 @@ pub fn rewrite_base_file(
 ) -> Result<(BaseFile, Arc<ReadStats>)> {
     let mut writer = BaseWriter::create(&read.store, path, options, options.file_name.clone())?;
     let mut reader = SliceReader::new(read)?;
-    let keeping = Keeping {
-        schema: Arc::clone(writer.form.parquet()),
-        new_rows: rewrite.new_rows,
-        least_rows: rewrite.least_rows,
+    let kept = match writer.out.kept_schema() {
+        Some(schema) => reader.keep(Keeping {
+            schema: Arc::clone(schema),
+            new_rows: rewrite.new_rows,
+            least_rows: rewrite.least_rows,
+        })?,
+        None => None,
     };
-    if let Some(kept) = reader.keep(keeping)? {
+    if let Some(kept) = kept {
         for number in kept.numbers() {
             writer.keep(&kept, number)?;
         }
@@ -118,8 +118,7 @@ pub(crate) struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
     file_name: Option<String>,
-    form: ParquetForm,
-    parquet: ParquetFile<StoreWriter>,
+    out: Box<dyn BaseOut>,
     filter: Option<KeyFilter>,
     keys: Option<(String, String)>,
     rows: u64,
@@ -134,16 +133,11 @@ impl<'a> BaseWriter<'a> {
         options: &'a BaseFileOptions,
         file_name: Option<String>,
     ) -> Result<Self> {
-        let form = ParquetForm::of_file(options)?;
-        let out = store.create(path)?;
-        let parquet = ParquetFile::create(out, &form)
-            .map_err(|error| SliceError::parquet(path, None, error))?;
         Ok(Self {
             path: path.to_owned(),
             options,
             file_name,
-            form,
-            parquet,
+            out: format_of(path).create(store, path, options)?,
             filter: options.bloom.map(KeyFilter::new),
             keys: None,
             rows: 0,
@@ -152,14 +146,12 @@ impl<'a> BaseWriter<'a> {
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let batch = adapt(batch, self.form.schema())?;
-        self.form.check(&batch)?;
+        let batch = adapt(batch, self.out.schema())?;
+        check_required(&batch, self.out.schema())?;
         let batch = self.with_file_name(batch)?;
         self.note_keys(&batch)?;
         self.rows += batch.num_rows() as u64;
-        self.parquet
-            .write(&batch)
-            .map_err(|error| writing(&self.path, error))
+        self.out.write(&batch)
     }
 
     /// A row group of another file as it stands.
@@ -169,26 +161,24 @@ impl<'a> BaseWriter<'a> {
                 self.note_keys(&batch?)?;
             }
         }
-        let column = self.form.schema().index_of(FILE_NAME).ok();
+        let column = self.out.schema().index_of(FILE_NAME).ok();
         let names = match &self.file_name {
             Some(name) => Some(repeated(name, NAMES)?),
             None => None,
         };
         let group = kept.group(number)?;
         self.rows += group.rows;
-        self.parquet
-            .keep(group, column.zip(names.as_ref()))
-            .map_err(|error| writing(&self.path, error))
+        self.out.keep(group, column.zip(names.as_ref()))
     }
 
     /// Whether so many bytes more are too much for a file of about `most_bytes`.
     pub(crate) fn is_too_full_for(&self, bytes: u64, most_bytes: u64) -> bool {
-        self.rows > 0 && self.parquet.bytes() as u64 + bytes > most_bytes
+        self.rows > 0 && self.out.bytes() + bytes > most_bytes
     }
 
     /// How many of so many rows the file still takes, if they are as large as those in it.
     pub(crate) fn rows_within(&self, most_bytes: u64, rows: usize) -> usize {
-        let bytes = self.parquet.bytes() as u64;
+        let bytes = self.out.bytes();
         let Some(each) = bytes.checked_div(self.rows) else {
             return rows.min(FIRST_ROWS);
         };
@@ -197,7 +187,7 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn with_file_name(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let (Some(name), Ok(at)) = (&self.file_name, self.form.schema().index_of(FILE_NAME)) else {
+        let (Some(name), Ok(at)) = (&self.file_name, self.out.schema().index_of(FILE_NAME)) else {
             return Ok(batch);
         };
         let names = match self.names.take() {
@@ -248,41 +238,22 @@ impl<'a> BaseWriter<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Result<BaseFile> {
-        self.parquet
-            .footer("parquet.avro.schema", self.options.avro_schema.clone());
-        self.parquet.footer("writer.model.name", "avro".to_owned());
         if let Some(filter) = self.filter.take() {
             let filter = filter.finish();
             let (text, code) = (filter.to_base64(), filter.type_code());
-            self.parquet.footer("org.apache.hudi.bloomfilter", text);
-            self.parquet
+            self.out.footer("org.apache.hudi.bloomfilter", text);
+            self.out
                 .footer("hoodie_bloom_filter_type_code", code.to_owned());
             if let Some((least, greatest)) = self.keys.clone() {
-                self.parquet.footer("hoodie_min_record_key", least);
-                self.parquet.footer("hoodie_max_record_key", greatest);
+                self.out.footer("hoodie_min_record_key", least);
+                self.out.footer("hoodie_max_record_key", greatest);
             }
         }
-        let out = self
-            .parquet
-            .finish()
-            .map_err(|error| writing(&self.path, error))?;
-        let size = out.finish()?;
         Ok(BaseFile {
             path: self.path,
-            size,
+            size: self.out.finish()?.finish()?,
             rows: self.rows,
             keys: self.keys,
         })
-    }
-}
-
-/// Nothing is wrong with a file that is being written: it is the storage, or the rows.
-fn writing(path: &str, error: ParquetError) -> SliceError {
-    match error {
-        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(source) => SliceError::Store(StoreError::of_stream(path, *source)),
-            Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
-        },
-        other => SliceError::Schema(format!("{path} cannot be written: {other}")),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use pyhudi_store::Store;
 
-use crate::base::{Keeping, Kept};
+use crate::base::{Keeping, Kept, format_of};
 use crate::base_options::BaseFileOptions;
 use crate::error::Result;
 use crate::parquet_form::ParquetForm;
@@ -46,18 +46,26 @@ pub fn join_base_files(
     most_bytes: u64,
     least_rows: u64,
 ) -> Result<(Vec<BaseFile>, Vec<Arc<ReadStats>>)> {
-    let form = ParquetForm::of_file(options)?;
+    let mut bases = slices.iter().filter_map(|read| read.base.as_ref());
+    let form = if bases.any(|path| format_of(path).keeps_groups()) {
+        Some(ParquetForm::of_file(options)?)
+    } else {
+        None
+    };
     let mut writer = FilesWriter::new(store, next, options, most_bytes);
     let mut stats = Vec::with_capacity(slices.len());
     for read in slices {
         let mut reader = SliceReader::new(read)?;
         stats.push(reader.stats());
-        let keeping = Keeping {
-            schema: Arc::clone(form.parquet()),
-            new_rows: 0,
-            least_rows,
+        let kept = match &form {
+            Some(form) => reader.keep(Keeping {
+                schema: Arc::clone(form.parquet()),
+                new_rows: 0,
+                least_rows,
+            })?,
+            None => None,
         };
-        if let Some(kept) = reader.keep(keeping)? {
+        if let Some(kept) = kept {
             writer.keep(&kept)?;
         }
         for batch in helped(Box::new(reader), options) {

@@ -31,6 +31,7 @@ class BloomFilters(PartitionKind):
     """Of all base files that completed commits left, replaced ones too."""
 
     name = BLOOM_FILTERS
+    of_parquet = True
     asked_as = BLOOM_FILTERS
     lookup_cost = 5
 

@@ -50,13 +50,16 @@ class ColumnStats(PartitionKind):
     """Of all files that completed commits left, replaced ones too."""
 
     name = COLUMN_STATS
+    of_parquet = True
     asked_as = COLUMN_STATS
     lookup_cost = 3
 
     def is_wanted(self, wish: Wish) -> bool:
         """By option, else by the release that matches the table's version."""
         stats = wish.options.column_stats
-        if not (wish.config.version.column_stats_by_default if stats is None else stats):
+        if stats is None:
+            stats = wish.config.version.column_stats_by_default and not self.unsuited(wish.config)
+        if not stats:
             return False
         if wish.options.stats_columns and not wish.config.version.has_index_definitions:
             msg = f"{STATS_COLUMNS}: tables of version {wish.config.version.code} do not store it"

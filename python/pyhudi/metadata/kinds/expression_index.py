@@ -60,6 +60,7 @@ class ExpressionIndex(PartitionKind):
     name = "expr_index_"
     lookup_cost = 4
     has_names = True
+    of_parquet = True
     needs_definitions = True
     by_column_names = True
 

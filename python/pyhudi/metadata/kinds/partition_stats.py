@@ -38,6 +38,7 @@ class PartitionStats(PartitionKind):
     """Of the newest slices. They are made of those of files, by the same tasks."""
 
     name = PARTITION_STATS
+    of_parquet = True
     asked_as = PARTITION_STATS
     lookup_cost = 3
     needs = COLUMN_STATS

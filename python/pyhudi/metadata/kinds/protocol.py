@@ -151,12 +151,19 @@ class PartitionKind(ABC):
     """It is of no use where older files name columns otherwise."""
     lookup_cost = 0
     """Place among those that are asked what a scan can leave out: cheap ones come first."""
+    of_parquet = False
+    """Hudi makes it of Parquet files alone."""
     needs_definitions = False
     """It is none in tables without index definitions (before table version 8)."""
 
     def owns(self, name: str) -> bool:
         """Whether a partition is of this kind."""
         return name.startswith(self.name) if self.has_names else name == self.name
+
+    def unsuited(self, config: TableConfig) -> str | None:
+        """Why a table's base files are none for it, None where they are."""
+        other = config.not_parquet if self.of_parquet else None
+        return other and f"{other}: Hudi makes it of Parquet files alone"
 
     # --- which there are to be ---
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
+from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -56,7 +57,12 @@ def wanted_partitions(wish: Wish) -> tuple[str, ...]:
 
     Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
     """
-    return tuple(kind.name for kind in KINDS if kind.is_wanted(wish))
+    wanted = tuple(kind for kind in KINDS if kind.is_wanted(wish))
+    for kind in wanted:
+        reason = kind.unsuited(wish.config)
+        if reason:
+            raise not_made(kind.name, reason)
+    return tuple(kind.name for kind in wanted)
 
 
 def new_definitions(names: Iterable[str], wish: Wish) -> Definitions:

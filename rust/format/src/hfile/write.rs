@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::block::{Codec, HEADER, Kind, Packed};
 use super::gzip::Gzip;
 use super::trailer::TRAILER;
+use crate::proto::{put_bytes, put_number, put_varint};
 use crate::{FormatError, Result};
 
 const BYTES_PER_CHECKSUM: usize = 16384;
@@ -340,12 +341,10 @@ impl HFileWriter {
             (9, first_block),
             (10, self.last_block),
         ] {
-            put_varint(&mut message, number << 3);
-            put_varint(&mut message, value);
+            put_number(&mut message, number, value);
         }
         put_bytes(&mut message, 11, COMPARATOR.as_bytes());
-        put_varint(&mut message, 12 << 3);
-        put_varint(&mut message, codec.number());
+        put_number(&mut message, 12, codec.number());
         let mut out = b"TRABLK\"$".to_vec();
         put_varint(&mut out, message.len() as u64);
         out.extend(message);
@@ -387,20 +386,6 @@ fn put_hadoop_length(out: &mut Vec<u8>, length: usize) {
     let used = bytes.iter().skip(skipped);
     out.push((-112 - (bytes.len() - skipped) as i8).cast_unsigned());
     out.extend(used);
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn put_bytes(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
-    put_varint(out, number << 3 | 2);
-    put_varint(out, bytes.len() as u64);
-    out.extend(bytes);
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! How the chunks of a stream are packed.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 use crate::{FormatError, Result};
 
@@ -27,6 +29,31 @@ impl Codec {
             5 => Ok(Self::Zstd),
             3 => Err(FormatError::unsupported("hoodie.orc.compression.codec LZO")),
             other => Err(FormatError::unsupported(format!("ORC compression {other}"))),
+        }
+    }
+
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Zlib => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 4,
+            Self::Zstd => 5,
+        }
+    }
+
+    /// A chunk, packed.
+    pub(super) fn pack(self, chunk: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::None => Ok(chunk.to_vec()),
+            Self::Zlib => {
+                let mut to = DeflateEncoder::new(Vec::new(), Compression::default());
+                to.write_all(chunk)?;
+                to.finish()
+            }
+            Self::Zstd => zstd::bulk::compress(chunk, zstd::DEFAULT_COMPRESSION_LEVEL),
+            Self::Snappy => Ok(snap::raw::Encoder::new().compress_vec(chunk)?),
+            Self::Lz4 => Ok(lz4_flex::block::compress(chunk)),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::cursor::Cursor;
 use crate::proto::{Value, field};
 use crate::{FormatError, ReadAt, Result};
 
-const MAGIC: &[u8] = b"ORC";
+pub(super) const MAGIC: &[u8] = b"ORC";
 
 /// A postscript is shorter than a byte can say.
 const POSTSCRIPT_MOST: u64 = 256;

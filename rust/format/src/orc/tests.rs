@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{Bits, ByteRuns, Codec, Ints, IntsForm, Stream, Tail};
+use super::{
+    Bits, ByteRuns, Codec, ColumnCount, Ints, IntsForm, Kind, OutBits, OutFile, OutRuns, OutStream,
+    RunsForm, Stream, StreamKind, StripeFooter, StripeStream, Tail, Type,
+};
 use crate::FormatError;
 
 fn plain(bytes: &[u8]) -> Stream<Bytes> {
@@ -39,6 +42,146 @@ fn runs_of_version_2() {
     let delta = [0xc6, 0x09, 0x02, 0x02, 0x22, 0x42, 0x42, 0x46];
     let primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29];
     assert_eq!(numbers(&delta, true, false, 10), primes);
+}
+
+fn written(form: RunsForm, values: &[i64]) -> Vec<u8> {
+    let mut runs = OutRuns::new(Codec::None, form);
+    for value in values {
+        runs.put(*value).unwrap();
+    }
+    runs.take().unwrap()
+}
+
+#[test]
+fn runs_are_written_as_the_specification_has_them() {
+    assert_eq!(written(RunsForm::Counts, &[7; 100]), [0x61, 0, 7]);
+    let falling: Vec<i64> = (1..=100).rev().collect();
+    assert_eq!(written(RunsForm::Counts, &falling), [0x61, 0xff, 0x64]);
+    let written_out = [0xfb, 2, 3, 6, 7, 0xb];
+    assert_eq!(written(RunsForm::Counts, &[2, 3, 6, 7, 11]), written_out);
+    assert_eq!(written(RunsForm::Bytes, &[0; 100]), [0x61, 0]);
+    assert_eq!(written(RunsForm::Bytes, &[0x44, 0x45]), [0xfe, 0x44, 0x45]);
+    assert_eq!(written(RunsForm::Signed, &[]), [0_u8; 0]);
+}
+
+#[test]
+fn runs_come_back() {
+    let mut values: Vec<i64> = vec![i64::MIN, i64::MAX, -1, 0, 1, i64::MAX - 1, i64::MAX];
+    for length in [1, 2, 3, 127, 128, 129, 130, 131, 1023, 1025_i64] {
+        values.extend((0..length).map(|at| at * at * 1_000_003));
+        values.extend((0..length).map(|at| i64::MAX - 127 * at));
+        values.extend((0..length).map(|_| length));
+        let found = numbers(
+            &written(RunsForm::Signed, &values),
+            false,
+            true,
+            values.len(),
+        );
+        assert_eq!(found, values);
+    }
+}
+
+#[test]
+fn bits_come_back() {
+    for count in [0, 1, 8, 9, 5000] {
+        let bit = |at: usize| at.is_multiple_of(7) || at > 3000;
+        let mut bits = OutBits::new(Codec::None);
+        (0..count).for_each(|at| bits.put(bit(at)).unwrap());
+        let mut found = Bits::new(plain(&bits.take().unwrap()));
+        assert!((0..count).all(|at| found.next().unwrap() == bit(at)));
+    }
+}
+
+#[test]
+fn chunks_are_packed_where_that_helps() {
+    let noise: Vec<u8> = (0..300_000_u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    for codec in [
+        Codec::None,
+        Codec::Zlib,
+        Codec::Snappy,
+        Codec::Lz4,
+        Codec::Zstd,
+    ] {
+        for bytes in [&noise, &vec![7; 600_000], &Vec::new()] {
+            let mut out = OutStream::new(codec);
+            out.put(bytes).unwrap();
+            let packed = Bytes::from(out.take().unwrap());
+            let range = 0..packed.len() as u64;
+            let mut stream = Stream::new(packed, codec, 256 << 10, range);
+            assert_eq!(&stream.all(1 << 20).unwrap(), bytes);
+        }
+    }
+}
+
+#[test]
+fn wide_numbers_come_back() {
+    let values = [
+        0,
+        -1,
+        1,
+        i128::from(i64::MIN),
+        i128::MAX,
+        i128::MIN,
+        -(1 << 100),
+    ];
+    let mut out = OutStream::new(Codec::None);
+    for value in values {
+        out.put_wide_zigzag(value).unwrap();
+    }
+    let mut stream = plain(&out.take().unwrap());
+    assert!(
+        values
+            .iter()
+            .all(|value| stream.wide_zigzag().unwrap() == *value)
+    );
+}
+
+#[test]
+fn a_file_comes_back() {
+    let of = |kind, parts: Vec<usize>, names: &[&str]| Type {
+        kind,
+        parts,
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        precision: 20,
+        scale: 4,
+    };
+    let types = vec![
+        of(Kind::Struct, vec![1, 2], &["n", "d"]),
+        of(Kind::Long, Vec::new(), &[]),
+        of(Kind::Decimal, Vec::new(), &[]),
+    ];
+    let mut file = OutFile::create(Vec::new(), Codec::Zlib, types).unwrap();
+    for rows in [3, 5] {
+        let mut runs = OutRuns::new(Codec::Zlib, RunsForm::Signed);
+        (0..rows).for_each(|at| runs.put(at).unwrap());
+        let data = StripeStream {
+            column: 1,
+            kind: StreamKind::Data,
+            bytes: runs.take().unwrap(),
+        };
+        file.stripe(rows as u64, &[data]).unwrap();
+    }
+    file.keep("key", "value".to_owned());
+    let bytes = Bytes::from(file.finish(&[ColumnCount::default(); 3]).unwrap());
+    let tail = Tail::read(&bytes).unwrap();
+    assert_eq!((tail.rows, tail.stripes.len()), (8, 2));
+    assert_eq!(tail.value("key").as_deref(), Some("value"));
+    let decimal = tail.types.get(2).unwrap();
+    assert_eq!((decimal.precision, decimal.scale), (20, 4));
+    let stripe = tail.stripes.get(1).unwrap();
+    let footer = StripeFooter::read(&bytes, &tail, stripe).unwrap();
+    let data = footer.stream(&bytes, &tail, 1, StreamKind::Data);
+    let mut ints = Ints::new(
+        data,
+        IntsForm {
+            v2: false,
+            signed: true,
+        },
+    );
+    assert!((0..5).all(|at| ints.next().unwrap() == at));
+    assert!(!footer.has_nulls(1));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::tail::text;
 use crate::cursor::Cursor;
-use crate::proto::{Value, field};
+use crate::proto::{Value, field, put_bytes, put_number, put_varint};
 use crate::{FormatError, Result};
 
 /// Types of a schema.
@@ -36,30 +36,35 @@ pub enum Kind {
     TimestampInstant,
 }
 
+/// By their numbers.
+const KINDS: [Kind; 19] = [
+    Kind::Boolean,
+    Kind::Byte,
+    Kind::Short,
+    Kind::Int,
+    Kind::Long,
+    Kind::Float,
+    Kind::Double,
+    Kind::String,
+    Kind::Binary,
+    Kind::Timestamp,
+    Kind::List,
+    Kind::Map,
+    Kind::Struct,
+    Kind::Union,
+    Kind::Decimal,
+    Kind::Date,
+    Kind::Varchar,
+    Kind::Char,
+    Kind::TimestampInstant,
+];
+
 impl Kind {
     fn of(number: u64) -> Result<Self> {
-        Ok(match number {
-            0 => Self::Boolean,
-            1 => Self::Byte,
-            2 => Self::Short,
-            3 => Self::Int,
-            4 => Self::Long,
-            5 => Self::Float,
-            6 => Self::Double,
-            7 => Self::String,
-            8 => Self::Binary,
-            9 => Self::Timestamp,
-            10 => Self::List,
-            11 => Self::Map,
-            12 => Self::Struct,
-            13 => Self::Union,
-            14 => Self::Decimal,
-            15 => Self::Date,
-            16 => Self::Varchar,
-            17 => Self::Char,
-            18 => Self::TimestampInstant,
-            other => return Err(FormatError::unsupported(format!("ORC type {other}"))),
-        })
+        let found = usize::try_from(number).ok().and_then(|at| KINDS.get(at));
+        found
+            .copied()
+            .ok_or_else(|| FormatError::unsupported(format!("ORC type {number}")))
     }
 }
 
@@ -142,4 +147,25 @@ pub(super) fn column_type(bytes: &[u8], start: u64) -> Result<Type> {
         }
     }
     Ok(found)
+}
+
+/// The message of one of the footer's types, as [`column_type`] reads it.
+pub(super) fn type_message(of: &Type) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, 1, of.kind as u64);
+    let mut parts = Vec::new();
+    for part in &of.parts {
+        put_varint(&mut parts, *part as u64);
+    }
+    if !parts.is_empty() {
+        put_bytes(&mut out, 2, &parts);
+    }
+    for name in &of.names {
+        put_bytes(&mut out, 3, name.as_bytes());
+    }
+    if of.kind == Kind::Decimal {
+        put_number(&mut out, 5, of.precision);
+        put_number(&mut out, 6, of.scale);
+    }
+    out
 }

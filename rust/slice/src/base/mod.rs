@@ -1,4 +1,4 @@
-//! Base files: what is asked of one, whatever its format, and the formats that there are.
+//! Base files: what is asked of one, read or written, whatever its format, and the formats that there are.
 //!
 //! One more format is a file like `parquet` and its line in [`FORMATS`].
 
@@ -11,16 +11,19 @@ mod open;
 mod orc;
 mod page_file;
 mod parquet;
+mod parquet_out;
 mod spark;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use ::parquet::schema::types::SchemaDescPtr;
+use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
-use pyhudi_store::Store;
+use pyhudi_store::{Store, StoreWriter};
 
-use crate::error::Result;
+use crate::base_options::BaseFileOptions;
+use crate::error::{Result, SliceError};
 use crate::evolve::Source;
 use crate::prune::Filter;
 use crate::row_test::RowTest;
@@ -84,6 +87,28 @@ pub(crate) trait BaseRows: Iterator<Item = Result<RecordBatch>> + Send {
     fn pruned_row_groups(&self) -> u64;
 }
 
+/// A base file that is being written. Dropped before its end, it is none.
+pub(crate) trait BaseOut {
+    /// Of its batches.
+    fn schema(&self) -> &SchemaRef;
+    fn write(&mut self, batch: &RecordBatch) -> Result<()>;
+    /// How large it is so far, by estimate.
+    fn bytes(&self) -> u64;
+    /// A text that it keeps beside its rows.
+    fn footer(&mut self, key: &str, value: String);
+    /// What row groups of other files must be like to be taken over as they are; none where none can.
+    fn kept_schema(&self) -> Option<&SchemaDescPtr> {
+        None
+    }
+    /// Adds such a row group, but for a column that gets these texts, again and again.
+    fn keep(&mut self, _: KeptGroup, _: Option<(usize, &StringArray)>) -> Result<()> {
+        let what = "a row group of another file, where none can be".to_owned();
+        Err(SliceError::Schema(what))
+    }
+    /// Writes its end, and gives back what it was written to.
+    fn finish(self: Box<Self>) -> Result<StoreWriter>;
+}
+
 /// A format of base files.
 pub(crate) trait BaseFormat: Sync {
     /// What names of its files end with.
@@ -93,6 +118,13 @@ pub(crate) trait BaseFormat: Sync {
         false
     }
     fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>>;
+    /// A new file.
+    fn create(
+        &self,
+        store: &Store,
+        path: &str,
+        options: &BaseFileOptions,
+    ) -> Result<Box<dyn BaseOut>>;
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema>;
     /// The texts that a file keeps beside its rows, by name: bloom filter, key range.
     fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>>;

@@ -29,7 +29,9 @@ use super::calendar::Old;
 use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
-use super::{BaseFormat, BaseRead, BaseRows, BaseSchema, format_of};
+use super::parquet_out::ParquetOut;
+use super::{BaseFormat, BaseOut, BaseRead, BaseRows, BaseSchema, format_of};
+use crate::base_options::BaseFileOptions;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
 use crate::log_side::ROW_NUMBER;
@@ -101,6 +103,15 @@ impl BaseFormat for Parquet {
             None => Groups::of(store, path, PageIndexPolicy::Skip)?,
         };
         Ok(Box::new(ParquetReader::of(path, groups, read)?))
+    }
+
+    fn create(
+        &self,
+        store: &Store,
+        path: &str,
+        options: &BaseFileOptions,
+    ) -> Result<Box<dyn BaseOut>> {
+        Ok(Box::new(ParquetOut::create(store, path, options)?))
     }
 
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema> {

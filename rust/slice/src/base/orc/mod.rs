@@ -1,9 +1,12 @@
-//! ORC base files to record batches: stripe by stripe, only streams of columns that are wanted.
+//! ORC base files to record batches: stripe by stripe, only streams of columns that are wanted; and
+//! (`out`) written.
 //!
 //! Nothing is left out by statistics or row tests: those only save work.
 
 mod column;
 mod open;
+mod out;
+mod out_column;
 mod types;
 mod values;
 
@@ -15,12 +18,14 @@ use pyhudi_format::FormatError;
 use pyhudi_format::orc::{Stripe, StripeFooter, Tail};
 use pyhudi_store::{Store, StoreFile};
 
-use super::{BATCH_BYTES, BaseFormat, BaseRead, BaseRows, BaseSchema};
+use super::{BATCH_BYTES, BaseFormat, BaseOut, BaseRead, BaseRows, BaseSchema};
+use crate::base_options::BaseFileOptions;
 use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_names};
 use crate::log_side::ROW_NUMBER;
 use column::Column;
 use open::Open;
+use out::OrcOut;
 
 /// Where Hudi's writer puts the Avro schema (`HoodieAvroOrcWriter`, Hudi 0.15 and 1.2).
 const AVRO_SCHEMA: &str = "orc.avro.schema";
@@ -38,6 +43,15 @@ impl BaseFormat for Orc {
 
     fn open(&self, store: &Store, path: &str, read: BaseRead<'_>) -> Result<Box<dyn BaseRows>> {
         Ok(Box::new(OrcReader::open(store, path, read)?))
+    }
+
+    fn create(
+        &self,
+        store: &Store,
+        path: &str,
+        options: &BaseFileOptions,
+    ) -> Result<Box<dyn BaseOut>> {
+        Ok(Box::new(OrcOut::create(store, path, options)?))
     }
 
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema> {
