@@ -111,6 +111,27 @@ def test_a_metadata_table_is_kept_up(bucket: Bucket, tmp_path: Path, name: str) 
     assert rows_of(str(bucket.download(name, tmp_path / "back")), bucket) == listed
 
 
+def test_others_make_the_metadata_table_of_a_handle_anew(bucket: Bucket) -> None:
+    """What lists the files is still in memory then, and the index is read with its new contents."""
+    uri = bucket.uri("t")
+    table = pyhudi.create_table(
+        uri, people(range(8), 1, 10), key="id", partition_by="city", order_by="ts", type="cow",
+        index="record_index", options=SMALL, storage_options=bucket.options,
+    )  # fmt: skip
+    table.rebuild_metadata()
+    # Of new files, of which the record index gets no keys.
+    table.upsert(people(range(8), 1, 10))
+    held = pyhudi.open_table(uri, storage_options=bucket.options)
+    assert held.count() == 8
+    # With a client of its own, as on another machine.
+    theirs = pyhudi.open_table(uri, storage_options={**bucket.options, "timeout": "61s"})
+    theirs.overwrite_partitions(people(range(8), 2, 20))
+    theirs.rebuild_metadata()
+    for where in ("id = 'k01'", "v = 1 AND id = 'k01'"):
+        assert held.scan(where=where).to_arrow()["v"].to_pylist() == [1]
+    assert held.count() == 8
+
+
 def test_services_and_what_came_since(bucket: Bucket) -> None:
     uri = bucket.uri("t")
     table = pyhudi.create_table(

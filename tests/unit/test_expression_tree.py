@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import pyhudi
+from pyhudi.errors import ConfigError
 from pyhudi.schema.expression_tree import (
     Call,
     Field,
@@ -81,6 +84,31 @@ def test_what_has_no_tree() -> None:
     called = pc.Expression._call(name, [pc.field("a")]) > 3
     where = parse_where(called & (pc.field("value") > 3), SCHEMA)
     assert set(where.columns) >= {"a", "value"}
+
+
+LONG = [f"{'a' * before}日本語" * 30 for before in range(3)]
+"""Where pyarrow prints them it cuts one of them within a character."""
+
+
+def test_what_cannot_be_printed_is_a_filter(tmp_path: Path) -> None:
+    rows = pa.table({"a": [1, 2, 3, 4], "text": [*LONG, "x"]})
+    table = pyhudi.create_table(tmp_path, rows, key="a")
+    for value in LONG:
+        for where in (pc.field("text").isin([value]), f"text IN ('{value}', 'other')"):
+            scan = table.scan(where=where)
+            assert scan.to_arrow()["text"].to_pylist() == [value]
+            assert "where" in repr(scan)
+
+
+@pytest.mark.parametrize("value", LONG)
+def test_a_column_by_number_is_refused_whatever_is_listed(value: str) -> None:
+    for expression in (pc.field(3).isin([value]), (pc.field(0) > 3) & (pc.field("text") == value)):
+        with pytest.raises(ConfigError, match="by number"):
+            parse_where(expression, SCHEMA)
+
+
+def test_text_that_is_compared_names_no_column_by_number() -> None:
+    assert parse_where(pc.field("text") == "FieldPath(0)", SCHEMA).columns == ("text",)
 
 
 def test_only_columns_that_are_named_are_read() -> None:

@@ -16,6 +16,7 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import base_file_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata.bootstrap import Making
 from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.file_facts import FactsTask
 from pyhudi.metadata.reader import MetadataTable
@@ -210,3 +211,80 @@ STATISTICS = {
 def late_rows(partitions: str) -> pa.Table:
     count = len(partitions)
     return pa.table({"id": [*partitions], "p": [*partitions], "q": ["1"] * count})
+
+
+def bytes_rows(key: str, value: bytes) -> pa.Table:
+    return pa.table({"id": [key], "p": ["a"], "x": [value]})
+
+
+def bounds_of_bytes(base: Path) -> list[tuple[str, str, bool]]:
+    """Of each record of a partition's column `x`; characters stand for bytes."""
+    records = stored_records(base / ".hoodie/metadata" / PARTITION_STATS)
+    found = [record["ColumnStatsMetadata"] for _, record in records]
+    return [
+        (one["minValue"]["value"], one["maxValue"]["value"], one.get("isTightBound", False))
+        for one in found
+        if one["columnName"] == "x"
+    ]
+
+
+@pytest.mark.parametrize("compacts", [2, 100])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_bounds_of_bytes_are_never_widened(tmp_path: Path, kind: Any, compacts: int) -> None:
+    """Hudi would take the least and greatest of signed bytes, by which 0x80 is before 0."""
+    base = tmp_path / "t"
+    options = {
+        **STATISTICS,
+        "hoodie.metadata.compact.max.delta.commits": compacts,
+        "hoodie.parquet.small.file.limit": 0,
+    }
+    table = pyhudi.create_table(
+        base,
+        bytes_rows("1", b"m"),
+        key="id",
+        partition_by="p",
+        type=kind,
+        version=8,
+        options=options,
+    )
+    for key, value in [("2", b"\xee"), ("3", b"z"), ("3", b"\x80")]:
+        table.upsert(bytes_rows(key, value))
+    found = bounds_of_bytes(base)
+    assert all(least <= greatest for least, greatest, _ in found)
+    assert ("m", "\xee", True) in found
+    assert not [one for one in table.check(deep=True) if one.severity == "error"]
+    assert not list((base / ".hoodie/metadata" / PARTITION_STATS).glob("*.hfile")) or compacts == 2
+
+
+def test_files_whose_bytes_have_statistics_are_not_looked_at(tmp_path: Path) -> None:
+    options = {**STATISTICS, "hoodie.parquet.small.file.limit": 0}
+    table = pyhudi.create_table(
+        tmp_path, bytes_rows("1", b"1"), key="id", partition_by="p", version=8, options=options
+    )
+    (file,) = tmp_path.glob("a/*.parquet")
+    file.write_bytes(bytes(file.stat().st_size))
+    table.insert(bytes_rows("2", b"2"))
+    assert ("1", "2", True) in bounds_of_bytes(tmp_path)
+
+
+def test_bounds_of_bytes_that_are_made_beside_a_writer_are_those_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.parquet.small.file.limit": 0,
+    }
+    table = pyhudi.create_table(
+        tmp_path, bytes_rows("1", b"m"), key="id", partition_by="p", version=8, options=options
+    )
+    write_files = Making.write_files
+
+    def and_others_write(self: Making) -> list[WriteStat]:
+        monkeypatch.undo()
+        made = write_files(self)
+        pyhudi.open_table(tmp_path, options=options).insert(bytes_rows("2", b"\xee"))
+        return made
+
+    monkeypatch.setattr(Making, "write_files", and_others_write)
+    table.create_index("partition_stats", concurrently=True)
+    assert ("m", "\xee", True) in bounds_of_bytes(tmp_path)

@@ -16,6 +16,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.behind import check_still_there, later_timeline
@@ -386,6 +387,80 @@ def test_a_table_that_was_made_anew_and_has_no_commit_is_told(tmp_path: Path, ve
     with pytest.raises(HistoryUnavailable, match="made anew"):
         held.count()
     assert held.refresh().count() == 0
+
+
+def remade(base: Path) -> HudiTable:
+    """Of the table at a path, with a metadata table of nothing but first files."""
+    table = pyhudi.open_table(base)
+    table.rebuild_metadata()
+    return table
+
+
+SINCE: dict[str, Callable[[HudiTable], object]] = {
+    "upsert": lambda table: table.upsert(rows(2)),
+    "overwrite_partitions": lambda table: table.overwrite_partitions(rows(2)),
+    "delete": lambda table: table.delete("v = 1"),
+}
+
+
+class TestMetadataMadeAnew:
+    """The first files of a metadata table have names that come again, with other contents."""
+
+    @pytest.mark.parametrize(
+        ("version", "kind", "change"), pairwise((6, 8, 9), ("cow", "mor"), [*SINCE])
+    )
+    def test_the_rows_of_its_moment_are_found(
+        self, tmp_path: Path, version: int, kind: Any, change: str
+    ) -> None:
+        make(tmp_path, "simple", version, kind, named=False)
+        remade(tmp_path)
+        held = pyhudi.open_table(tmp_path)
+        assert answers(lambda where: held.scan(where=where)) == EXPECTED
+        SINCE[change](pyhudi.open_table(tmp_path))
+        remade(tmp_path)
+        assert answers(lambda where: held.scan(where=where)) == EXPECTED
+        assert held.scan().count() == COUNT
+
+    @pytest.mark.parametrize("version", [6, 8, 9])
+    def test_a_commit_that_was_taken_back_is_told(self, tmp_path: Path, version: int) -> None:
+        TABLE.make(tmp_path, version=version, kind="cow").upsert(rows(1))
+        last = pyhudi.open_table(tmp_path).upsert(rows(1, first=200))
+        remade(tmp_path)
+        held = pyhudi.open_table(tmp_path)
+        assert held.count() == 2 * COUNT
+        pyhudi.open_table(tmp_path).rollback(last.instant)
+        with pytest.raises(HistoryUnavailable, match="taken back"):
+            held.scan().to_arrow()
+        assert held.refresh().count() == COUNT
+
+    def test_after_a_commit_that_wrote_no_files(self, tmp_path: Path) -> None:
+        make(tmp_path, "simple", 9, "cow", named=False)
+        remade(tmp_path).alter().add_column("more", pa.int64()).execute()
+        held = pyhudi.open_table(tmp_path)
+        assert answers(lambda where: held.scan(where=where)) == EXPECTED
+        given = rows(2).append_column("more", pa.nulls(COUNT, pa.int64()))
+        pyhudi.open_table(tmp_path).overwrite_partitions(given)
+        remade(tmp_path)
+        assert answers(lambda where: held.scan(where=where)) == EXPECTED
+
+    # An index whose files have other sizes now is missed before all of it is.
+    @pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
+    @pytest.mark.parametrize("where", WHERES)
+    def test_while_it_is_read(
+        self, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make(tmp_path, "simple", 9, "cow", named=False)
+        held = remade(tmp_path)
+        data_partitions = MetadataTable.data_partitions
+
+        def after_others(self: MetadataTable) -> list[str]:
+            monkeypatch.undo()
+            pyhudi.open_table(tmp_path).overwrite_partitions(rows(2))
+            remade(tmp_path)
+            return data_partitions(self)
+
+        monkeypatch.setattr(MetadataTable, "data_partitions", after_others)
+        assert held.scan(where=where).count() == EXPECTED[where]
 
 
 def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from pyhudi.query.commit_range import check_range_begun, range_bounds
 from pyhudi.query.diff import plan_diff
 from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
+from pyhudi.schema.predicates import printed
 from pyhudi.slices.table import Table
 from pyhudi.timeline.past import timeline_as_of
 
@@ -96,7 +97,7 @@ class Changes(Outputs):
         bounds = request.start or "the beginning", request.end or "the last commit"
         said = [f"Changes of {self.table.config.name!r} after {bounds[0]}, up to {bounds[1]}"]
         if request.where is not None:
-            said.append(f"where {shortened(str(request.where.expression))}")
+            said.append(f"where {shortened(printed(request.where.expression))}")
         if request.limit is not None:
             said.append(f"at most {count_text(request.limit, 'row')}")
         return f"<{'; '.join(said)}>"

@@ -28,7 +28,7 @@ from pyhudi.query.file_pruning import choose_slices
 from pyhudi.query.incremental import plan_incremental
 from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.predicates import column_type
+from pyhudi.schema.predicates import column_type, printed
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.describe import slices_table
 from pyhudi.slices.packs import task_size
@@ -186,7 +186,7 @@ class Scan(ScanOutputs):
         kind = "Scan" if self.span is None else "Incremental scan"
         said = [f"{kind} of {self.table.config.name!r}: {names_text(request.output)}"]
         if request.where is not None:
-            said.append(f"where {shortened(str(request.where.expression))}")
+            said.append(f"where {shortened(printed(request.where.expression))}")
         if self.span is not None:
             bounds = self.span.start or "the beginning", self.span.end or "the last commit"
             said.append(f"after {bounds[0]}, up to {bounds[1]}")

@@ -45,7 +45,7 @@ _kept: WeakKeyDictionary[Timeline, _Kept] = WeakKeyDictionary()
 
 
 class OutdatedError(Exception):
-    """What was kept of the metadata table cannot be read any more: to be planned once more."""
+    """What was opened of the metadata table is not there any more: to be planned once more."""
 
 
 class MetadataAccess:
@@ -102,6 +102,15 @@ class MetadataAccess:
         """
         table = self._table
         return None if table is None else self._guarded(instead, lambda: work(table))
+
+    def check_same(self) -> None:
+        """Raises `OutdatedError` where others have made the metadata table anew since."""
+        try:
+            if self._table is not None:
+                self._table.check_same(is_kept=self._is_kept)
+        except (HudiError, OSError) as error:
+            _kept.pop(self._timeline, None)
+            raise OutdatedError from error
 
     def _guarded(self, instead: str, work: Callable[[], T]) -> T | None:
         try:

@@ -87,7 +87,12 @@ def _is_log_compaction(metadata: Timeline, instant: Instant) -> bool:
 
 def is_ordinary(time: str) -> bool:
     """Whether a delta commit of that time is that of an instant of the data table."""
-    return len(time) <= _MILLISECOND_TIME and not time.startswith(_ORIGIN)
+    return len(time) <= _MILLISECOND_TIME and not is_original(time)
+
+
+def is_original(time: str) -> bool:
+    """Whether it is the time of no clock, which comes again when a metadata table is made anew."""
+    return time.startswith(_ORIGIN)
 
 
 def _first_ordinary(metadata: Timeline) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhudi import _native
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
@@ -22,6 +23,17 @@ class MetadataGroup:
     logs: tuple[str, ...]
     valid_instants: tuple[str, ...] | None
     timeline_start: str | None
+
+    @property
+    def instants(self) -> Iterator[str]:
+        """The instants that its files are named by."""
+        base = None if self.base is None else parse_base_name(_name(self.base), "hfile")
+        if base is not None:
+            yield base.instant
+        for path in self.logs:
+            log = parse_log_name(_name(path))
+            if log is not None:
+                yield log.instant
 
     def open(self) -> _native.MetadataPartition:
         """Its records. Every key is looked for in this group, whatever its hash."""
@@ -61,3 +73,7 @@ def open_together(groups: Sequence[MetadataGroup]) -> _native.MetadataPartition:
         valid_instants=first.valid_instants,
         timeline_start=first.timeline_start,
     )
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -26,7 +26,12 @@ from pyhudi.config.metadata_names import (
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.commits_missing import check_files, check_not_behind, may_be_ahead
+from pyhudi.metadata.commits_missing import (
+    check_files,
+    check_not_behind,
+    is_original,
+    may_be_ahead,
+)
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.group import MetadataGroup, groups_of, open_together
 from pyhudi.slices.file_slice import FileSlice
@@ -79,7 +84,8 @@ class MetadataTable:
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may tell of commits that the data table's timeline does not know."""
         self._opened: dict[str, _native.MetadataPartition] = {}
-        self._groups: dict[str, list[MetadataGroup]] = {}
+        # By name, and of a partitioned record index by data partition.
+        self._groups: dict[tuple[str, str | None], list[MetadataGroup]] = {}
 
     @classmethod
     def beside(cls, data: Table, opened: Table, files: FileSource) -> MetadataTable:
@@ -126,15 +132,15 @@ class MetadataTable:
         with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 
-    def _groups_of(self, name: str) -> list[MetadataGroup]:
+    def _groups_of(self, name: str, path: str | None = None) -> list[MetadataGroup]:
         """`file_groups`, listed once."""
-        if name not in self._groups:
-            self._groups[name] = self.file_groups(name)
-        return self._groups[name]
+        if (name, path) not in self._groups:
+            self._groups[name, path] = self.file_groups(name, path)
+        return self._groups[name, path]
 
     def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
         """The record index of one data partition, None when there is none by its name."""
-        groups = self.file_groups(RECORD_INDEX, path)
+        groups = self._groups_of(RECORD_INDEX, path)
         return open_together(groups) if groups else None
 
     def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
@@ -147,6 +153,24 @@ class MetadataTable:
             slices = self._of_data_partition(slices, path)
         _check_numbers(name, slices)
         return groups_of(self._storage, self._config, self._timeline, slices)
+
+    def check_same(self, *, is_kept: bool) -> None:
+        """Raises `CorruptTable` where others have made it anew since it was opened.
+
+        First files have the same names each time; any other file would have been missed. What lists
+        the files is read before all else, but of a bucket what was read before is in memory.
+
+        is_kept: it was read before.
+        """
+        in_memory = is_kept and is_remote(self._storage.uri)
+        asked = self._groups.values() if in_memory else [self._groups_of(FILES)]
+        groups = [group for groups in asked for group in groups if _has_first_files(group)]
+        times = {time for group in groups for time in group.instants}
+        if not times:
+            return
+        now, then = Timeline.load(self._storage, self._config), self._timeline
+        if any(now.completion_time(time) != then.completion_time(time) for time in times):
+            raise CorruptTable(f"{FOLDER} was made anew since it was opened")
 
     def check_groups(self, name: str) -> None:
         """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
@@ -219,6 +243,11 @@ def open_config(storage: Storage) -> TableConfig:
         msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
         raise CorruptTable(msg, hint="rebuild_metadata() makes it anew.")
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
+
+
+def _has_first_files(group: MetadataGroup) -> bool:
+    """Whether a file group has no other files than those that it was made with."""
+    return all(map(is_original, group.instants))
 
 
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:

@@ -5,6 +5,7 @@ of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by it
 forget what was before. Where statistics name no types (index version 1), readers widen what they
 knew by those of the files written; a column of which they knew nothing comes to be so, and one that
 had another type: bounds of two types cannot be compared (`mergeColumnStatsRecords`, Hudi 1.0.2).
+Bytes are compared as signed ones there, and in filters as they are, so they are never widened.
 """
 
 from __future__ import annotations
@@ -64,7 +65,13 @@ class RestOfPartitions:
         """The file groups of `column_stats` before the commit."""
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
-    def late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
+    def never_widened(self, partition: str, columns: pa.Schema) -> pa.Schema:
+        """Those of bytes, and those that come late to a partition."""
+        late = self._late_columns(partition, columns).names
+        whole = set(bytes_of(columns).names)
+        return pa.schema([field for field in columns if field.name in whole.union(late)])
+
+    def _late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
         """Those of which a partition has no statistics beside other files, or of another type."""
         widened = [field for field in columns if self._was_narrower(field)]
         may_be_new = self._altered or partition in self._without(columns.field(-1))
@@ -123,6 +130,11 @@ class RestOfPartitions:
             # A compaction leaves what was appended since it was planned.
             if slice_.base is None and rewritten.get(slice_.file_id) == slice_.base_instant:
                 yield slice_
+
+
+def bytes_of(columns: pa.Schema) -> pa.Schema:
+    """Those of bytes."""
+    return pa.schema([field for field in columns if pa.types.is_binary(field.type)])
 
 
 def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:

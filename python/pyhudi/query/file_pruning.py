@@ -7,8 +7,10 @@ that cannot match are left out before any of their files is listed, slices after
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.access import MetadataAccess, OutdatedError
 from pyhudi.query.explain import Explanation, Step
 from pyhudi.query.indexes import Pruner
@@ -22,6 +24,7 @@ from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.behind import check_still_there
+from pyhudi.timeline.moved import AGAIN
 
 _LISTED = "files are listed instead"
 
@@ -40,10 +43,10 @@ def choose_slices(table: Table, request: ScanRequest) -> Chosen:
     Raises `CorruptTable` for a log file that was cut, where storage lists the files;
     `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
-    try:
-        return _chosen(table, request)
-    except OutdatedError:
-        return _chosen(table, request, anew=True)
+    for anew in (False, True):
+        with suppress(OutdatedError):
+            return _chosen(table, request, anew=anew)
+    raise HistoryUnavailable("the metadata table was made anew while it was read", hint=AGAIN)
 
 
 def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen:
@@ -64,6 +67,8 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
     slices = view.base_slices() if only_base else view.slices()
     _check_still_there(table, access, is_listed=by_storage)
     slices, more = pruner.slices(slices)
+    if not by_storage:
+        access.check_same()
     if not checks_sizes(table.options):
         slices = [slice_.unchecked for slice_ in slices]
     elif by_storage:

@@ -26,6 +26,7 @@ from pyhudi.schema.predicates import (
     Path,
     Where,
     column_type,
+    printed,
     to_expression,
 )
 
@@ -73,7 +74,8 @@ def where_of(condition: Condition, schema: pa.Schema) -> Where:
 
 def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     """A filter that pyarrow evaluates; what it implies for single columns rules out files."""
-    text = str(expression)
+    tree = tree_of(expression)
+    text = "" if tree is not None else printed(expression)
     if "FieldPath(" in text:
         raise ConfigError(
             "where: the expression names a column by number",
@@ -83,7 +85,6 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatch(f"where: {error}") from error
-    tree = tree_of(expression)
     if tree is None:
         # Its text has every name in it.
         return Where(expression, tuple(name for name in schema.names if name in text))

@@ -127,6 +127,15 @@ class Where:
     """Conditions that every kept row meets; there can be more in the expression."""
 
 
+def printed(expression: pc.Expression) -> str:
+    """An expression as pyarrow prints it."""
+    try:
+        return str(expression)
+    except UnicodeDecodeError as error:
+        # It cuts long lists of values, also within a character.
+        return error.object.decode(errors="replace")
+
+
 def both(where: Where, other: Where | None) -> Where:
     """The filter that wants both; None wants nothing."""
     if other is None:

@@ -28,6 +28,7 @@ from pyhudi.api.display.style import fragment
 from pyhudi.config.wording import count_text, instant_text, shortened, size_text
 from pyhudi.errors import HudiError
 from pyhudi.query.match import MatchTask
+from pyhudi.schema.predicates import printed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -48,7 +49,7 @@ def scan_html(scan: Scan) -> str:
     request = scan.request
     asked: dict[str, object] = {}
     if request.where is not None:
-        asked["where"] = tag("code", shortened(str(request.where.expression), 400))
+        asked["where"] = tag("code", shortened(printed(request.where.expression), 400))
     if scan.span is not None:
         asked["range"] = _range(scan.span.start, scan.span.end)
     if request.limit is not None:
@@ -70,7 +71,7 @@ def changes_html(changes: Changes) -> str:
     request = changes.request
     asked: dict[str, object] = {"range": _range(request.start, request.end)}
     if request.where is not None:
-        asked["where"] = tag("code", shortened(str(request.where.expression), 400))
+        asked["where"] = tag("code", shortened(printed(request.where.expression), 400))
     if request.limit is not None:
         asked["limit"] = count_text(request.limit, "row")
     try:

@@ -24,7 +24,7 @@ from pyhudi.metadata.question import Question
 from pyhudi.metadata.ranges import ruled_out
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
-from pyhudi.metadata.unchanged_files import RestOfPartitions
+from pyhudi.metadata.unchanged_files import RestOfPartitions, bytes_of
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.write_tasks import FileGroup
@@ -85,14 +85,16 @@ class PartitionStats(PartitionKind):
 
         Bounds that are not tight are widened instead, by the files that came, as commits do.
         """
-        task, known, found = _task(now, name, len(groups)), _files(before), _files(now)
-        task = replace(task, sources=skeletons(now.slices))
+        known, found = _files(before), _files(now)
+        task = replace(_task(now, name, len(groups)), sources=skeletons(now.slices))
         tasks: list[RecordTask] = []
         for path, here in found.items():
             old = known.get(path, {})
-            files = here if task.value_types else {k: v for k, v in here.items() if k not in old}
-            if files and here != old:
-                tasks.append(replace(task, partition=path, files=tuple(files.items())))
+            came = {file: is_log for file, is_log in here.items() if file not in old}
+            for part in _by_widening(task) if here != old else ():
+                files = came if part.rest is None else here
+                if files:
+                    tasks.append(replace(part, partition=path, files=tuple(files.items())))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
@@ -106,11 +108,11 @@ class PartitionStats(PartitionKind):
             if task.value_types:
                 yield replace(task, rest=rest.of(task.partition), known=rest.known)
                 continue
-            late = rest.late_columns(task.partition, columns)
-            early = pa.schema([field for field in columns if field.name not in late.names])
-            yield replace(task, columns=early)
-            if late.names:
-                yield replace(task, columns=late, bloom_filters=False, rest=rest.of(task.partition))
+            whole = rest.never_widened(task.partition, columns)
+            yield replace(task, columns=_besides(whole, columns))
+            if whole.names:
+                task = replace(task, columns=whole, bloom_filters=False)
+                yield replace(task, rest=rest.of(task.partition), known=rest.known)
 
     def partition_lookups(
         self, question: Question, name: str
@@ -132,6 +134,20 @@ def _task(source: Source, name: str, groups: int) -> FactsTask:
     """What looks at the files of a partition, without files."""
     task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
     return replace(task, partition_stats=True, rest=() if task.value_types else None)
+
+
+def _by_widening(task: FactsTask) -> Iterator[FactsTask]:
+    """A task apart for columns whose bounds are never widened."""
+    whole = bytes_of(task.columns)
+    if task.value_types or not whole.names:
+        yield task
+        return
+    yield replace(task, columns=_besides(whole, task.columns))
+    yield replace(task, columns=whole, rest=())
+
+
+def _besides(some: pa.Schema, columns: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in columns if field.name not in some.names])
 
 
 def _files(source: Source) -> dict[str, dict[str, bool]]:

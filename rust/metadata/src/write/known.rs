@@ -12,7 +12,7 @@ use crate::records::{Keep, Records, Wanted};
 use crate::stats::{has_no_values, may_lack_values};
 
 /// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
-/// has them in another form than that of its type (index version 2).
+/// has them in another form than that of its type. In index version 1 only bytes have one of theirs.
 pub(super) fn known_stats(
     index: &MetadataPartition,
     partition: &str,
@@ -60,11 +60,16 @@ fn decoded(stored: &Datum<'_>, ty: &DataType) -> Option<Stats> {
     let kind = stored.field("valueType");
     let (min, max) = (stored.field("minValue"), stored.field("maxValue"));
     let expected = wrapper(ty, true)?;
-    let ordinal = kind.field("typeOrdinal").number()?;
-    let fits = ordinal == expected.kind
-        && kind.field("additionalInfo").text() == decimal_info(ty).as_deref();
     let without = has_no_values(stored, ty);
-    let is_known = fits || (ordinal == ONLY_NULLS && without);
+    let is_known = match kind.field("typeOrdinal").number() {
+        Some(ONLY_NULLS) if without => true,
+        Some(ordinal) => {
+            ordinal == expected.kind
+                && kind.field("additionalInfo").text() == decimal_info(ty).as_deref()
+        }
+        // Nothing else has the wrapper of bytes there.
+        None => *ty == DataType::Binary,
+    };
     if !is_known {
         return None;
     }
