@@ -116,9 +116,10 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         self.options = options
         self.as_of = as_of
         """The time that the handle shows, None for the table as it is."""
-        self._table = _load(storage, options, as_of)
-        self._is_behind = False
-        """Whether its own act is later than what it shows."""
+        self._acts = 0
+        """How many acts of its own there were, which it has to show."""
+        # In one, since threads may share the handle: who began to look earlier may end later.
+        self._shown = (0, _load(storage, options, as_of))
 
     @property
     def uri(self) -> str:
@@ -128,9 +129,9 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     @property
     def state(self) -> Table:
         """What reads of the handle are planned from."""
-        if self._is_behind:
+        if self._shown[0] < self._acts:
             self.refresh()
-        return self._table
+        return self._shown[1]
 
     @property
     def config(self) -> TableConfig:
@@ -175,12 +176,14 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             HistoryUnavailable: the handle's `as_of` cannot be shown any more.
             StorageError: storage fails.
         """
-        self._table = _load(self.storage, self.options, self.as_of, self._table.config)
-        self._is_behind = False
+        acts = self._acts
+        table = _load(self.storage, self.options, self.as_of, self._shown[1].config)
+        if acts >= self._shown[0]:
+            self._shown = acts, table
         return self
 
     def _look_again(self, instant: str = "") -> None:
-        self._is_behind = True
+        self._acts += 1
         with standing(self.uri, instant, "a look at the table", until="the handle's next use"):
             self.refresh()
 

@@ -11,7 +11,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.allocators import sparing
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Step
-from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
@@ -560,17 +559,14 @@ class WritingVerbs:
         from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
 
-        named = [on] if isinstance(on, str) else list(on or ())
-        if on is not None and named != list(self.config.record_key_fields):
-            raise ConfigError(
-                f"on is {named}; a merge matches rows by the record key, whose columns on names",
-                hint=f"It is {', '.join(self.config.record_key_fields)}: leave `on` out.",
-            )
+        named = (on,) if isinstance(on, str) else on and tuple(on)
+        merge.check_on(self.config, named)
         write = partial(
             self._write,
             merge.merge,
             progress,
             source,
+            on=named,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
             memory_limit=memory_limit,

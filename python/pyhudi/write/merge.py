@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.errors import ConfigError
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.conform import data_schema
@@ -58,12 +60,14 @@ def merge(
     source: Any,
     clauses: Sequence[MergeClause],
     *,
+    on: Sequence[str] | None = None,
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
     """Carries out a merge; see `pyhudi.api.merge_builder.Merge` for what it means.
 
-    memory_limit: bytes, as of `incoming.memory_limit`.
+    on: as of `check_on`; the table may have been made anew since it was looked at. memory_limit:
+    bytes, as of `incoming.memory_limit`.
 
     Raises `SchemaMismatch` for a source without key or partition columns, or with a key twice, and
     for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
@@ -71,6 +75,7 @@ def merge(
     """
     limit = incoming.memory_limit(memory_limit, source)
     context = opened(table, clock, limit)
+    check_on(context.config, on)
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
         # Without a row it has no columns that clauses could speak of.
@@ -81,6 +86,16 @@ def merge(
         seen = unchanged(changes.seen)
         return told(
             write(changes, UPSERT, deletes=True, went_by=[*_absent(given, changes), seen]), tally
+        )
+
+
+def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
+    """Raises `ConfigError` where the columns to match by are not the record key's."""
+    fields = config.record_key_fields
+    if on is not None and tuple(on) != tuple(fields):
+        raise ConfigError(
+            f"on is {list(on)}; a merge matches rows by the record key, whose columns on names",
+            hint=f"It is {', '.join(fields)}: leave `on` out.",
         )
 
 

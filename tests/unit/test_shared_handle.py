@@ -1,0 +1,60 @@
+"""One handle that several threads write with, or whose table is made anew beneath it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+import pyhudi.api.table
+from pyhudi.errors import ConfigError
+
+SCHEMA = pa.schema([("id", pa.string()), ("other", pa.string()), ("n", pa.int64())])
+
+
+def rows(*given: tuple[str, str, int]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, each, strict=True)) for each in given], SCHEMA
+    )
+
+
+def test_who_looked_earlier_does_not_take_the_handle_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread stands still between its look at the table and what the handle shows then."""
+    table = pyhudi.create_table(tmp_path / "t", rows(("x", "x", 0)), key="id")
+    load = pyhudi.api.table._load
+    looked, go_on = threading.Event(), threading.Event()
+
+    def loaded(*given: Any) -> Any:
+        found = load(*given)
+        if threading.current_thread() is late:
+            looked.set()
+            assert go_on.wait(60)
+        return found
+
+    late = threading.Thread(target=lambda: table.upsert(rows(("late", "x", 1))))
+    monkeypatch.setattr(pyhudi.api.table, "_load", loaded)
+    late.start()
+    assert looked.wait(60)
+    table.upsert(rows(("mine", "x", 1)))
+    assert table.count("id = 'mine'") == 1
+    go_on.set()
+    late.join()
+    assert sorted(table.to_arrow()["id"].to_pylist()) == ["late", "mine", "x"]
+
+
+@pytest.mark.parametrize("on", ["id", ["id"]])
+def test_a_merge_matches_by_the_key_that_it_was_asked_for(tmp_path: Path, on: Any) -> None:
+    """Where somebody has made the table anew since, with another key."""
+    before = rows(("1", "a", 0), ("2", "b", 0))
+    table = pyhudi.create_table(tmp_path / "t", before, key="id")
+    merge = table.merge(rows(("1", "b", 9)), on=on).when_matched_update_all()
+    now = pyhudi.create_table(tmp_path / "t", before, key="other", mode="overwrite")
+    with pytest.raises(ConfigError, match=r"on is \['id'\]"):
+        merge.execute()
+    assert now.refresh().to_arrow().select(SCHEMA.names) == before
