@@ -7,6 +7,8 @@ import math
 import operator
 import pickle
 import random
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -381,3 +383,23 @@ def test_a_duckdb_that_mistakes_decimals_is_refused(
             table.scan().to_duckdb(connection, "hudi")
         table.scan(columns=["id", "n"]).to_duckdb(connection, "hudi")
         assert connection.sql("SELECT count(*) FROM hudi WHERE n = 20").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("taken", ["head(1)", "filter(F).head(1)", "to_batches().__next__()"])
+def test_who_takes_few_rows_comes_to_an_end(table: pyhudi.HudiTable, taken: str) -> None:
+    """Threads of Arrow's read on while the interpreter ends."""
+    program = f"""
+import pyarrow.compute as pc
+import pyhudi
+F = pc.field("n") >= 0
+print(pyhudi.open_table({table.uri!r}).scan().to_dataset().{taken}.num_rows > 0)
+"""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

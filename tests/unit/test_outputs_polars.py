@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pyhudi
@@ -135,6 +136,20 @@ def test_rows_that_cannot_match_stay_in_the_core(
     assert engine.rows_of_core() == found.height == 2
     engine.forget()
     assert lazy.filter(pl.col("large") > 2**60).collect().height == engine.rows_of_core() == 0
+
+
+def test_values_that_python_lacks_are_compared_by_polars(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("day", pa.date32()), ("code", pa.binary(3))])
+    rows = pa.table({"id": ["a"], "day": [DAY], "code": [b"abc"]}, schema)
+    lazy = pyhudi.create_table(tmp_path / "t", rows, key="id").scan().to_polars_lazy()
+    beyond = pl.lit(dt.date(9999, 12, 31)).dt.offset_by("1d")
+    for wanted in (
+        pl.col("day") < beyond,
+        pl.col("code") > b"a",
+        ~pl.col("code").is_in([b"a", b"ab"]),
+    ):
+        assert lazy.filter(wanted).collect().height == 1
+    assert lazy.filter(pl.col("code") == b"a").collect().height == 0
 
 
 def test_conditions_that_are_pushed(scan: pyhudi.Scan, engine: RecordingEngine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from datetime import date, datetime, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -291,6 +291,43 @@ def test_tuples_take_scalars_and_arrays_of_numpy_and_arrow(where: Any, expected:
 def test_a_day_with_hours_is_no_day() -> None:
     with pytest.raises(ConfigError):
         ids([("day", "<", pa.scalar(86_400_001, pa.date64()))])
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pc.field("day") < pc.scalar(pa.scalar(2**31 - 1, pa.date32())),
+        pc.field("local") < pc.scalar(pa.scalar(2**60, pa.timestamp("us"))),
+        ~pc.field("day").isin(pa.array([2**31 - 1], pa.date32())),
+        ~pc.field("day").isin(pa.array(range(2**31 - 2000, 2**31 - 1), pa.date32())),
+    ],
+    ids=str,
+)
+def test_what_is_beyond_the_calendar_of_python_is_compared_by_arrow(late: pc.Expression) -> None:
+    assert ids(late) == TABLE.filter(late)["id"].to_pylist() != []
+
+
+def test_a_value_beyond_the_calendar_of_python_is_told() -> None:
+    with pytest.raises(ConfigError, match="no form in Python"):
+        ids([("day", "<", pa.scalar(2**31 - 1, pa.date32()))])
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "t = '00:00:00+05:00'",
+        [("t", "=", time(0, tzinfo=UTC))],
+        [("t", "in", [time(0, tzinfo=UTC)])],
+    ],
+)
+def test_a_time_of_day_has_no_zone(where: Any) -> None:
+    with pytest.raises(SchemaMismatch):
+        parse_where(where, pa.schema([("t", pa.time64("us"))]))
+
+
+def test_a_function_that_arrow_lacks_is_told() -> None:
+    with pytest.raises(SchemaMismatch, match="and_"):
+        parse_where(pc.and_(pc.field("flag"), pc.field("flag")), TABLE.schema)
 
 
 def test_no_digit_of_a_time_is_left_out() -> None:

@@ -111,9 +111,18 @@ def _values(node: Any, kind: pl.DataType) -> pl.Series | None:
     same = values.dtype == kind or (
         isinstance(kind, pl.Decimal) and isinstance(values.dtype, pl.Decimal)
     )
-    if not same or values.null_count():
+    if not same or values.null_count() or not _has_python(values):
         return None
     return values
+
+
+def _has_python(values: pl.Series) -> bool:
+    """Whether Python has all of some values: its calendar begins and ends."""
+    try:
+        _ = values.min(), values.max()
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def _is_constant(node: Any) -> bool:
@@ -136,4 +145,5 @@ def _is_taken(kind: pl.DataType) -> bool:
     return kind.is_integer() or kind.is_float() or isinstance(kind, _TAKEN)
 
 
-_TAKEN = (pl.String, pl.Boolean, pl.Date, pl.Decimal, pl.Binary)
+# Without bytes: those of a fixed length, which polars does not tell, compare with no others here.
+_TAKEN = (pl.String, pl.Boolean, pl.Date, pl.Decimal)

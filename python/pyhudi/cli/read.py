@@ -107,6 +107,8 @@ def query(
 
     opened = call.open(table, as_of)
     with duckdb.connect() as connection:
+        # As everywhere else, and not this machine's.
+        connection.execute("SET TimeZone = 'UTC'")
         for name in {"t", opened.name}:
             opened.scan().to_duckdb(connection, name)
         try:

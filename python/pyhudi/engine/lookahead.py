@@ -2,11 +2,13 @@
 
 No thread ever waits for the consumer: a task without room gives its thread back, and taking a
 batch puts it to work again. So a reader that nobody closes blocks nothing, not even the end of the
-interpreter. What the batches mean, and their schema, is not known here.
+interpreter; who takes batches then, as threads of Arrow's read ahead, gets an error. What the
+batches mean, and their schema, is not known here.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import threading
 from collections import deque
@@ -15,9 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic
+from weakref import WeakSet
 
 import pyarrow as pa
 
+from pyhudi.clock import SystemClock
 from pyhudi.engine.protocol import Task
 
 
@@ -82,6 +86,7 @@ class LookAhead(Generic[Task]):
         self._failed = False
         self._buffered = 0
         self._stopping = False
+        _unfinished.add(self)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -90,6 +95,8 @@ class LookAhead(Generic[Task]):
                     yield batch
         finally:
             self.close()
+            _unfinished.discard(self)
+            _outsiders.note()
 
     def close(self) -> None:
         """Stops all tasks; those making a batch just now stop after it. Does not wait."""
@@ -97,17 +104,21 @@ class LookAhead(Generic[Task]):
             self._stopping = True
             idle = [source for source in self._open if not source.busy]
             self._begun, self._open = {}, []
+            self._changed.notify_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
         for source in idle:
             source.discard()
 
     def _take(self, index: int) -> pa.RecordBatch | None:
         """The next batch of the task whose turn it is, None after its last."""
+        _outsiders.note()
         with self._changed:
             self._turn = index
             self._schedule()
-            source = self._begun[index]
-            while not source.ready:
+            source = self._begun.get(index)
+            while source is None or not source.ready:
+                if source is None or self._stopping:
+                    raise RuntimeError("no more batches are read: the interpreter ends")
                 if source.error is not None:
                     raise source.error
                 if source.finished:
@@ -125,10 +136,13 @@ class LookAhead(Generic[Task]):
             return
         while self._may_begin():
             self._begin()
-        for source in self._open:
+        for source in list(self._open):
             if not source.busy and self._has_room(source):
                 source.busy = True
-                self._pool.submit(self._fill, source)
+                try:
+                    self._pool.submit(self._fill, source)
+                except RuntimeError as error:  # The interpreter ends.
+                    self._end(source, error)
 
     def _may_begin(self) -> bool:
         return (
@@ -184,3 +198,40 @@ class LookAhead(Generic[Task]):
         self._failed = self._failed or error is not None
         if source in self._open:
             self._open.remove(source)
+
+
+_unfinished: WeakSet[LookAhead[Any]] = WeakSet()
+_LEAVING_MS = 200
+
+
+class _Outsiders:
+    """Threads that Python does not know, as those that Arrow's scanners read ahead with."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._last_ms = -_LEAVING_MS
+
+    def note(self) -> None:
+        """That the thread that calls may be one."""
+        if isinstance(threading.current_thread(), threading._DummyThread):  # noqa: SLF001 - no other sign
+            self._last_ms = self._clock.ticks_ms()
+
+    def let_go(self) -> None:
+        """Waits until they have left."""
+        while self._clock.ticks_ms() < self._last_ms + _LEAVING_MS:
+            self._clock.sleep(_LEAVING_MS / 10_000)
+
+
+_outsiders = _Outsiders()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Sends threads away that take batches as the interpreter ends.
+
+    Outsiders would wait for a lock of Python's where Python is no more, and Arrow for them for
+    ever, or be within Python's code when it goes, which ends the process with an error.
+    """
+    for look_ahead in list(_unfinished):
+        look_ahead.close()
+    _outsiders.let_go()

@@ -284,7 +284,7 @@ def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
     try:
         given = python_value(value)
         literal = typed_scalar(given, kind, "")
-    except (SchemaMismatch, ValueError):
+    except (SchemaMismatch, ValueError, OverflowError):
         return False  # such as what Python lacks
     if given != given:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
         return True

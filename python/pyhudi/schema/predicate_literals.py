@@ -144,7 +144,7 @@ def of_text(value: str, kind: pa.DataType) -> pa.Scalar:
     if at.is_timestamp(kind):
         return _timestamp_of_text(value, kind)
     if at.is_time(kind):
-        return pa.scalar(time.fromisoformat(value), kind)
+        return _of_time(time.fromisoformat(value), kind)
     if _is_numeric(kind):
         return _of_number(_decimal(value.strip()), kind)
     if at.is_date(kind) or at.is_boolean(kind):
@@ -203,10 +203,16 @@ def _of_other(value: Any, kind: pa.DataType) -> pa.Scalar:
             raise TypeError
         return pa.scalar(value).cast(kind)
     if isinstance(value, time) and at.is_time(kind):
-        return pa.scalar(value, kind)
+        return _of_time(value, kind)
     if isinstance(value, bytes):
         return _of_bytes(value, kind)
     raise TypeError
+
+
+def _of_time(value: time, kind: pa.DataType) -> pa.Scalar:
+    if value.tzinfo is not None:
+        raise TypeError  # which would be dropped
+    return pa.scalar(value, kind)
 
 
 def _of_bytes(value: bytes, kind: pa.DataType) -> pa.Scalar:

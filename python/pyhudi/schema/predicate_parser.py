@@ -83,7 +83,7 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
         )
     try:
         schema.empty_table().filter(expression)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
         raise SchemaMismatch(f"where: {error}") from error
     if tree is None:
         # Its text has every name in it.

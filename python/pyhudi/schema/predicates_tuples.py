@@ -72,7 +72,8 @@ def _plain(value: Any) -> Any:
         if getattr(value, "shape", None) == ():
             return pa.array(value.reshape(1))[0].as_py()
     except (pa.ArrowException, OverflowError, ValueError) as error:
+        # It may not be printed either.
         raise ConfigError(
-            f"where: {value!r} has no form in Python: {error}", hint="Give a value of Python's."
+            f"where: a value has no form in Python: {error}", hint="Give a value of Python's."
         ) from error
     return value
