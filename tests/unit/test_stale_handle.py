@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -16,6 +18,8 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.metadata.bootstrap import Making
+from pyhudi.metadata.commits_missing import is_original
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
@@ -389,6 +393,50 @@ def test_a_table_that_was_made_anew_and_has_no_commit_is_told(tmp_path: Path, ve
     assert held.refresh().count() == 0
 
 
+def overwritten(base: Path, kind: Any) -> None:
+    axes: dict[str, Any] = {"key": "id", "partition_by": "part", "type": kind}
+    pyhudi.create_table(base, rows(2), mode="overwrite", **axes)
+
+
+def cleaned(base: Path, kind: Any) -> None:
+    table = pyhudi.open_table(base)
+    table.overwrite(rows(2))
+    table.upsert(rows(3))
+    table.clean(policy="KEEP_LATEST_FILE_VERSIONS", retain=1)
+
+
+def removed(base: Path, kind: Any) -> None:
+    shutil.rmtree(base)
+
+
+GONE: dict[str, Callable[[Path, Any], None]] = {
+    "overwritten": overwritten,
+    "cleaned": cleaned,
+    "removed": removed,
+}
+
+
+@pytest.mark.parametrize(("kind", "gone"), pairwise(("cow", "mor"), [*GONE]))
+def test_what_inspect_cannot_show_any_more_is_told(tmp_path: Path, kind: Any, gone: str) -> None:
+    base = tmp_path / "t"
+    TABLE.make(base, version=9, kind=kind).upsert(rows(1))
+    held = pyhudi.open_table(base)
+    inspect = held.inspect
+    shown: list[Callable[[], Any]] = [
+        inspect.slices, inspect.partitions, inspect.logs, inspect.health,
+    ]  # fmt: skip
+    for show in shown:
+        show()
+    GONE[gone](base, kind)
+    for show in shown:
+        with pytest.raises(HistoryUnavailable, match="since the table was opened"):
+            show()
+    page = io.StringIO()
+    held.report(page)
+    assert "since the table was opened" in page.getvalue()
+    assert held._repr_html_()
+
+
 def remade(base: Path) -> HudiTable:
     """Of the table at a path, with a metadata table of nothing but first files."""
     table = pyhudi.open_table(base)
@@ -461,6 +509,85 @@ class TestMetadataMadeAnew:
 
         monkeypatch.setattr(MetadataTable, "data_partitions", after_others)
         assert held.scan(where=where).count() == EXPECTED[where]
+
+
+class TestIndexMadeAnew:
+    """Its first files bear instants that are before the start of the handle's metadata timeline."""
+
+    OPTIONS: ClassVar[dict[str, str]] = {
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.compact.max.delta.commits": "4",
+        "hoodie.clean.automatic": "false",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+    }
+
+    def make(self, base: Path, version: int) -> HudiTable:
+        """A table whose metadata table has archived its initial commits."""
+        axes: dict[str, Any] = {"version": version, "kind": "cow", "options": self.OPTIONS}
+        table = TABLE.make(base, index="record_index", **axes)
+        table.upsert(TABLE.rows([0, 1], part="p0"))
+        table.upsert(TABLE.rows([2], part="p1"))
+        self.archive(table)
+        return table
+
+    def archive(self, table: HudiTable) -> None:
+        for turn in range(12):
+            table.update("id = 'k002'", {"v": str(turn + 10)})
+        assert not initial_commits(table)
+
+    def move(self, base: Path) -> None:
+        """Brings a row to another partition and makes the index anew."""
+        few = {"hoodie.archive.automatic": "false"}
+        few |= {"hoodie.metadata.compact.max.delta.commits": "50"}
+        table = pyhudi.open_table(base, options={**self.OPTIONS, **few})
+        table.delete("id = 'k000'")
+        table.upsert(TABLE.rows([0], part="p1", v=5))
+        table.drop_index("record_index")
+        table.create_index("record_index")
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("version", "where", "archived", "instant"),
+        pairwise((8, 9), ("v = 1", "id = 'k000'"), (False, True), ("new", "same")),
+    )
+    def test_the_row_of_its_moment_is_found(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, where: str,
+        archived: bool, instant: str,
+    ) -> None:  # fmt: skip
+        if instant == "same":
+            monkeypatch.setattr(Making, "_instant", free_instant)
+        table = self.make(tmp_path, version)
+        held = pyhudi.open_table(tmp_path)
+        assert held.scan(where=where).count() > 0
+        self.move(tmp_path)
+        assert initial_commits(table)
+        if archived:
+            self.archive(pyhudi.open_table(tmp_path, options=self.OPTIONS))
+        assert held.scan(where="id = 'k000'").to_arrow()["v"].to_pylist() == [1]
+        assert held.refresh().scan(where="id = 'k000'").to_arrow()["v"].to_pylist() == [5]
+
+    @pytest.mark.parametrize("version", [8, 9])
+    def test_its_instant_was_never_taken(self, tmp_path: Path, version: int) -> None:
+        table = self.make(tmp_path, version)
+        archive = metadata_table(table.state.storage).timeline.archive
+        taken = {instant.requested for instant in archive.instants()}
+        self.move(tmp_path)
+        assert initial_commits(table) == ["00000000000000002"]
+        assert "00000000000000001" in taken
+
+
+def initial_commits(table: HudiTable) -> list[str]:
+    """Of the metadata table, as far as they are active."""
+    times = (instant.requested for instant in metadata_table(table.state.storage).timeline.commits)
+    return [time for time in times if is_original(time)]
+
+
+def free_instant(making: Making) -> str:
+    """As Hudi chooses one: the first that the active timeline does not know."""
+    known = {instant.requested for instant in making.metadata_table.timeline.instants}
+    return next(time for time in (f"{number:017d}" for number in count()) if time not in known)
 
 
 def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
+from pyhudi.timeline.behind import check_nothing_lacks
 
 _LOGS_MOST = 8
 """Log files of a slice from which each read pays more for opening them than for their rows."""
@@ -125,7 +126,10 @@ class _Total:
 
 
 def look(table: Table) -> Health:
-    """How the table is. Lists its files and those of its metadata table."""
+    """How the table is. Lists its files and those of its metadata table.
+
+    Raises `HistoryUnavailable` where others may have removed what was current at its moment.
+    """
     # Before the view, which holds all files: a clean looks at some at a time.
     of_services = (*_cleaning(table), *_archiving(table))
     view = FileSystemView(table.storage, table.config, table.timeline)
@@ -140,6 +144,7 @@ def look(table: Table) -> Health:
         logs.add(slice_.logs)
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
+    check_nothing_lacks(table.storage, table.config, timeline)
     return Health(
         partitions=len(view.partitions),
         file_groups=len(slices),

@@ -17,6 +17,7 @@ from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.behind import check_nothing_lacks
 from pyhudi.timeline.spans import Span
 
 if TYPE_CHECKING:  # Reading needs none of it.
@@ -173,8 +174,11 @@ class Inspect:
         Returns:
             Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size;
             sizes in bytes.
+
+        Raises:
+            HistoryUnavailable: what was current when the handle was loaded may have been removed.
         """
-        return slices_table(self._view().all_slices())
+        return slices_table(self._as_of_then().all_slices())
 
     def health(self) -> Health:
         """How the table is: files, log share, retention, timeline, and what is worth doing.
@@ -185,6 +189,7 @@ class Inspect:
 
         Raises:
             CorruptTable: timeline files are damaged.
+            HistoryUnavailable: what was current when the handle was loaded may have been removed.
         """
         from pyhudi.admin.health import look  # noqa: PLC0415 - reading needs none of it
 
@@ -195,8 +200,11 @@ class Inspect:
 
         Returns:
             Columns partition, file_groups, log_files, size in bytes.
+
+        Raises:
+            HistoryUnavailable: what was current when the handle was loaded may have been removed.
         """
-        view = self._view()
+        view = self._as_of_then()
         slices = view.slices()
         rows = []
         for partition in view.partitions:
@@ -220,8 +228,9 @@ class Inspect:
 
         Raises:
             CorruptTable: a log file is damaged.
+            HistoryUnavailable: what was current when the handle was loaded may have been removed.
         """
-        logs = [log for slice_ in self._view().slices() for log in slice_.logs]
+        logs = [log for slice_ in self._as_of_then().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
         return pa.Table.from_pylist(rows, _LOGS)
 
@@ -242,7 +251,7 @@ class Inspect:
 
     @arg.checked(partition=arg.text, column=arg.optional(arg.text))
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
-        """What a partition of the metadata table says.
+        """What a partition of the metadata table says, as it is now.
 
         Args:
             partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary
@@ -265,6 +274,13 @@ class Inspect:
             field = pa.field(column, column_type((column,), table.columns))
         metadata = MetadataTable(table.storage, table.config, table.timeline)
         return pa.Table.from_batches([shown(metadata, partition, field)])
+
+    def _as_of_then(self) -> FileSystemView:
+        """The view, where all that was current then is there still."""
+        view, table = self._view(), self._table
+        _ = view.groups
+        check_nothing_lacks(table.storage, table.config, table.timeline)
+        return view
 
     def _view(self) -> FileSystemView:
         table = self._table

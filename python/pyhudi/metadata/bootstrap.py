@@ -49,6 +49,7 @@ from pyhudi.metadata.table_writer import (
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from pyhudi.timeline.spans import Span
 from pyhudi.timeline.unique_keys import counted_words
 from pyhudi.txn.open_instant import OpenInstant
 
@@ -183,12 +184,17 @@ class Making:
         return StartTarget(table.storage, name, self.delta.time, schema, ids)
 
     def _instant(self) -> str:
-        """The first free one (`generateUniqueInstantTime`)."""
-        known = {instant.requested for instant in self.metadata_table.timeline.completed()}
-        known |= {instant.requested for instant in self.metadata_table.timeline.pending()}
+        """The first one that was never taken (`generateUniqueInstantTime`)."""
+        timeline = self.metadata_table.timeline
+        known = {instant.requested for instant in timeline.instants}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
             start, offset = self.source.last_instant, _FIRST_SUFFIX
+        elif known and f"{start}{offset:03d}" not in known:
+            # Hudi's would come again. To handles that are open what is older than their timelines
+            # is committed, whenever it was made.
+            archived = timeline.archive.instants(Span(until=f"{start}~"))
+            known |= {instant.requested for instant in archived}
         while f"{start}{offset:03d}" in known:
             offset += 1
         return f"{start}{offset:03d}"

@@ -80,6 +80,7 @@ class MetadataTable:
         pending = {instant.requested for instant in timeline.pending()}
         pending &= {instant.requested for instant in metadata.completed()}
         self._timeline = metadata.reopened(pending) if pending else metadata
+        self._listed = metadata
         check_not_behind(timeline, self._timeline)
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may tell of commits that the data table's timeline does not know."""
@@ -155,22 +156,26 @@ class MetadataTable:
         return groups_of(self._storage, self._config, self._timeline, slices)
 
     def check_same(self, *, is_kept: bool) -> None:
-        """Raises `CorruptTable` where others have made it anew since it was opened.
+        """Raises `CorruptTable` where others have made it, or a part of it, anew since.
 
-        First files have the same names each time; any other file would have been missed. What lists
-        the files is read before all else, but of a bucket what was read before is in memory.
+        First files have names that come again, and of instants before the timeline's start, which
+        count as committed; any other file would have been missed. What lists the files is read
+        before all else, but what was kept may have opened another partition long after.
 
         is_kept: it was read before.
         """
-        in_memory = is_kept and is_remote(self._storage.uri)
-        asked = self._groups.values() if in_memory else [self._groups_of(FILES)]
+        asked = self._groups.values() if is_kept else [self._groups_of(FILES)]
         groups = [group for groups in asked for group in groups if _has_first_files(group)]
         times = {time for group in groups for time in group.instants}
         if not times:
             return
-        now, then = Timeline.load(self._storage, self._config), self._timeline
+        now, then = Timeline.load(self._storage, self._config), self._listed
         if any(now.completion_time(time) != then.completion_time(time) for time in times):
             raise CorruptTable(f"{FOLDER} was made anew since it was opened")
+        # What was made and archived since looks like what was archived by then.
+        is_moved = now.first_active != then.first_active
+        if is_moved and any(map(then.is_before_start, times)):
+            raise CorruptTable(f"{FOLDER} was archived since it was opened, and tells no more")
 
     def check_groups(self, name: str) -> None:
         """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""

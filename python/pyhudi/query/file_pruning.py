@@ -22,8 +22,7 @@ from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline
-from pyhudi.timeline.behind import check_still_there
+from pyhudi.timeline.behind import check_nothing_lacks, check_still_there
 from pyhudi.timeline.moved import AGAIN
 
 _LISTED = "files are listed instead"
@@ -65,7 +64,10 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
     check_versions(table.timeline, view, test)
     only_base = request.read_optimized or not table.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
-    _check_still_there(table, access, is_listed=by_storage)
+    if by_storage:
+        check_nothing_lacks(table.storage, table.config, table.timeline)
+    elif access.later is not None:
+        check_still_there(table.timeline, access.later)
     slices, more = pruner.slices(slices)
     if not by_storage:
         access.check_same()
@@ -81,17 +83,6 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
         steps=(*wanted.steps(), *steps, *more),
     )
     return Chosen(slices, explanation)
-
-
-def _check_still_there(table: Table, access: MetadataAccess, *, is_listed: bool) -> None:
-    """Raises `HistoryUnavailable` where files of that moment may be missing from their list.
-
-    A listing of storage does not tell whether others have written since, as the metadata table
-    does; so the timeline is listed after it.
-    """
-    now = Timeline.load(table.storage, table.config) if is_listed else access.later
-    if now is not None:
-        check_still_there(table.timeline, now)
 
 
 def _by_metadata(

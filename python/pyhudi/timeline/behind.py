@@ -42,6 +42,15 @@ def later_timeline(
     return now if begun.intersection(applied) else None
 
 
+def check_nothing_lacks(storage: Storage, config: TableConfig, then: Timeline) -> None:
+    """Raises `HistoryUnavailable` where files that were current `then` may lack in a listing.
+
+    Storage does not tell whether others have written since, as the metadata table does; so this
+    comes after the listing.
+    """
+    check_still_there(then, Timeline.load(storage, config))
+
+
 def check_still_there(then: Timeline, now: Timeline) -> None:
     """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`.
 

@@ -22,6 +22,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.table import Table
+from pyhudi.timeline.behind import check_nothing_lacks
 
 if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.
     from pyhudi.metadata.reader import MetadataTable
@@ -75,6 +76,11 @@ def surveyed(table: Table) -> Survey:
     found = Survey(table)
     view = FileSystemView(table.storage, table.config, table.timeline)
 
+    def current() -> list[FileSlice]:
+        slices = view.slices()
+        check_nothing_lacks(table.storage, table.config, table.timeline)
+        return slices
+
     def part(name: str, look_up: Callable[[], Found], default: Found) -> Found:
         try:
             return look_up()
@@ -83,7 +89,7 @@ def surveyed(table: Table) -> Survey:
             return default
 
     found.commits = part("commits", lambda: read_commits(table), [])
-    found.slices = part("file slices", view.slices, [])
+    found.slices = part("file slices", current, [])
     found.partitions = part("partitions", lambda: view.partitions, [])
     found.waiting = part("plans", lambda: _waiting(table), {})
     found.health = part("health", lambda: look(table), None)
