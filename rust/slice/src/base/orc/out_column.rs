@@ -162,14 +162,11 @@ impl OutColumn {
             Values::Bytes(runs, data) | Values::Decimals(data, runs, _) => {
                 runs.bytes() + data.bytes()
             }
-            Values::Lists(..) | Values::Struct(_) => 0,
-        };
-        let lengths = match &self.values {
             Values::Lists(lengths, _) => lengths.bytes(),
-            _ => 0,
+            Values::Struct(_) => 0,
         };
         let parts = self.parts().iter().map(Self::bytes);
-        self.present.bytes() + values + lengths + parts.sum::<usize>()
+        self.present.bytes() + values + parts.sum::<usize>()
     }
 
     /// The streams of the stripe; the next one begins.
