@@ -14,10 +14,10 @@ import pyhudi
 from tests.helpers.s3.proxy import Proxy
 from tests.helpers.s3.server import S3Server
 
-MOST_CALLS = 80
-"""72 on either type: 14 write log files of the metadata table, 20 are listings."""
-MOST_ROUNDS = 37
-"""27 where nothing else runs; requests that a busy machine holds up count as later ones."""
+MOST_CALLS = 74
+"""68 on either type: 14 write log files of the metadata table, 20 are listings."""
+MOST_ROUNDS = 29
+"""21 where nothing else runs; requests that a busy machine holds up count as later ones."""
 
 
 def rows(turn: int) -> pa.Table:

@@ -17,6 +17,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -55,7 +56,7 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive import Archive
-from pyhudi.txn import conflicts, heartbeat
+from pyhudi.txn import conflicts, guard, heartbeat
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import UNSEEN_MS, Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
@@ -466,7 +467,9 @@ SERVICES = {
 
 def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
     def work(task: Task) -> None:
-        world = task.world
+        world, clock = task.world, WorldClock(task.world, task)
+        storage = WorldStorage(uri, world)
+        known = TableConfig.load(storage, clock)
         for number in range(count):
             if world.odds.pause and world.random.random() < 0.3:
                 world.sleep(world.random.randint(0, 300))
@@ -474,10 +477,12 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
             attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
             history.doing[task.name] = attempt
             history.attempts.append(attempt)
-            storage = WorldStorage(uri, world)
-            handle = Handle(storage, LocalEngine(1), kind.options)
+            handle = Handle(storage, LocalEngine(1), kind.options, known=known)
             try:
-                retried(handle, None, verb, WorldClock(world, task))
+                with (
+                    leaving_late(handle, clock) if world.leaves_late else nullcontext(handle) as one
+                ):
+                    retried(one, None, verb, clock)
                 attempt.said = "done"
             except (CommitUnknown, AfterCommitError) as error:
                 world.tell(f"ends with {error!r}")
@@ -486,6 +491,16 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
                 world.tell(f"ends with {error!r}")
 
     return work
+
+
+@contextmanager
+def leaving_late(handle: Handle, clock: WorldClock) -> Iterator[Handle]:
+    """The handle as a verb of `HudiTable` has it, on storage that is far away."""
+    guarded = Handle.of(handle, clock)
+    assert isinstance(guarded.guard, LockGuard)
+    guarded.guard._has_threads = True
+    with guarded.guard.leaving_late():
+        yield guarded
 
 
 def reads(history: History, uri: str, kind: Kind, seen: list[str]) -> Callable[[Task], None]:
@@ -679,6 +694,7 @@ def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
         with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
             yield
 
+    patch.setattr(guard, "forget", lambda: None)
     patch.setattr(LockGuard, "section", early)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,8 +26,9 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.ahead import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
-from pyhudi.txn import heartbeat, processes
+from pyhudi.txn import guard, heartbeat, processes
 from pyhudi.txn.locks import renewal
+from pyhudi.txn.locks.lock import TableLock, give_back
 from tests.sim.crash import Killed
 
 START_MS = 2_000_000_000_000
@@ -75,6 +77,8 @@ class World:
         self.odds = odds
         self.asks_ahead = seed % 2 == 1
         """As on storage that is far away: answers are as old as the block that they are for."""
+        self.leaves_late = seed % 4 in (1, 2)
+        """A writer goes on while its lock is given back."""
         self.now_ms = START_MS
         self.tasks: list[Task] = []
         self.running: Task | None = None
@@ -245,6 +249,34 @@ class WorldClock:
         self._world.sleep(seconds)
 
 
+class WorldLeaving:
+    """Gives a lock back in the world's time, as `guard._Leaving` does in a thread."""
+
+    def __init__(self, world: World, after_s: float, lock: TableLock) -> None:
+        self._world = world
+        self._lock = lock
+        self._is_over = False
+        assert world.running is not None
+        self._task = world.running
+        world.every(max(round(after_s * 1000), 0) + world.random.randint(0, 20), self._due)
+
+    def _due(self) -> Callable[[], None] | None:
+        return None if self._is_over else self._give
+
+    def _give(self) -> None:
+        self._is_over = True
+        give_back(self._lock)
+
+    def stay(self) -> bool:
+        stays = not self._is_over
+        self._is_over = True
+        return stays
+
+    def join(self) -> None:
+        while not self._is_over and not self._task.is_dead:
+            self._world.sleep(0.001)
+
+
 class WorldStorage(Storage):
     """A storage at whose calls the world may do something."""
 
@@ -376,6 +408,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
+    monkeypatch.setattr(guard, "_Leaving", partial(WorldLeaving, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
     monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
     if not same_machine:

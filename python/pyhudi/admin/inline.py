@@ -37,7 +37,7 @@ from pyhudi.slices.table import Table
 from pyhudi.txn.standing import standing
 from pyhudi.write.expire import expire_partitions
 from pyhudi.write.retries import retried
-from pyhudi.write.write_context import WritableTable
+from pyhudi.write.write_context import Handle, WritableTable
 
 Service = Callable[[], object]
 
@@ -48,7 +48,7 @@ _IO_MIB = 64
 
 
 def after_commit(
-    handle: WritableTable, look: Callable[[], Table], instant: str, clock: Clock | None = None
+    table: WritableTable, look: Callable[[], Table], instant: str, clock: Clock | None = None
 ) -> bool:
     """Carries out what is due; whether there was anything.
 
@@ -56,6 +56,12 @@ def after_commit(
     where the user interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    with handle.guarded.leaving_late():
+        return _after_commit(handle, look, instant, clock)
+
+
+def _after_commit(handle: Handle, look: Callable[[], Table], instant: str, clock: Clock) -> bool:
     found: list[tuple[str, Service]] = []
     with standing(handle.storage.uri, instant, "table services"):
         if switch(handle.options, SERVICES_ENABLED, default=True):
@@ -67,8 +73,8 @@ def after_commit(
         if options.enabled:
             from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have them
 
-            table = look().reloaded() if found else look()
-            sync = partial(sync_by_options, table, options)
+            now = look().reloaded() if found else look()
+            sync = partial(sync_by_options, now, options)
             _carried_out("sync of catalogs", sync, handle, instant)
     return bool(found)
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from pyhudi.clock import SystemClock
 from pyhudi.config.commit_entries import with_commit_id, with_entries
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step
 from pyhudi.write.write_context import Handle, WritableTable
@@ -22,18 +23,23 @@ Report: TypeAlias = Callable[[Step], None]
 
 
 def saying(
-    table: WritableTable, entries: Mapping[str, str] | None, commit_id: str | None
-) -> WritableTable:
+    table: WritableTable,
+    known: TableConfig,
+    entries: Mapping[str, str] | None,
+    commit_id: str | None,
+) -> Handle:
     """The table for one verb whose commit says these entries in its extra metadata, and its id.
 
-    Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
+    known: the table's properties as they were a while ago. Raises `ConfigError` for entries that
+    are no texts by name, or have a name that is taken.
     """
     options = table.options
     if entries is not None:
         options = with_entries(options, entries)
     if commit_id is not None:
         options = with_commit_id(options, commit_id)
-    return Handle(table.storage, table.engine, options)
+    said = Handle(table.storage, table.engine, options, known=known)
+    return Handle.of(said, SystemClock())
 
 
 @contextmanager

@@ -638,11 +638,14 @@ class WritingVerbs:
             with at_work as table:
                 return verb(table, given, *more, **how)
 
-        handle = self._writable()
-        with sparing(how.get("memory_limit")):
-            result = retried(saying(handle, commit_metadata, commit_id), given, write)
-        with standing(handle.storage.uri, result.instant, "what is due"):
-            self._look_again(result.instant)
-            if result.committed and after_commit(handle, lambda: self.state, result.instant):
+        table = self._writable()
+        handle = saying(table, self.config, commit_metadata, commit_id)
+        with handle.guarded.leaving_late():
+            with sparing(how.get("memory_limit")):
+                result = retried(handle, given, write)
+            with standing(table.storage.uri, result.instant, "what is due"):
                 self._look_again(result.instant)
+                handle.guarded.finish_leaving()
+                if result.committed and after_commit(table, lambda: self.state, result.instant):
+                    self._look_again(result.instant)
         return result

@@ -156,12 +156,12 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
 
 def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     """Raises `CorruptTable`, also when the index names a file group that is not there."""
-    with table.storage.below(FOLDER).ahead(folders=[RECORD_INDEX]):
-        index = MetadataTable(table.storage, table.config, table.timeline)
-        tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
-    with table.storage.ahead(folders=partitions):
-        engine = worth_waiting(table.engine, table.storage, rows.nbytes)
+    storage = table.storage
+    with storage.below(FOLDER).ahead(folders=[RECORD_INDEX]), storage.ahead(folders=partitions):
+        index = MetadataTable(storage, table.config, table.timeline)
+        tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
+        engine = worth_waiting(table.engine, storage, rows.nbytes)
         parts = engine.run(look_up, tasks, label="look record keys up")
         found = [looked for part in parts for looked in part]
         partitions.update(path for looked in found for path, _ in looked.places)

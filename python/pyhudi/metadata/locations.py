@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.config.file_names import parse_base_name
 from pyhudi.metadata.partitioned import GroupRange
 from pyhudi.metadata.records import RecordTask
 from pyhudi.schema.record_keys import COMMIT_TIME, RECORD_KEY
@@ -45,8 +44,8 @@ class KeysTask(RecordTask):
     """Path of the new base file."""
     logs: tuple[str, ...] = ()
     """Paths of the new log files, when there is no base file."""
-    previous_instant: str | None = None
-    """Commit time of the base file that was rewritten, in a table without log files."""
+    previous: str | None = None
+    """Path of the base file that was rewritten, in a table without log files."""
     before: ReadTask | None = None
     """The slice that was rewritten, in a table with log files."""
     after: ReadTask | None = None
@@ -128,8 +127,7 @@ def _stored_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
     """The keys that a file group had before its base file was rewritten; None for a new one."""
     if task.before is not None:
         return (batch.column(0) for batch in read_task(task.before))
-    previous = _previous_base(task)
-    return None if previous is None else _key_batches(task, previous, [])
+    return None if task.previous is None else _key_batches(task, task.previous, [])
 
 
 def _written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
@@ -151,16 +149,6 @@ def _written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
 def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
     """Those of the keys that have a record in a slice."""
     return keys.filter(_held(keys, (batch.column(0) for batch in read_task(slice_))))
-
-
-def _previous_base(task: KeysTask) -> str | None:
-    if task.previous_instant is None:
-        return None
-    for file in task.recording.storage.list_dir(task.partition)[1]:
-        base = parse_base_name(file.name)
-        if base and (base.file_id, base.instant) == (task.file_id, task.previous_instant):
-            return file.path
-    return None
 
 
 def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:

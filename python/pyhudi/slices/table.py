@@ -21,6 +21,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.schema.virtual_keys import stored_schema
+from pyhudi.storage.ahead import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -43,7 +44,18 @@ class Guard(Protocol):
         ...
 
     def settle(self, since_ms: int) -> None:
-        """Waits until a time that was taken then is past for every writer's clock."""
+        """Has the section last until a time that was taken then is past for every writer's clock.
+
+        Outside of a section nothing is waited for.
+        """
+        ...
+
+    def leaving_late(self) -> AbstractContextManager[None]:
+        """A block that goes on while a section is being left, which is done at its end."""
+        ...
+
+    def finish_leaving(self) -> None:
+        """Waits until no section is being left."""
         ...
 
 
@@ -54,6 +66,7 @@ class Unguarded(Guard):
 
     def section(self) -> AbstractContextManager[None]:
         """Nobody is waited for."""
+        forget()
         return nullcontext()
 
     def check(self) -> None:
@@ -61,6 +74,13 @@ class Unguarded(Guard):
 
     def settle(self, since_ms: int) -> None:
         """There is one clock."""
+
+    def leaving_late(self) -> AbstractContextManager[None]:
+        """Nothing is left."""
+        return nullcontext()
+
+    def finish_leaving(self) -> None:
+        """Nothing is left."""
 
 
 @dataclass(frozen=True)

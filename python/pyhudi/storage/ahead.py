@@ -60,6 +60,12 @@ def answer(question: Question) -> Future[Any] | None:
     return None
 
 
+def forget() -> None:
+    """Has nothing be taken that was asked for so far: others, or this thread, went on since."""
+    for coming in _coming.get():
+        coming.clear()
+
+
 def take_at_once(steps: Sequence[Callable[[], None]]) -> None:
     """Takes steps that do not need each other. Raises the first failure once all are taken."""
     with ThreadPoolExecutor(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:

@@ -61,6 +61,8 @@ class Storage:
         self.options = check_storage_options(uri, options)
         self.kept = Kept(_KEPT)
         """What files said that never change: commits, by the number of their write stats."""
+        self.own_versions: dict[str, str] = {}
+        """Versions of files that this process wrote last; others may have written since."""
         self._above: tuple[str, str] | None = None
         self._native: _native.Store | None = None
         self._process = 0
@@ -69,7 +71,7 @@ class Storage:
         return f"{type(self).__name__}({self.uri!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_native": None, "_process": 0}
+        state = {**self.__dict__, "_native": None, "_process": 0, "own_versions": {}}
         del state["kept"]
         return state
 

@@ -185,7 +185,7 @@ class Heartbeat:
         self.rest()
         with self._lock:
             if not (self.is_late and self.is_anothers):
-                self._storage.delete(self._path)
+                self._storage.delete_all([self._path])
 
     def __del__(self) -> None:
         """Lets the thread end."""

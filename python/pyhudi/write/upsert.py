@@ -171,8 +171,9 @@ def delete_keys(
 def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
     """The table for one write of at most so many bytes of memory."""
     table = Handle.of(table, clock or SystemClock())
-    config = metadata_lifecycle.before_write(table, clock)
-    context = WriteContext.open(table, clock, config)
+    with table.asked_ahead():
+        config = metadata_lifecycle.before_write(table, clock)
+        context = WriteContext.open(table, clock, config)
     share = max(limit // (2 * context.engine.tasks_per_process), 1)
     # A log block and a row group are in memory whole until they are written.
     most = max(share, incoming.LEAST_MEMORY)

@@ -6,6 +6,7 @@ What the verbs do with it is `upsert.py`'s part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config import properties_file
 from pyhudi.config.actions import RESTORE
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
@@ -102,6 +104,10 @@ def looked_at(config: TableConfig) -> set[str]:
     return {config.layout.folder, META_FOLDER}
 
 
+def _definitions_files(config: TableConfig) -> list[str]:
+    return [definitions_path(config)] if config.metadata_partitions else []
+
+
 def open_whole(
     handle: WritableTable,
     clock: Clock,
@@ -136,6 +142,8 @@ class Handle:
     engine: Engine
     options: Mapping[str, str] = field(default_factory=dict)
     guard: Guard | None = None
+    known: TableConfig | None = None
+    """The table's properties as they were a while ago."""
 
     @classmethod
     def of(cls, table: WritableTable, clock: Clock) -> Handle:
@@ -143,12 +151,20 @@ class Handle:
         if isinstance(table, Handle) and table.guard is not None:
             return table
         guard = guard_of(table.storage, table.options, clock)
-        return cls(table.storage, table.engine, table.options, guard)
+        known = table.known if isinstance(table, Handle) else None
+        return cls(table.storage, table.engine, table.options, guard, known)
 
     @property
     def guarded(self) -> Guard:
         """What keeps other writers out; nothing where the handle was not made for a verb."""
         return self.guard or Unguarded()
+
+    def asked_ahead(self) -> AbstractContextManager[None]:
+        """A block that opens the table for a write, most likely with the properties it had."""
+        if self.known is None:
+            return nullcontext()
+        files = [properties_file.FILE, *_definitions_files(self.known)]
+        return self.storage.ahead(files=files, folders=looked_at(self.known) | {BUCKET_FOLDER})
 
     def plain(self) -> Handle:
         """Without options of how to find keys, which a table may not allow yet."""
@@ -189,8 +205,7 @@ class WriteContext:
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
         folders = looked_at(config) | {BUCKET_FOLDER}
-        files = [definitions_path(config)] if config.metadata_partitions else []
-        with storage.ahead(files=files, folders=folders):
+        with storage.ahead(files=_definitions_files(config), folders=folders):
             return cls._opened(handle, config, clock)
 
     @classmethod

@@ -251,10 +251,12 @@ def _looked_at(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTa
     )
     if first.prev_commit == NO_PREVIOUS_COMMIT:
         return task
+    before = rows.before(first)
+    if before is None:
+        return task
     if config.is_merge_on_read:
-        before = rows.before(first)
-        return replace(task, before=None if before is None else rows.keys(before))
-    return replace(task, previous_instant=first.prev_commit)
+        return replace(task, before=rows.keys(before))
+    return replace(task, previous=None if before.base is None else before.base.path)
 
 
 def _always_wins(config: TableConfig, operation: str | None) -> bool:

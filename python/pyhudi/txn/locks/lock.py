@@ -49,6 +49,15 @@ def held(
 
     on_failure: is told why the lock could not be given back, which then is no error.
     """
+    take(lock, patience_ms)
+    try:
+        yield lock
+    finally:
+        give_back(lock, on_failure)
+
+
+def take(lock: TableLock, patience_ms: int) -> None:
+    """Takes a lock. Raises `LockTimeout` where it cannot be had."""
     try:
         taken = lock.acquire(patience_ms)
     except BaseException:
@@ -61,13 +70,10 @@ def held(
             f"the table's lock was held by {lock.holder()} for {patience_ms / 1000:g} s",
             hint="Wait for the other writers, or raise hoodie.write.lock.wait_time_ms.",
         )
-    try:
-        yield lock
-    finally:
-        _give_back(lock, on_failure)
 
 
-def _give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None) -> None:
+def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = None) -> None:
+    """Gives a lock back that was taken. on_failure: as of `held`."""
     try:
         lock.release()
     except Exception as error:

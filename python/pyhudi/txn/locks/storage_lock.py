@@ -92,15 +92,14 @@ class StorageLock:
         self._renewal = Renewal(self._renew, renew_ms, "pyhudi-lock")
         self._content: _Content | None = None
         """Of the lock that is held."""
-        self._free: str | None = None
-        """The version that this writer gave back last: most often it is the file's still."""
         self._version: str | None = None
         self._seen = ""
         self._short: _Content | None = None
 
     def acquire(self, patience_ms: int) -> bool:
         """Takes the lock. Raises `UnsupportedTableFeature` beside writers that rob each other."""
-        free, self._free = self._free, None
+        # Most often it is the file's still.
+        free = self._storage.own_versions.pop(PATH, None)
         if free is not None and self._take(free):
             return True
         return any(self._try() for _ in pauses(self._clock, patience_ms))
@@ -190,7 +189,9 @@ class StorageLock:
         processes.at_work.discard(held.owner)
         given = _Content(expired=True, valid_until=held.valid_until, owner=held.owner)
         version = self._version or self._version_of(held)
-        self._free = None if version is None else self._swap(given, version)
+        free = None if version is None else self._swap(given, version)
+        if free is not None:
+            self._storage.own_versions[PATH] = free
         self._content = None
 
     def _version_of(self, held: _Content) -> str | None:
