@@ -33,6 +33,8 @@ from tests.sim.crash import Killed
 
 START_MS = 2_000_000_000_000
 TRACE = "PYHUDI_TRACE" in os.environ
+_LATE = 0.2
+"""Of what is asked ahead, the part that the block waits for."""
 _PATIENCE_S = 60
 """After which a run counts as stuck, in real time."""
 
@@ -255,10 +257,13 @@ class WorldLeaving:
     def __init__(self, world: World, after_s: float, lock: TableLock) -> None:
         self._world = world
         self._lock = lock
+        self._after_ms = max(round(after_s * 1000), 0) + world.random.randint(0, 20)
         self._is_over = False
         assert world.running is not None
         self._task = world.running
-        world.every(max(round(after_s * 1000), 0) + world.random.randint(0, 20), self._due)
+
+    def start(self) -> None:
+        self._world.every(self._after_ms, self._due)
 
     def _due(self) -> Callable[[], None] | None:
         return None if self._is_over else self._give
@@ -272,7 +277,7 @@ class WorldLeaving:
         self._is_over = True
         return stays
 
-    def join(self) -> None:
+    def end(self) -> None:
         while not self._is_over and not self._task.is_dead:
             self._world.sleep(0.001)
 
@@ -297,22 +302,26 @@ class WorldStorage(Storage):
         trees: Iterable[str] = (),
         heads: Iterable[str] = (),
     ) -> Iterator[None]:
-        """As where each call is a round trip; all of it is asked before the block, in order."""
+        """As where each call is a round trip: asked before the block or in it, in any order."""
         coming: dict[Question, Future[Any]] = {}
+        random = self._world.random
         verbs: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
             (self.read, files),
             (self.list_dir, folders),
             (self.list, trees),
             (self.head, heads),
         )
-        for verb, paths in verbs:
-            for path in sorted(paths) if self._world.asks_ahead else ():
-                found: Future[Any] = Future()
-                coming[verb.__name__, self.uri, path] = found
-                try:
-                    found.set_result(verb(path))
-                except Exception as error:  # noqa: BLE001 - of whoever wants the answer
-                    found.set_exception(error)
+        asked = [(verb, path) for verb, paths in verbs for path in sorted(paths)]
+        random.shuffle(asked)
+        for verb, path in asked if self._world.asks_ahead else ():
+            if random.random() < _LATE:
+                continue
+            found: Future[Any] = Future()
+            coming[verb.__name__, self.uri, path] = found
+            try:
+                found.set_result(verb(path))
+            except Exception as error:  # noqa: BLE001 - of whoever wants the answer
+                found.set_exception(error)
         with coming_in(coming):
             yield
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from pyhudi.clock import SystemClock
-from pyhudi.errors import LockWarning
+from pyhudi.errors import CommitConflict, LockWarning
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import guard as guard_module
@@ -24,14 +27,16 @@ class CountedLock:
     def __init__(self) -> None:
         self.did: list[str] = []
         self.givers: list[str] = []
-        self.fails = False
+        self.fails = self.is_lost = False
 
     def acquire(self, patience_ms: int) -> bool:
         self.did.append("take")
+        self.is_lost = False
         return True
 
     def check(self) -> None:
-        pass
+        if self.is_lost:
+            raise CommitConflict("the lock was lost")
 
     def release(self) -> None:
         self.did.append("give")
@@ -41,6 +46,15 @@ class CountedLock:
 
     def holder(self) -> str:
         return "a test"
+
+
+class SteppedClock(SystemClock):
+    """One that somebody sets."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
 
 
 @pytest.fixture
@@ -125,37 +139,93 @@ def test_a_lock_that_cannot_be_given_back_is_told(guard: LockGuard, lock: Counte
 def test_where_no_thread_can_be_had_it_is_waited(
     guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_after_s: float, _lock: object) -> None:
+    def refused(_self: object) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
-    monkeypatch.setattr(guard_module, "_Leaving", refused)
+    monkeypatch.setattr(guard_module._Leaving, "start", refused)
     with guard.leaving_late():
         with guard.section():
             pass
         assert lock.did == ["take", "give"]
 
 
-def test_who_is_interrupted_as_it_wants_the_lock_again_gives_it_back(
-    guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stay, calls = guard_module._Leaving.stay, []
+def test_others_wait_for_two_sections_at_most(guard: LockGuard, lock: CountedLock) -> None:
+    with guard.leaving_late():
+        for _ in range(4):
+            with guard.section():
+                guard.settle(SystemClock().now_ms())
+    assert lock.did == ["take", "give"] * 2
 
-    def interrupted(self: guard_module._Leaving) -> bool:
-        calls.append(self)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return stay(self)
 
-    monkeypatch.setattr(guard_module._Leaving, "stay", interrupted)
+def test_a_lock_that_was_lost_meanwhile_is_taken_again(guard: LockGuard, lock: CountedLock) -> None:
     with guard.leaving_late():
         with guard.section():
             guard.settle(SystemClock().now_ms())
-        with pytest.raises(KeyboardInterrupt), guard.section():
-            raise AssertionError("entered")
-        assert lock.did == ["take", "give"]
+        lock.is_lost = True
         with guard.section():
-            time.sleep(SKEW_MS / 1000)
             assert lock.did == ["take", "give", "take"]
+
+
+@pytest.mark.parametrize("has_threads", [True, False])
+def test_a_clock_that_is_set_back_keeps_nobody_out(lock: CountedLock, *, has_threads: bool) -> None:
+    clock = SteppedClock()
+    guard = LockGuard(lock, clock, patience_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
+    began = time.monotonic()
+    with guard.leaving_late():
+        with guard.section():
+            guard.settle(clock.now_ms())
+            clock.ahead_ms -= 3_600_000
+        with guard.section():
+            at = clock.now_ms()
+            clock.ahead_ms -= 3_600_000
+            guard.settle(at)
+    assert since(began) < 3 * SKEW_MS
+
+
+class Interrupt:
+    """Interrupts at a line of the modules that hold locks, by its number among those that run."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if frame.f_globals["__name__"] not in ("pyhudi.txn.guard", "pyhudi.txn.locks.lock"):
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+def test_who_is_interrupted_gives_the_lock_back(lock: CountedLock) -> None:
+    clock, ended, kept = SystemClock(), False, []
+    for at in range(200):
+        lock.did.clear()
+        guard = LockGuard(lock, clock, patience_ms=0, skew_ms=0, has_threads=True)
+        before = sys.gettrace()
+        try:
+            sys.settrace(Interrupt(at))
+            with guard.leaving_late():
+                with guard.section():
+                    pass
+                with guard.section():
+                    pass
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        for thread in threading.enumerate():
+            if thread.name == "pyhudi-leaving":
+                thread.join()
+        if "take" in lock.did and lock.did[-1] != "give":
+            kept.append(at)
+        if ended:
+            break
+    assert ended
+    assert kept == []
 
 
 def test_a_section_takes_no_answer_from_before_it(

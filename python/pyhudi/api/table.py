@@ -182,6 +182,10 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             self._shown = acts, table
         return self
 
+    @property
+    def _known(self) -> TableConfig:
+        return self._shown[1].config
+
     def _look_again(self, instant: str = "") -> None:
         self._acts += 1
         with standing(self.uri, instant, "a look at the table", until="the handle's next use"):
@@ -556,7 +560,7 @@ def _load(
     """known: the configuration that it had a while ago."""
     for _ in range(_LOOKS - 1):
         with suppress(TimelineMoved), _asked_ahead(storage, known):
-            return _load_once(storage, options, as_of)
+            return _load_once(storage, options, as_of, known)
     return _load_once(storage, options, as_of)
 
 
@@ -567,8 +571,13 @@ def _asked_ahead(storage: Storage, known: TableConfig | None) -> AbstractContext
     return storage.ahead(files=[properties_file.FILE], folders=[known.layout.folder, SCHEMA_FOLDER])
 
 
-def _load_once(storage: Storage, options: Mapping[str, str], as_of: Moment | None) -> Table:
-    config = TableConfig.load(storage)
+def _load_once(
+    storage: Storage,
+    options: Mapping[str, str],
+    as_of: Moment | None,
+    known: TableConfig | None = None,
+) -> Table:
+    config = TableConfig.load(storage, known=known)
     with storage.ahead(folders=[config.layout.folder, SCHEMA_FOLDER]):
         timeline = Timeline.load(storage, config)
         then = timeline if as_of is None else _past(config, timeline, as_of)

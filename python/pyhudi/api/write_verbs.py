@@ -42,6 +42,11 @@ class WritingVerbs:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
+    @property
+    def _known(self) -> TableConfig:
+        """The table's properties when the handle looked last."""
+        raise NotImplementedError
+
     def _look_again(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
@@ -639,7 +644,7 @@ class WritingVerbs:
                 return verb(table, given, *more, **how)
 
         table = self._writable()
-        handle = saying(table, self.config, commit_metadata, commit_id)
+        handle = saying(table, self._known, commit_metadata, commit_id)
         with handle.guarded.leaving_late():
             with sparing(how.get("memory_limit")):
                 result = retried(handle, given, write)

@@ -27,6 +27,7 @@ from pyhudi.config.table_version import TableVersion, table_version
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.lazy import cached_property
+from pyhudi.storage.ahead import forget
 from pyhudi.storage.storage import Storage
 
 __all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "unsupported_merge"]
@@ -54,13 +55,19 @@ class TableConfig:
     """All of them, also those that pyhudi does not know, in the order of the file."""
 
     @classmethod
-    def load(cls, storage: Storage, clock: Clock | None = None) -> TableConfig:
+    def load(
+        cls, storage: Storage, clock: Clock | None = None, known: TableConfig | None = None
+    ) -> TableConfig:
         """Reads a table's properties.
 
-        Raises `TableNotFound` without a table, `CorruptTable` for damaged or incomplete properties,
+        known: what they were when it was decided what to ask for ahead. Where they have changed,
+        all of it is asked for again: it may be older than the change. Raises `TableNotFound`
+        without a table, `CorruptTable` for damaged or incomplete properties,
         `UnsupportedTableFeature` for a table that pyhudi cannot read at all.
         """
         config = cls(properties_file.read_config(storage, clock or SystemClock()))
+        if known is not None and known.properties != config.properties:
+            forget()
         config.check_readable()
         return config
 

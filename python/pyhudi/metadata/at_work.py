@@ -16,7 +16,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.slices.table import Guard, Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import InstantGenerator
+from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 
 
@@ -48,6 +48,13 @@ def let_fail(table: Table) -> None:
         undone.overtake(table.storage, table.config, table.clock)
 
 
+def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
+    """A time that no instant has: its heartbeat would be taken for that one's."""
+    generator = InstantGenerator(clock, config.timezone)
+    generator.observe(Timeline.load(storage, config))
+    return generator.next()
+
+
 @contextmanager
 def _beating(
     storage: Storage, config: TableConfig, clock: Clock
@@ -58,7 +65,7 @@ def _beating(
         raise CommitConflict(
             msg, hint="Wait until it is done, or two minutes if it has died, then try again."
         )
-    name = undone.by or InstantGenerator(clock, config.timezone).next()
+    name = undone.by or _new_name(storage, config, clock)
     heartbeat = Heartbeat(storage, name, clock)
     try:
         heartbeat.start()

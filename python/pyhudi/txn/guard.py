@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
-from pyhudi.errors import LockWarning, without_hint
+from pyhudi.errors import CommitConflict, LockTimeout, LockWarning, without_hint
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.ahead import forget
 from pyhudi.storage.options import is_remote
@@ -45,52 +45,90 @@ class LockGuard(Guard):
         self._skew_ms = skew_ms
         self._has_threads = has_threads
         self._depth = 0
+        self._held = False
+        self._stayed = False
+        """The lock is of the section before."""
         self._settled_ms = 0
-        """The lock is held until then."""
+        """By the clock's ticks: the lock is held until then."""
         self._leaves_late = False
         self._leaving: _Leaving | None = None
 
     @contextmanager
     def section(self) -> Iterator[None]:
         """Holds the lock for the block. Raises `LockTimeout` where it cannot be had."""
-        if not self._depth:
-            self._enter()
-        self._depth += 1
+        outer = self._depth
         try:
+            self._depth = outer + 1
+            if not outer:
+                self._enter()
             yield
         finally:
-            self._depth -= 1
-            if not self._depth:
+            self._depth = outer
+            if not outer and self._held:
                 self._leave()
 
     def _enter(self) -> None:
-        leaving, self._leaving = self._leaving, None
-        if leaving is None or not self._stays(leaving):
-            take(self._lock, self._patience_ms)
+        # Before it is: what interrupts comes at any time.
+        self._held = True
+        self._stayed = self._stays()
+        if not self._stayed:
+            try:
+                take(self._lock, self._patience_ms)
+            except LockTimeout:
+                self._held = False
+                raise
         # What was asked for before may not be what is there by now.
         forget()
 
-    def _stays(self, leaving: _Leaving) -> bool:
+    def _stays(self) -> bool:
+        """Whether the lock is held still. Once only: others wait for it."""
+        leaving, self._leaving = self._leaving, None
+        if leaving is None:
+            return False
         try:
-            return leaving.stay()
+            if self._stayed or not leaving.stay():
+                leaving.end()
+                return False
         except BaseException:
-            # Interrupted: else this living process would seem to hold it, or give it back later.
+            # Interrupted: this thread gives it back.
             leaving.stay()
-            give_back(self._lock, _told)
             raise
+        try:
+            self._lock.check()
+        except CommitConflict:
+            give_back(self._lock, _told)
+            return False
+        return True
 
     def _leave(self) -> None:
-        left_s = (self._settled_ms - self._clock.now_ms()) / 1000
-        if self._leaves_late:
-            # Where no thread can be had any more, it is waited here.
-            with suppress(RuntimeError):
-                self._leaving = _Leaving(left_s, self._lock)
-                return
+        left_s = (self._settled_ms - self._clock.ticks_ms()) / 1000
+        if self._leaves_late and self._began_leaving(left_s):
+            return
         try:
             if left_s > 0:
                 self._clock.sleep(left_s)
         finally:
-            give_back(self._lock, _told)
+            self._give_back()
+
+    def _began_leaving(self, left_s: float) -> bool:
+        """Whether a thread leaves, of which none can be had while the interpreter ends."""
+        leaving = _Leaving(left_s, self._lock)
+        try:
+            self._leaving = leaving
+            leaving.start()
+        except BaseException as error:
+            self._leaving = None
+            if isinstance(error, RuntimeError):
+                return False
+            leaving.stay()
+            self._give_back()
+            raise
+        self._held = False
+        return True
+
+    def _give_back(self) -> None:
+        self._held = False
+        give_back(self._lock, _told)
 
     @contextmanager
     def leaving_late(self) -> Iterator[None]:
@@ -99,18 +137,24 @@ class LockGuard(Guard):
         What follows a section need not wait for clocks, nor for the lock's service; and a section
         that soon follows another goes on with its lock.
         """
+        outer = self._depth
         self._leaves_late = self._has_threads
         try:
             yield
         finally:
             self._leaves_late = False
+            # Interrupted, a section may not have got that far.
+            self._depth = outer
             self.finish_leaving()
 
     def finish_leaving(self) -> None:
         """Waits until the lock of the last section is given back."""
         leaving, self._leaving = self._leaving, None
         if leaving is not None:
-            leaving.join()
+            leaving.end()
+        self._stayed = False
+        if self._held and not self._depth:
+            self._give_back()
 
     @property
     def is_entered(self) -> bool:
@@ -123,7 +167,9 @@ class LockGuard(Guard):
 
     def settle(self, since_ms: int) -> None:
         """Has the section last until a time that was taken then is past for every clock."""
-        self._settled_ms = max(self._settled_ms, since_ms + self._skew_ms)
+        # Not by the time of day, which may be set back meanwhile.
+        left = min(since_ms + self._skew_ms - self._clock.now_ms(), self._skew_ms)
+        self._settled_ms = max(self._settled_ms, self._clock.ticks_ms() + left)
 
 
 class _Leaving(threading.Thread):
@@ -134,26 +180,30 @@ class _Leaving(threading.Thread):
         self._after_s = after_s
         self._lock = lock
         self._wanted = threading.Event()
-        self._deciding = threading.Lock()
-        self._given = False
-        self.start()
+        # Who has it decides. It is never given back: what interrupts comes at any time.
+        self._decision = threading.Lock()
+        self._failure: Exception | None = None
 
     def run(self) -> None:
         self._wanted.wait(max(self._after_s, 0))
-        with self._deciding:
-            if self._wanted.is_set():
-                return
-            self._given = True
-        give_back(self._lock, _told)
+        if self._decision.acquire(blocking=False):
+            give_back(self._lock, self._fails)
+
+    def _fails(self, error: Exception) -> None:
+        self._failure = error
 
     def stay(self) -> bool:
-        """Whether the lock is held still, which it then is for whoever asked."""
-        with self._deciding:
-            self._wanted.set()
-            stays = not self._given
-        if not stays:
-            self.join()
+        """Whether the lock is held still, which it then is for who asked first."""
+        stays = self._decision.acquire(blocking=False)
+        self._wanted.set()
         return stays
+
+    def end(self) -> None:
+        """Waits for it. Tells where the lock could not be given back."""
+        if self.is_alive():
+            self.join()
+        if self._failure is not None:
+            _told(self._failure)
 
 
 def _told(error: Exception) -> None:

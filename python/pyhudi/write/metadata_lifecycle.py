@@ -138,7 +138,8 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     `CommitConflict` where who began it is at work.
     """
     clock = clock or SystemClock()
-    config = TableConfig.load(table.storage, clock)
+    known = table.known if isinstance(table, Handle) else None
+    config = TableConfig.load(table.storage, clock, known)
     undone = Unfinished.of(config)
     if not undone or not config.version.writable:
         return config
