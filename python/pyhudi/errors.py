@@ -68,8 +68,13 @@ class TimelineMoved(HistoryUnavailable):
 _SYSTEM_HINTS = {
     "(os error 13)": "Whoever runs this may not do that there: give them the right.",
     "(os error 20)": "A part of the path is a file: give the path of a folder.",
+    "(os error 24)": "So many files may not be open: raise ulimit -n, or use fewer threads.",
+    "(os error 27)": "No file may be so large: raise ulimit -f.",
     "(os error 28)": "The disk is full: make room, then try again.",
     "(os error 30)": "Nothing can be written there: give another folder.",
+    "(os error 36)": "A name is too long for the file system, as one of a partition value may be.",
+    "(os error 40)": "Symbolic links lead back to themselves.",
+    "(os error 122)": "The quota is used up: make room, then try again.",
 }
 """By how the core ends the text of what a local file system said."""
 

@@ -67,11 +67,11 @@ def test_a_failing_local_disk_is_an_error_of_the_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(StorageError, match="local files for rows"):
+    with pytest.raises(StorageError, match="local files failed"):
         PartitionedSpill(1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with PartitionedSpill[str](1) as spill:
         for folder in tmp_path.iterdir():
             folder.rmdir()
-        with pytest.raises(StorageError, match="local files for rows"):
+        with pytest.raises(StorageError, match="local files failed"):
             spill.add(pa.array(["a"]), pa.table({"a": [1]}))

@@ -50,6 +50,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Engine
+from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.conform import conform, data_schema, to_table
 from pyhudi.schema.plain import plain_schema
@@ -275,7 +276,9 @@ def _make_room(
     if not has_table(handle.storage):
         check_no_files(handle.storage)
         return
-    with TemporaryDirectory(prefix="pyhudi-") as folder:
+    with ExitStack() as block:
+        with local_files():
+            folder = block.enter_context(TemporaryDirectory(prefix="pyhudi-"))
         make_table(Storage(folder), config, clock)
         alone = {name: text for name, text in handle.options.items() if name not in _OF_OTHERS}
         table = open_table(folder, options=alone)

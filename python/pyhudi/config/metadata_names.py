@@ -6,6 +6,8 @@ from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.errors import UnsupportedTableFeature
 
 FOLDER = ".hoodie/metadata"
+MAKE_ANEW = "rebuild_metadata() makes it anew."
+"""What helps where it is damaged."""
 FILES = "files"
 RECORD_INDEX = "record_index"
 COLUMN_STATS = "column_stats"

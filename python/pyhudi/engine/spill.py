@@ -20,7 +20,7 @@ def local_files() -> Iterator[None]:
     except OSError as error:
         if isinstance(error, HudiError):
             raise
-        msg = f"local files for rows that do not fit in memory failed: {error}"
+        msg = f"local files failed: {error}"
         raise StorageError(msg, hint="TMPDIR says where they go.") from error
 
 
@@ -56,11 +56,13 @@ class Spill:
     def read(self) -> Iterator[pa.RecordBatch]:
         """All batches, in the order they came; one reading at a time, and after the last `add`."""
         if self._file is not None:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-            self._file.seek(0)
-            yield from pa.ipc.open_stream(self._file)
+            with local_files():
+                if self._writer is not None:
+                    self._writer.close()
+                    self._writer = None
+                self._file.seek(0)
+                stored = pa.ipc.open_stream(self._file)
+            yield from stored
         yield from self._held
 
     def close(self) -> None:

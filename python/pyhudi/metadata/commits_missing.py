@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.config.file_names import parse_log_name
-from pyhudi.config.metadata_names import FOLDER
+from pyhudi.config.metadata_names import FOLDER, MAKE_ANEW
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
@@ -171,6 +171,6 @@ def _may_follow(metadata: Timeline, instant: Instant, bases: Iterable[str]) -> b
 
 def _check_file(path: str, found: tuple[str, int] | None, size: int) -> None:
     if found is None:
-        raise CorruptTable(f"{path} is missing")
+        raise CorruptTable(f"{path} is missing", hint=MAKE_ANEW)
     if found[1] < size:
-        raise CorruptTable(f"{path} has {found[1]} of its {size} bytes")
+        raise CorruptTable(f"{path} has {found[1]} of its {size} bytes", hint=MAKE_ANEW)

@@ -27,6 +27,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import (
     FILES,
     FOLDER,
+    MAKE_ANEW,
     NO_PATH,
     PARTITION_STATS,
     PROPERTIES,
@@ -34,11 +35,11 @@ from pyhudi.config.metadata_names import (
 )
 from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, CorruptTable, overtaken
 from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
-from pyhudi.metadata.definitions import definitions_path
+from pyhudi.metadata.definitions import definitions_path, index_definitions
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change, Cleaned
@@ -264,6 +265,7 @@ class DeltaCommit:
     """One delta commit of the metadata table."""
 
     def __init__(self, data: Table, metadata_table: Table, instant: str) -> None:
+        self._data = data
         self._metadata_table = metadata_table
         self._instant = instant
         partitions = data.config.metadata_partitions
@@ -291,6 +293,7 @@ class DeltaCommit:
         """
         metadata_table, version = self._metadata_table, self._metadata_table.config.version
         self._check_free()
+        self._check_whole()
         delta = OpenInstant(metadata_table, self._instant, DELTA_COMMIT)
         delta.request()
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
@@ -317,6 +320,14 @@ class DeltaCommit:
             if known.requested == self._instant and known.action in _SERVICES:
                 msg = f"the metadata table has the {known.action} {self._instant} already"
                 raise overtaken(msg)
+
+    def _check_whole(self) -> None:
+        """Raises `CorruptTable` where all of a partition is gone."""
+        for name in (name for name, groups in self.groups.items() if not groups):
+            definition = index_definitions(self._data.storage, self._data.config).get(name)
+            # One by data partition has no files where there are no rows.
+            if definition is None or not definition.is_partitioned:
+                raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
         """Every slice that may be appended to: a rollback by listing goes by it."""

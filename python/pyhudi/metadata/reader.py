@@ -19,6 +19,7 @@ from pyhudi.config.metadata_names import (
     ALL_PARTITIONS,
     FILES,
     FOLDER,
+    MAKE_ANEW,
     NO_PATH,
     PROPERTIES,
     RECORD_INDEX,
@@ -222,7 +223,7 @@ class MetadataTable:
         check_files(self._timeline, name, present)
         slices = view.slices()
         if not slices and not self._is_partitioned(name):
-            raise CorruptTable(f"{FOLDER}/{name} has no files")
+            raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
         return slices
 
 
@@ -246,7 +247,7 @@ def open_config(storage: Storage) -> TableConfig:
     data = storage.read_or_none(PROPERTIES)
     if data is None:
         msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
-        raise CorruptTable(msg, hint="rebuild_metadata() makes it anew.")
+        raise CorruptTable(msg, hint=MAKE_ANEW)
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi import _native
+from pyhudi.errors import ConfigError
 from pyhudi.storage.ahead import answer, asked, take_at_once
 from pyhudi.storage.kept import Kept
 from pyhudi.storage.options import check_storage_options, is_remote
@@ -56,8 +57,7 @@ class Storage:
         """Raises `ConfigError` for an option that storage of the URI's kind does not have."""
         if uri == "~" or uri.startswith("~/"):
             uri = str(Path(uri).expanduser())
-        # A relative path means the folder of now, also after a chdir or in another process.
-        self.uri = uri if ":" in uri.split("/", 1)[0] else str(Path.cwd() / uri)
+        self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))
         self.options = check_storage_options(uri, options)
         self.kept = Kept(_KEPT)
         """What files said that never change: commits, by the number of their write stats."""
@@ -237,3 +237,14 @@ class Storage:
     def delete_dir(self, path: str) -> None:
         """Removes a folder and all below it; a missing one is fine."""
         self.native.delete_dir(path)
+
+
+def _absolute(path: Path) -> str:
+    """A relative path means the folder of now, also after a chdir or in another process."""
+    if path.is_absolute():
+        return str(path)
+    try:
+        return str(Path.cwd() / path)
+    except FileNotFoundError as error:
+        msg = f"{str(path)!r} is below this process's folder, which is gone"
+        raise ConfigError(msg, hint="Give an absolute path.") from error

@@ -19,6 +19,7 @@ mod hfile_pairs;
 mod key_candidates;
 mod key_filter;
 mod leaf_writers;
+mod local_rows;
 mod log_content;
 mod log_json;
 mod log_map;

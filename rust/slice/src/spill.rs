@@ -1,10 +1,7 @@
 //! Records beyond the memory limit: both sides of a slice on local disk, split by key hash.
 //!
-//! All records of a key are in the same part, so parts are merged one after the other. Files have no
-//! name and vanish with the process. They hold Arrow IPC streams.
+//! All records of a key are in the same part, so parts are merged one after the other.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,13 +11,11 @@ use arrow::array::{
 };
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, UInt64Type};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
 use foldhash::fast::FixedState;
 use pyhudi_merge::{Encoder, Keys, Records, Written};
 
 use crate::error::{Result, SliceError};
+use crate::local_rows::{LocalReader, LocalRows};
 use crate::log_map::Part;
 
 /// How often a part that is still too large is split again. Keys that share their hashes that often
@@ -100,7 +95,7 @@ impl Spill {
 struct PartFiles {
     options: SpillOptions,
     schema: SchemaRef,
-    files: Vec<Option<PartFile>>,
+    files: Vec<Option<LocalRows>>,
 }
 
 impl PartFiles {
@@ -118,9 +113,10 @@ impl PartFiles {
                 continue;
             }
             let rows = take_record_batch(batch, &UInt32Array::from(rows.clone()))?;
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
             let open = match file.take() {
                 Some(open) => open,
-                None => PartFile::create(&self.options, &self.schema)?,
+                None => LocalRows::create(self.options.folder.as_deref(), &self.schema)?,
             };
             file.insert(open).write(&rows)?;
         }
@@ -128,52 +124,12 @@ impl PartFiles {
     }
 }
 
-struct PartFile {
-    schema: SchemaRef,
-    writer: StreamWriter<BufWriter<File>>,
-}
-
-impl PartFile {
-    fn create(options: &SpillOptions, schema: &SchemaRef) -> Result<Self> {
-        let file = match &options.folder {
-            Some(folder) => tempfile::tempfile_in(folder),
-            None => tempfile::tempfile(),
-        };
-        let file = file.map_err(|error| failed(&error))?;
-        Ok(Self {
-            schema: Arc::clone(schema),
-            writer: StreamWriter::try_new_buffered(file, schema)?,
-        })
-    }
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let columns = batch.columns().to_vec();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
-        Ok(self.writer.write(&batch)?)
-    }
-
-    fn finish(mut self) -> Result<StreamReader<BufReader<File>>> {
-        self.writer.finish()?;
-        let buffered = self.writer.into_inner()?;
-        let mut file = buffered
-            .into_inner()
-            .map_err(|error| failed(error.error()))?;
-        file.seek(SeekFrom::Start(0))
-            .map_err(|error| failed(&error))?;
-        Ok(StreamReader::try_new_buffered(file, None)?)
-    }
-}
-
-fn failed(error: &std::io::Error) -> SliceError {
-    SliceError::Spill(format!("records beyond memory_limit: {error}"))
-}
-
 /// One side of a part, batch by batch.
-pub(crate) struct SpilledPart(Option<StreamReader<BufReader<File>>>);
+pub(crate) struct SpilledPart(Option<LocalReader>);
 
 impl SpilledPart {
-    fn of(file: Option<PartFile>) -> Result<Self> {
-        Ok(Self(file.map(PartFile::finish).transpose()?))
+    fn of(file: Option<LocalRows>) -> Result<Self> {
+        Ok(Self(file.map(LocalRows::into_reader).transpose()?))
     }
 }
 
@@ -181,8 +137,7 @@ impl Iterator for SpilledPart {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.0.as_mut()?.next()?;
-        Some(batch.map_err(|error: ArrowError| SliceError::Spill(error.to_string())))
+        self.0.as_mut()?.next()
     }
 }
 

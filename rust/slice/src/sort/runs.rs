@@ -2,18 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BinaryArray, RecordBatch};
 use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
 
 use super::{BATCH_ROWS, SortOptions};
 use crate::error::{Result, SliceError};
+use crate::local_rows::{LocalReader, LocalRows};
 
 /// Rows of a batch in a file: while runs are merged, one batch of each is in memory.
 pub(super) const RUN_ROWS: usize = 4096;
@@ -22,23 +19,18 @@ const KEY: &str = "__key";
 /// A file of rows with keys that is being written.
 pub(super) struct RunFile {
     schema: SchemaRef,
-    writer: StreamWriter<BufWriter<File>>,
+    rows: LocalRows,
 }
 
 impl RunFile {
     /// For rows such as those of a batch.
     pub(super) fn create(options: &SortOptions, like: &RecordBatch) -> Result<Self> {
-        let file = match &options.folder {
-            Some(folder) => tempfile::tempfile_in(folder),
-            None => tempfile::tempfile(),
-        };
         let fields = like.schema_ref().fields().iter();
         let mut fields: Vec<_> = fields.map(Arc::clone).collect();
         fields.push(Arc::new(Field::new(KEY, DataType::Binary, false)));
         let schema = Arc::new(Schema::new(fields));
-        let file = file.map_err(|error| failed(&error))?;
         Ok(Self {
-            writer: StreamWriter::try_new_buffered(file, &schema)?,
+            rows: LocalRows::create(options.folder.as_deref(), &schema)?,
             schema,
         })
     }
@@ -47,30 +39,17 @@ impl RunFile {
         let mut columns = batch.columns().to_vec();
         columns.push(Arc::new(keys));
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
-        self.writer
-            .write(&batch)
-            .map_err(|error| SliceError::Spill(error.to_string()))
+        self.rows.write(&batch)
     }
 }
 
 /// The rows of a file, batch by batch, each with its keys.
-pub(super) struct RunReader(Option<StreamReader<BufReader<File>>>);
+pub(super) struct RunReader(Option<LocalReader>);
 
 /// The rows of a file that was written; of none where there is none.
 pub(super) fn read(file: Option<RunFile>) -> Result<RunReader> {
-    let Some(mut file) = file else {
-        return Ok(RunReader(None));
-    };
-    file.writer
-        .finish()
-        .map_err(|error| SliceError::Spill(error.to_string()))?;
-    let buffered = file.writer.into_inner()?;
-    let mut file = buffered
-        .into_inner()
-        .map_err(|error| failed(error.error()))?;
-    file.seek(SeekFrom::Start(0))
-        .map_err(|error| failed(&error))?;
-    Ok(RunReader(Some(StreamReader::try_new_buffered(file, None)?)))
+    let reader = file.map(|file| file.rows.into_reader()).transpose()?;
+    Ok(RunReader(reader))
 }
 
 impl Iterator for RunReader {
@@ -78,11 +57,7 @@ impl Iterator for RunReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let batch = self.0.as_mut()?.next()?;
-        Some(
-            batch
-                .map_err(|error| SliceError::Spill(error.to_string()))
-                .and_then(|batch| without_key(&batch)),
-        )
+        Some(batch.and_then(|batch| without_key(&batch)))
     }
 }
 
@@ -95,10 +70,6 @@ fn without_key(batch: &RecordBatch) -> Result<(RecordBatch, BinaryArray)> {
         .and_then(|column| column.as_binary_opt::<i32>())
         .ok_or_else(|| SliceError::Spill("a run without keys".to_owned()))?;
     Ok((rows, keys.clone()))
-}
-
-fn failed(error: &std::io::Error) -> SliceError {
-    SliceError::Spill(format!("rows beyond memory_limit: {error}"))
 }
 
 /// One run that is being merged, at a row of a batch.

@@ -1,0 +1,104 @@
+"""What the machine lacks: room for local files, folders that are gone. Errors say what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import ConfigError, CorruptTable, HudiTable, StorageError
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("note", pa.string())])
+
+
+def rows(count: int, p: str = "a") -> pa.Table:
+    notes = [f"{number * 2654435761 % 2**32:x}" for number in range(count)]
+    return pa.table({"id": range(count), "p": [p] * count, "note": notes}, schema=SCHEMA)
+
+
+def make(folder: Path, count: int = 3) -> HudiTable:
+    table = pyhudi.create_table(folder / "t", SCHEMA, key="id", partition_by="p", type="mor")
+    table.upsert(rows(count))
+    return table
+
+
+SMALL_FILES = """
+import resource, sys
+import pyarrow as pa
+import pyhudi
+from pyhudi.engine.spill import Spill
+
+def told(call):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    try:
+        call()
+    except pyhudi.StorageError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+table = pyhudi.open_table(sys.argv[1])
+told(lambda: table.scan(memory_limit=1 << 20).to_arrow())
+batch = pa.record_batch({"n": pa.array(range(3_000), pa.int64())})
+spill = Spill(batch.schema, in_memory=0)
+spill.add(batch)
+told(lambda: list(spill.read()))
+"""
+
+
+def test_without_room_for_local_files_the_storage_failed(tmp_path: Path) -> None:
+    table = make(tmp_path, 20_000)
+    table.upsert(rows(20_000))
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_FILES, table.uri], capture_output=True, text=True, check=True
+    )
+    of_core, of_python = done.stdout.split("local files failed: ")[1:]
+    assert f"in {tempfile.gettempdir()} (TMPDIR): " in of_core
+    assert "raise ulimit -f" in of_core
+    assert "TMPDIR says where they go" in of_python
+
+
+def test_without_a_local_folder_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(StorageError, match="TMPDIR"):
+        pyhudi.create_table(table.uri, SCHEMA, key="id", mode="overwrite")
+    assert table.refresh().scan().count() == 3
+
+
+def test_a_process_whose_folder_is_gone_uses_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    try:
+        table.upsert(rows(4))
+        assert pyhudi.open_table(tmp_path / "t").scan().count() == 4
+        with pytest.raises(ConfigError, match="absolute"):
+            pyhudi.open_table("t")
+    finally:
+        os.chdir(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["files", "column_stats", "record_index"])
+def test_a_write_tells_that_a_part_of_the_metadata_table_is_gone(tmp_path: Path, name: str) -> None:
+    table = make(tmp_path)
+    shutil.rmtree(tmp_path / "t" / ".hoodie" / "metadata" / name)
+    with pytest.raises(CorruptTable, match="rebuild_metadata"):
+        table.upsert(rows(2, "b"))
+    table.rebuild_metadata()
+    table.upsert(rows(5))
+    assert table.scan().count() == 5
+    assert list(table.check(deep=True).findings) == []
