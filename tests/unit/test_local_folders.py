@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi import ConfigError, CorruptTable, HudiTable, StorageError
+from pyhudi import ConfigError, CorruptTable, HudiTable, StorageError, TableNotFound
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("note", pa.string())])
 
@@ -102,3 +102,20 @@ def test_a_write_tells_that_a_part_of_the_metadata_table_is_gone(tmp_path: Path,
     table.upsert(rows(5))
     assert table.scan().count() == 5
     assert list(table.check(deep=True).findings) == []
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["rebuild_metadata", "restore", "rollback", "upsert", "compact", "clean", "create_index"],
+)
+def test_a_table_that_was_moved_leaves_nothing_where_it_was(tmp_path: Path, verb: str) -> None:
+    table = make(tmp_path)
+    instant = table.upsert(rows(1)).instant
+    arguments: dict[str, tuple[object, ...]] = {
+        "restore": (instant,), "rollback": (instant,), "upsert": (rows(1),),
+        "create_index": ("bloom_filters",),
+    }  # fmt: skip
+    (tmp_path / "t").rename(tmp_path / "moved")
+    with pytest.raises(TableNotFound):
+        getattr(table, verb)(*arguments.get(verb, ()))
+    assert [path.name for path in tmp_path.iterdir()] == ["moved"]

@@ -14,6 +14,7 @@ from functools import partial
 from pyhudi.clock import Clock, Moment, SystemClock, instant_of, is_bootstrap
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
 from pyhudi.config.property_names import BOOTSTRAP_PATH
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -44,6 +45,8 @@ def restore(
     handle = Handle.of(table, clock)
     if dry_run:
         return _planned_restore(_looked_at(handle, clock), to, dry_run=True)[0]
+    # Where there is no table, no lock is made.
+    TableConfig.load(handle.storage, clock)
     with handle.guarded.section():
         opened = _at_rest(handle, clock)
         result, commit, targets = _planned_restore(opened, to, dry_run=False)
@@ -71,6 +74,7 @@ def roll_back(
     handle = Handle.of(table, clock)
     if dry_run:
         return _planned_rollback(_looked_at(handle, clock), instant, dry_run=True)[0]
+    TableConfig.load(handle.storage, clock)
     with handle.guarded.section():
         opened = _looked_at(handle, clock)
         if _named(opened.timeline, instant).is_completed:

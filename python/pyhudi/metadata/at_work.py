@@ -27,6 +27,8 @@ def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[Tabl
     That is the name of the work that one who died left undone. Raises `CommitConflict` where that
     one is alive, `LockTimeout` where the section cannot be entered.
     """
+    # Where there is no table, no lock is made.
+    TableConfig.load(storage, clock)
     with guard.section():
         config = TableConfig.load(storage, clock)
         with _beating(storage, config, clock) as begun:
