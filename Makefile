@@ -158,6 +158,10 @@ test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark t
 	PYHUDI_EVERY_SETTING=1 .venv-spark35/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not hdfs" \
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
+.PHONY: test-engines
+test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by the wheel and by what docs/engines.md shows
+	.venv-engines/bin/python -m pytest -q tests/other_engines $(PYTEST_ARGS)
+
 .PHONY: soak
 soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q --timeout 0 \
@@ -272,7 +276,7 @@ fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
-	for group in build develop spark35 spark4 wheel bench docs; do \
+	for group in build develop spark35 spark4 engines wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -323,7 +327,7 @@ $(STAMPS)/wheel: $(STAMPS)/native $(PYTHON_SOURCES)
 	$(BIN)/maturin build --locked --quiet --out build/wheel
 	@touch $@
 
-$(STAMPS)/spark35 $(STAMPS)/spark4: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
+$(STAMPS)/spark35 $(STAMPS)/spark4 $(STAMPS)/engines: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python $(PIP) --require-hashes --requirement requirements/$*.txt
 	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
