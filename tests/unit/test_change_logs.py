@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi import HudiTable
+from pyhudi import HudiTable, _native
+from pyhudi.index.copies import groups_with_copies
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write import execute
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import TableBuilder, numbered
 
@@ -122,3 +125,102 @@ def test_a_delete_that_is_too_late_is_no_change(tmp_path: Path) -> None:
     table.upsert(pa.concat_tables([late, gone]))
     assert told(table, start) == [("d", ("k2", 1), None)]
     assert len(table.refresh().scan().to_arrow()) == 3
+
+
+COPIES = {"hoodie.bucket.index.num.buckets": "1", "hoodie.clean.automatic": "false"}
+
+
+def with_copies(base: Path, version: Any, mode: str) -> HudiTable:
+    """One bucket with two rows of k1, beside which a log file has changed k2 and brought k9."""
+    base_rows = TABLE.rows([1, 1, 2, 3], city="rome")
+    table = pyhudi.create_table(
+        base, base_rows.schema, key="id", order_by="ts", type="mor", version=version,
+        index="bucket",
+        options={
+            **COPIES, "hoodie.table.cdc.enabled": True,
+            "hoodie.table.cdc.supplemental.logging.mode": mode,
+        },
+    )  # fmt: skip
+    table.bulk_insert(base_rows)
+    table.upsert(TABLE.rows([2, 9], city="rome", v=22, ts=50))
+    return table
+
+
+@pytest.mark.parametrize(("version", "mode"), pairwise((6, 8, 9), MODES))
+def test_deletes_beside_copies_are_told_as_log_files_had_the_rows(
+    tmp_path: Path, version: int, mode: str
+) -> None:
+    table = with_copies(tmp_path / "t", version, mode)
+    start = now(table)
+    table.delete("id IN ('k1', 'k2', 'k9')")
+    assert table.scan(["id"]).to_arrow().to_pylist() == [{"id": "k3"}]
+    wanted = [("d", ("k1", 1), None), ("d", ("k2", 22), None), ("d", ("k9", 22), None)]
+    assert told(table, start) == wanted
+
+
+def test_a_key_that_log_files_alone_have_is_deleted_beside_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where executors alone have the keys: any copy in the file group counts.
+    unknown = lambda table, groups, keys: groups_with_copies(table, groups, dict.fromkeys(keys))  # noqa: E731
+    monkeypatch.setattr(execute, "groups_with_copies", unknown)
+    table = with_copies(tmp_path / "t", 9, MODES[0])
+    start = now(table)
+    table.delete_keys(["k9"])
+    assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == ["k1", "k1", "k2", "k3"]
+    assert told(table, start) == [("d", ("k9", 22), None)]
+
+
+def test_a_key_that_is_given_twice_is_told_once(tmp_path: Path) -> None:
+    captured(tmp_path / "t", 9, "cow")
+    options = {"hoodie.combine.before.delete": "false"}
+    table = pyhudi.open_table(tmp_path / "t", options=options)
+    start = now(table)
+    table.delete_keys(pa.table({"id": ["k1", "k1"]}))
+    assert told(table, start) == [("d", ("k1", 1), None)]
+
+
+def test_hudi_counts_deletes_of_keys_that_a_new_file_does_not_get(tmp_path: Path) -> None:
+    # BaseCreateHandle.doWrite counts them (1.2.0), HoodieCreateHandle before.
+    options = {"hoodie.table.cdc.enabled": True}
+    TABLE.make(tmp_path / "t", version=6, kind="cow", metadata=False, options=options)
+    (commit,) = (tmp_path / "t" / ".hoodie").glob("*.commit")
+    commit.write_text(commit.read_text().replace('"numDeletes" : 0', '"numDeletes" : 1'))
+    assert '"numDeletes" : 1' in commit.read_text()
+    found = pyhudi.open_table(tmp_path / "t").changes().to_arrow()
+    assert found["op"].to_pylist() == ["i"] * 8
+
+
+def test_a_change_log_ends_its_blocks(tmp_path: Path) -> None:
+    count = 20_000
+    rows = pa.table({"id": [f"{n:05}" for n in range(count)], "v": [1] * count})
+    made = pyhudi.create_table(
+        tmp_path / "t", rows, key="id", options={"hoodie.table.cdc.enabled": True}
+    )
+    table = pyhudi.open_table(
+        made.uri, options={"hoodie.logfile.data.block.max.size": str(256 * 1024)}
+    )
+    table.upsert(rows)
+    (log,) = (tmp_path / "t").glob(".*.log.*.cdc")
+    assert len(_native.log_blocks(table.storage.native, log.name)) > 2
+    assert table.changes().to_arrow().num_rows == 2 * count
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_moments_in_json_are_microseconds_of_data_files(tmp_path: Path, mode: str) -> None:
+    # InternalRowToJsonStringConverter has Spark's; Avro's text of a record what is stored.
+    at = {unit: pa.array([1_704_067_200], pa.timestamp("s", "UTC")).cast(pa.timestamp(unit, "UTC"))
+          for unit in ("ms", "us")}  # fmt: skip
+    rows = pa.table({"id": ["a"], **at})
+    table = pyhudi.create_table(
+        tmp_path / "t", rows, key="id",
+        options={
+            "hoodie.table.cdc.enabled": True, "hoodie.table.cdc.supplemental.logging.mode": mode
+        },
+    )  # fmt: skip
+    (told_,) = table.changes(images="json").to_arrow().to_pylist()
+    assert json.loads(told_["after"]) == {
+        "id": "a",
+        "ms": 1_704_067_200_000_000,
+        "us": 1_704_067_200_000_000,
+    }

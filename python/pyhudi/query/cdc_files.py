@@ -121,7 +121,9 @@ class ChangeFiles:
         if operation.upper() in _DELETES and stat.num_deletes and not stat.num_writes:
             before = self._older_base(instant, partition, stat)
             return "base_file_delete", self._match(before, None, MergeRule())
-        only_new = stat.num_writes == stat.num_inserts and not stat.num_deletes
+        # Of keys that a new file does not have, Hudi counts deletes, too.
+        deleted = stat.num_deletes and stat.prev_commit != NO_PREVIOUS_COMMIT
+        only_new = stat.num_writes == stat.num_inserts and not deleted
         if stat.num_update_writes or not only_new:
             raise _without_change_log(stat.path, instant)
         if not stat.num_writes:
@@ -190,8 +192,8 @@ class ChangeFiles:
         if mode != "DATA_BEFORE_AFTER":
             after = self._new_base(instant, partition, stat)
         if mode == "OP_KEY_ONLY" and stat.prev_commit != NO_PREVIOUS_COMMIT:
-            before = self._older_base(instant, partition, stat)
-        return self._match(before, after, MergeRule())
+            before = self._older_slice(instant, partition, stat)
+        return self._match(before, after, MergeRule(), rule_before=self._rule)
 
     def _appended(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """The slice that a log file was written to, without what the commit wrote and with it."""
@@ -300,6 +302,13 @@ class ChangeFiles:
         base = next((base for base in bases if base.instant == stat.prev_commit), None)
         name = f"the base file of {stat.prev_commit} in file group {stat.file_id}"
         return _slice(partition, stat, _present(base, name, instant), ())
+
+    def _older_slice(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:
+        """What a base file was made of: log files, too, where keys have copies."""
+        base = self._older_base(instant, partition, stat)
+        slices = self._view.slices_of((partition, stat.file_id))
+        path = base.base and base.base.path
+        return next((one for one in slices if one.base and one.base.path == path), base)
 
     def _bases(self, partition: str, stat: WriteStat) -> Sequence[BaseFile]:
         group = self._view.groups.get((partition, stat.file_id))

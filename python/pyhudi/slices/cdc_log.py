@@ -35,7 +35,7 @@ class ChangeNotes:
         self._task = task
         self._form = form
         self._keys = keys
-        self._deletes = deletes
+        self._deletes = deletes.unique()
         self._written: list[pa.RecordBatch] = []
         self._kept: list[pa.Array[Any]] = []
 
@@ -56,12 +56,17 @@ class ChangeNotes:
                 self._kept.append(batch.column(RECORD_KEY).filter(there))
             yield batch
 
-    def write(self, previous: FileSlice, attempt: Attempt) -> dict[str, int]:
-        """The change logs, as path and size; empty when nothing changed."""
+    def write(
+        self, previous: FileSlice, merged: _native.SliceSpec, attempt: Attempt
+    ) -> dict[str, int]:
+        """The change logs, as path and size; empty when nothing changed.
+
+        merged: how the previous slice is read, with its log files.
+        """
         task, target = self._task, self._task.target
         schema = pa.schema([target.schema.field(name) for name in self._columns])
         after = pa.Table.from_batches(self._written, schema)
-        before = self._before(previous, schema)
+        before = self._before(previous, merged, schema)
         deleted = self._deletes.filter(
             pc.is_in(self._deletes, value_set=before.column(RECORD_KEY).combine_chunks())
         )
@@ -80,20 +85,19 @@ class ChangeNotes:
         )
         return {file.path: file.size for file in written}
 
-    def _before(self, previous: FileSlice, schema: pa.Schema) -> pa.Table:
+    def _before(
+        self, previous: FileSlice, merged: _native.SliceSpec, schema: pa.Schema
+    ) -> pa.Table:
         if not self._task.merge_by_key:
             return schema.empty_table()
         target = self._task.target
-        reader, _ = _native.read_slice(
-            target.storage.native,
-            base=previous.base.path if previous.base else None,
-            logs=[],
-            schema=target.schema,
-            columns=schema.names,
-            merge_mode="COMMIT_TIME_ORDERING",
-            filters=[(RECORD_KEY, "in", self._keys)],
-            bootstrap=source_spec(target.storage, previous, target.schema, schema.names),
-        )
+        asked: _native.SliceSpec = {
+            **merged,
+            "columns": schema.names,
+            "filters": [(RECORD_KEY, "in", self._keys)],
+            "bootstrap": source_spec(target.storage, previous, target.schema, schema.names),
+        }
+        reader, _ = _native.read_slice(target.storage.native, **asked)
         found = [
             batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=self._keys))
             for batch in reader

@@ -86,7 +86,8 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         both = _chain(before, _given(rows))
         written = store_base_file(target, marker.path, _noted(target, notes, both))
         counts = Counts(inserted=task.inserts)
-    logs = notes.write(task.previous, attempt)
+    stored: _native.SliceSpec = {**_slice(task, task.previous, None), "delete_keys": None}
+    logs = notes.write(task.previous, stored, attempt)
     # Hudi's readers fail on a rewritten file without change log; the same rows need no new file.
     return (_base_stat(task, written, counts, logs),) if logs else ()
 

@@ -21,6 +21,8 @@ pub const BASE_ROW: &str = "_pyhudi_base_row";
 /// What the names of columns begin with that hold ordering values of deletes, one for each field.
 pub const ORDERING: &str = "_pyhudi_ordering";
 
+/// Rows after which it is looked whether a block is full.
+const PART_ROWS: usize = 4096;
 /// The scale of `DecimalWrapper`.
 const DELETE_SCALE: i8 = 15;
 
@@ -133,6 +135,12 @@ pub(crate) fn write_compacted(
     Ok(writer.finish()?.1)
 }
 
+fn parts_of(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    let starts = (0..rows).step_by(PART_ROWS);
+    starts.map(move |first| batch.slice(first, PART_ROWS.min(rows - first)))
+}
+
 struct LogWriter<'a> {
     store: &'a Store,
     options: &'a LogFileOptions,
@@ -165,13 +173,14 @@ impl<'a> LogWriter<'a> {
         let (mut bytes, mut records) = (0, 0);
         let mut positions = Positions::default();
         for batch in rows {
-            let batch = batch?;
-            bytes += waiting.add(&batch, schema)?;
-            records += batch.num_rows();
-            positions.add(&batch);
-            if bytes >= self.options.block_bytes && records > 0 {
-                self.data_block(&mut waiting, records, &positions)?;
-                (bytes, records, positions) = (0, 0, Positions::default());
+            for part in parts_of(&batch?) {
+                bytes += waiting.add(&part, schema)?;
+                records += part.num_rows();
+                positions.add(&part);
+                if bytes >= self.options.block_bytes {
+                    self.data_block(&mut waiting, records, &positions)?;
+                    (bytes, records, positions) = (0, 0, Positions::default());
+                }
             }
         }
         if records > 0 {

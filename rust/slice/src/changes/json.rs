@@ -2,8 +2,8 @@
 //!
 //! Hudi has two printers: rows that it reads from data files go through Jackson
 //! (`InternalRowToJsonStringConverter`), records of change logs print themselves
-//! (`GenericData.toString`). They differ in nulls and in bytes. Dates are days, timestamps and times
-//! what is stored. Decimals, of which both printers make nonsense, are plain numbers here.
+//! (`GenericData.toString`). They differ in nulls, bytes and timestamps. Dates are days, times what is
+//! stored. Decimals, of which both printers make nonsense, are plain numbers here.
 
 use std::fmt::Write;
 
@@ -23,9 +23,11 @@ use pyhudi_keys::{double_text, float_text};
 /// Which of Hudi's printers is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Of rows from data files: null fields and map values are left out, bytes are Base64.
+    /// Of rows from data files: null fields and map values are left out, bytes are Base64, timestamps
+    /// microseconds.
     Row,
-    /// Of records from change logs: nulls are there, each byte is the character of its number.
+    /// Of records from change logs: nulls are there, each byte is the character of its number,
+    /// timestamps are what is stored.
     Record,
 }
 
@@ -118,12 +120,12 @@ fn value(out: &mut String, from: &dyn Array, row: usize, style: Style) -> Result
         DataType::List(_) => list(out, &from.as_list::<i32>().value(row), style)?,
         DataType::Map(..) => map(out, from.as_map(), row, style)?,
         DataType::Struct(_) => object(out, from.as_struct(), row, style)?,
-        _ => integer(out, from, row)?,
+        _ => integer(out, from, row, style)?,
     }
     Ok(())
 }
 
-fn integer(out: &mut String, from: &dyn Array, row: usize) -> Result<()> {
+fn integer(out: &mut String, from: &dyn Array, row: usize, style: Style) -> Result<()> {
     match from.data_type() {
         DataType::Int32 => number(out, from.as_primitive::<Int32Type>().value(row)),
         DataType::Int64 => number(out, from.as_primitive::<Int64Type>().value(row)),
@@ -134,7 +136,15 @@ fn integer(out: &mut String, from: &dyn Array, row: usize) -> Result<()> {
         DataType::Time64(TimeUnit::Microsecond) => {
             number(out, from.as_primitive::<Time64MicrosecondType>().value(row));
         }
-        DataType::Timestamp(unit, _) => number(out, stored_time(from, *unit, row)),
+        DataType::Timestamp(unit, _) => {
+            let stored = stored_time(from, *unit, row);
+            let scale = match (style, unit) {
+                (Style::Row, TimeUnit::Second) => 1_000_000,
+                (Style::Row, TimeUnit::Millisecond) => 1000,
+                _ => 1,
+            };
+            number(out, i128::from(stored) * scale);
+        }
         other => {
             return Err(SliceError::Schema(format!(
                 "values of type {other} have no JSON text"
