@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +17,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import StorageError, UnsupportedTableFeature
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.file_lock import FileLock
-from pyhudi.txn.locks.lock import TableLock, held
+from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.storage_lock import StorageLock
 from tests.cloud.conftest import HdfsFolder
 from tests.cloud.test_tables import SMALL
+from tests.helpers.held import held
+from tests.helpers.snippets import snippets
 from tests.sim.crash import people
 
 FILE_LOCK = {"hoodie.write.lock.provider": "FileSystemBasedLockProvider"}
@@ -229,8 +230,7 @@ def test_what_the_documents_show_works(hdfs: HdfsFolder) -> None:
         hdfs.uri("trips"), people([1], 1, 1), key="id", options=SMALL,
         storage_options={"user": "ada"},
     )  # fmt: skip
-    page = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python hdfs\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (code,) = snippets(Path(__file__).parents[2] / "docs" / "storage.md", "hdfs")
     real = code.replace("hdfs://namenode:8020/lake/trips", hdfs.uri("trips"))
     assert real != code
     names: dict[str, Any] = {"pyhudi": pyhudi}

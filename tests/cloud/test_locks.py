@@ -6,9 +6,9 @@ import json
 import threading
 
 from pyhudi.clock import SystemClock
-from pyhudi.txn.locks.lock import held
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from tests.cloud.conftest import Bucket
+from tests.helpers.held import held
 
 
 def test_one_holds_it_at_a_time(bucket: Bucket) -> None:

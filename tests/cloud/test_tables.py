@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from tests.cloud.conftest import Bucket, mostly_s3
 from tests.helpers.azure import server as azure
 from tests.helpers.gcs.server import GcsServer
 from tests.helpers.s3.server import ACCESS_KEY, REGION, SECRET_KEY
+from tests.helpers.snippets import snippets
 from tests.helpers.tables import GoldenTables, cases, unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed, count_native_writes, people
 
@@ -259,10 +259,8 @@ def test_an_upgrade_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
 
 def shown(uri: str) -> str:
     """The code of the page on storage that opens a table of the URI's scheme."""
-    page = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python bucket\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (code,) = (block for block in blocks if f'"{uri.partition(":")[0]}:' in block)
-    assert isinstance(code, str)
+    page = Path(__file__).parents[2] / "docs" / "storage.md"
+    (code,) = (block for block in snippets(page, "bucket") if f'"{uri.partition(":")[0]}:' in block)
     return code
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.lock import held
+from tests.helpers.held import held
 from tests.helpers.hive_metastore import TIMEOUT_S, HiveMetastore
 
 pytestmark = pytest.mark.jvm

@@ -11,8 +11,8 @@ import pytest
 
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
-from pyhudi.txn.locks.lock import held
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
+from tests.helpers.held import held
 from tests.helpers.zookeeper import ZooKeeperServer
 
 pytestmark = pytest.mark.jvm

@@ -15,6 +15,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
+from tests.helpers.snippets import snippets
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
@@ -27,12 +28,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # What the engines do is thei
 
 def block(engine: str) -> str:
     """The page's block that imports an engine."""
-    blocks = re.findall(
-        r"^```python engine\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
-    )
     own = re.compile(rf"^(import|from) {engine}\b", re.MULTILINE)
-    (found,) = filter(own.search, blocks)
-    return str(found)
+    (found,) = filter(own.search, snippets(PAGE, "engine"))
+    return found
 
 
 def run(engine: str, **names: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,13 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
+from tests.helpers.snippets import snippets
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```python spark\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [
     page
     for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
-    if BLOCK.search(page.read_text(encoding="utf-8"))
+    if snippets(page, "spark")
 ]
 SCHEMA = pa.schema(
     [
@@ -71,7 +70,7 @@ def code_of(page: Path, lake: Path) -> list[str]:
         "2023-11-14": first,
         "2023-11-15": last,
     }
-    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    blocks = snippets(page, "spark")
     for shown, real in here.items():
         blocks = [block.replace(shown, real) for block in blocks]
     return blocks

@@ -33,10 +33,11 @@ from pyhudi.txn import processes
 from pyhudi.txn.locks.choice import implicit_key, table_lock
 from pyhudi.txn.locks.file_lock import FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.lock import TableLock, held
+from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
+from tests.helpers.held import held
 from tests.sim.interrupted import JumpingClock
 
 KINDS = ["storage", "file", "process"]

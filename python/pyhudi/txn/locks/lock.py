@@ -8,7 +8,7 @@ besides (`txn/conflicts.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Protocol
 
 from pyhudi.clock import Clock
@@ -41,21 +41,6 @@ class TableLock(Protocol):
         ...
 
 
-@contextmanager
-def held(
-    lock: TableLock, patience_ms: int, on_failure: Callable[[Exception], None] | None = None
-) -> Iterator[TableLock]:
-    """The lock for the time of a block. Raises `LockTimeout` where it cannot be had.
-
-    on_failure: is told why the lock could not be given back, which then is no error.
-    """
-    take(lock, patience_ms)
-    try:
-        yield lock
-    finally:
-        give_back(lock, on_failure)
-
-
 def take(lock: TableLock, patience_ms: int) -> None:
     """Takes a lock. Raises `LockTimeout` where it cannot be had."""
     try:
@@ -73,7 +58,10 @@ def take(lock: TableLock, patience_ms: int) -> None:
 
 
 def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = None) -> None:
-    """Gives a lock back that was taken. on_failure: as of `held`."""
+    """Gives a lock back that was taken.
+
+    on_failure: is told why it could not be given back, which then is no error.
+    """
     try:
         lock.release()
     except Exception as error:

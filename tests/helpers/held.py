@@ -1,0 +1,18 @@
+"""A lock for the time of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyhudi.txn.locks.lock import TableLock, give_back, take
+
+
+@contextmanager
+def held(lock: TableLock, patience_ms: int) -> Iterator[TableLock]:
+    """Raises `LockTimeout` where it cannot be had."""
+    take(lock, patience_ms)
+    try:
+        yield lock
+    finally:
+        give_back(lock)
