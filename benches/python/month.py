@@ -1,9 +1,11 @@
 """A month of a table: small commits one after the other under the default services.
 
-    python benches/python/month.py [--rows 1000000] [--commits 3000] [--size 1000] [--types cow mor]
+    python benches/python/month.py [--rows 1000000] [--commits 3000] [--size 1000] [--new 0.2]
+        [--types cow mor]
 
-Each commit upserts rows, a fifth of them new, into a table of a million with all defaults but what
---option names. Every so often the rows are read, and what the table has grown to is noted. At the
+Each commit upserts rows, by default a fifth of them new, into a table of a million with all
+defaults but what --option names. With new rows the table itself grows, by 1.6 over a month: what a
+commit rewrites then grows, too, and is no sign of a table that is kept badly. Every so often the rows are read, and what the table has grown to is noted. At the
 end: the medians of the last commits beside those of commits 26 to 75, as ratios, and a picture of
 the commits' times in build/bench/month.
 """
@@ -59,12 +61,17 @@ def make(kind: Literal["cow", "mor"], count: int, options: dict[str, str]) -> Hu
     return table
 
 
-def live(table: HudiTable, count: int, commits: int, size: int) -> Iterator[dict[str, Any]]:
-    """Makes the commits, and gives what each took and, of some, what the table is then."""
+def live(
+    table: HudiTable, count: int, commits: int, size: int, share: float
+) -> Iterator[dict[str, Any]]:
+    """Makes the commits, and gives what each took and, of some, what the table is then.
+
+    share: of the rows of a commit those that are new.
+    """
     choose, total = random.Random(1), count
     every = max(commits // 60, 1)
     for commit in range(1, commits + 1):
-        new = size // 5
+        new = round(size * share)
         keys = [*choose.sample(range(total), size - new), *range(total, total + new)]
         total += new
         given = rows(keys, commit)
@@ -114,6 +121,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--commits", type=int, default=3000)
     parser.add_argument("--size", type=int, default=1000)
+    parser.add_argument("--new", type=float, default=0.2, help="share of rows that are new")
     parser.add_argument("--types", nargs="+", choices=["cow", "mor"], default=["cow", "mor"])
     parser.add_argument("--option", action="append", default=[], help="name=value of the handle")
     given = parser.parse_args()
@@ -121,7 +129,7 @@ def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     for kind in given.types:
         table = make(kind, given.rows, options)
-        found = list(live(table, given.rows, given.commits, given.size))
+        found = list(live(table, given.rows, given.commits, given.size, given.new))
         with (BUILD / f"{kind}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, NOTED)
             writer.writeheader()

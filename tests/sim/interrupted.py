@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from pyhudi.clock import SystemClock
-from pyhudi.storage.storage import Storage
+from pyhudi.storage.storage import Entry, Storage
 from tests.sim.crash import CrashingStorage
 
 
@@ -92,3 +95,35 @@ class JumpingClock(SystemClock):
 
     def ticks_ms(self) -> int:
         return super().ticks_ms() + self.ahead_ms
+
+
+class StandingClock(JumpingClock):
+    """Everybody's clock and the storage's, by which nothing happens for a while."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """monkeypatch: has all files be dated by this clock."""
+        self._stands: list[tuple[float, int]] = []
+        head, list_dir = Storage.head, Storage.list_dir
+
+        def dated_head(storage: Storage, path: str) -> Entry | None:
+            found = head(storage, path)
+            return None if found is None else self._dated(found)
+
+        def dated_list(storage: Storage, prefix: str = "") -> tuple[list[str], list[Entry]]:
+            folders, files = list_dir(storage, prefix)
+            return folders, [self._dated(file) for file in files]
+
+        monkeypatch.setattr(Storage, "head", dated_head)
+        monkeypatch.setattr(Storage, "list_dir", dated_list)
+
+    def _dated(self, file: Entry) -> Entry:
+        stood = sum(ms for at, ms in self._stands if at < file.modified_ms)
+        return Entry(file.path, file.size, file.modified_ms + stood)
+
+    def stand_still(self, ms: int) -> None:
+        """Time passes."""
+        # A file is dated by its millisecond, and may be behind by a tick of the kernel's clock.
+        time.sleep(0.01)
+        self._stands.append((time.time() * 1000, ms))
+        self.ahead_ms += ms
+        time.sleep(0.01)

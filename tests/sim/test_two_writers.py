@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, LockTimeout
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, leftovers, people
-from tests.sim.interrupted import JumpingClock, MeetingStorage
+from tests.sim.interrupted import MeetingStorage, StandingClock
 
 OPTIONS = {
     "hoodie.bloom.index.filter.type": "SIMPLE",
@@ -116,17 +116,18 @@ def test_second_writer_at_any_change_of_the_first(table: Path, tmp_path: Path) -
 
 
 def test_first_writer_was_stopped_so_long_that_the_second_took_it_for_dead(
-    table: Path, tmp_path: Path
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gave_way = set()
     for n, base in copies(table, tmp_path):
-        clock = JumpingClock()
+        with monkeypatch.context() as patch:
+            clock = StandingClock(patch)
 
-        def meet(base: Path = base, clock: JumpingClock = clock) -> None:
-            clock.ahead_ms = 300_000
-            second(Storage(str(base)), clock)
+            def meet(base: Path = base, clock: StandingClock = clock) -> None:
+                clock.stand_still(300_000)
+                second(Storage(str(base)), clock)
 
-        ours = told(partial(first, MeetingStorage(str(base), n, meet), clock))
+            ours = told(partial(first, MeetingStorage(str(base), n, meet), clock))
         gave_way.add(not ours)
         wanted = {**BEFORE, "k00": 4, "k02": 4, "k08": 4, "k09": 4, **ours}
         assert_has(base, wanted, n)

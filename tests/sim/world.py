@@ -84,6 +84,7 @@ class World:
         self.now_ms = START_MS
         self.tasks: list[Task] = []
         self.running: Task | None = None
+        self.at_work = _AtWork(self)
         self.modified: dict[str, int] = {}
         """Times of modification, by path, of what was written in this world."""
         self._timers: list[tuple[int, int, int, Any, Task]] = []
@@ -195,6 +196,7 @@ class World:
         if changes and chance < odds.kill:
             task.is_dead = True
             self.tell("dies")
+            self.at_work.forget(task)
             raise Killed
         if chance > 1 - odds.pause:
             task.stood_still = True
@@ -228,6 +230,23 @@ class World:
     def _switch(self, task: Task) -> None:
         self._go_on()
         task.gate.acquire()
+
+
+class _AtWork(set[str]):
+    """`processes.at_work` of several processes: what one of them kept alive ends as it dies."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+        self._kept: dict[str, Task] = {}
+
+    def add(self, name: str) -> None:
+        super().add(name)
+        if self._world.running is not None:
+            self._kept[name] = self._world.running
+
+    def forget(self, task: Task) -> None:
+        self.difference_update({name for name, keeper in self._kept.items() if keeper is task})
 
 
 class WorldClock:
@@ -348,6 +367,8 @@ class WorldStorage(Storage):
         self._world.modified[self._prefix + path] = self._world.now_ms
         if self._world.loses():
             raise StorageError("the answer was lost")
+        # Also before anything else is looked at.
+        self._world.step(changes=False)
 
     def put(self, path: str, data: bytes) -> None:
         self._world.step(changes=True)
@@ -405,7 +426,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
                 return None if alive is None else alive.beat
             return lambda: None
 
-        world.every(round(heartbeat._INTERVAL_S * 1000), beat)
+        world.every(self.every_ms, beat)
 
     def start_renewal(self: renewal.Renewal) -> None:
         self._ended.clear()
@@ -417,6 +438,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
+    monkeypatch.setattr(processes, "at_work", world.at_work)
     monkeypatch.setattr(guard, "_Leaving", partial(WorldLeaving, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
     monkeypatch.setattr(renewal.Renewal, "start", start_renewal)

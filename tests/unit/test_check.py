@@ -261,9 +261,11 @@ def test_partitions_of_the_metadata_table(damaged: Callable[[str], Damaged]) -> 
     table = damaged("v9_mor_part_avro")
     folder = table.base / ".hoodie" / "metadata"
     (folder / "column_stats").rename(folder / "unheard")
+    (folder / "empty").mkdir()
     found = {(one.kind, one.item) for one in table.check(deep=False)}
     assert ("metadata_partition_missing", "column_stats") in found
     assert ("metadata_partition_unlisted", "unheard") in found
+    assert ("metadata_partition_unlisted", "empty") not in found
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyhudi.clock import SystemClock
-from pyhudi.errors import CommitConflict, LockWarning
+from pyhudi.errors import CommitConflict, LockTimeout, LockWarning
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import guard as guard_module
@@ -28,6 +28,8 @@ class CountedLock:
         self.did: list[str] = []
         self.givers: list[str] = []
         self.fails = self.is_lost = False
+
+    lasts_ms = 54_000
 
     def acquire(self, patience_ms: int) -> bool:
         self.did.append("take")
@@ -239,3 +241,24 @@ def test_a_section_takes_no_answer_from_before_it(
         storage.put("a", b"new")
         with guard.section():
             assert storage.read("a") == b"new"
+
+
+def test_a_section_whose_lock_was_lost_is_one_again(guard: LockGuard, lock: CountedLock) -> None:
+    with guard.section():
+        lock.is_lost = True
+        with pytest.raises(CommitConflict):
+            guard.check()
+        guard.again()
+        guard.check()
+        assert guard.is_entered
+    assert lock.did == ["take", "give", "take", "give"]
+
+
+def test_a_lock_that_cannot_be_had_again_is_not_given_back(
+    guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with guard.section():
+        monkeypatch.setattr(lock, "acquire", lambda _: False)
+        with pytest.raises(LockTimeout):
+            guard.again()
+    assert lock.did == ["take", "give"]

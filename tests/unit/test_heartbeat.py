@@ -16,7 +16,13 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import processes
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
+from pyhudi.txn.heartbeat import (
+    HEARTBEAT_FOLDER,
+    Heartbeat,
+    files_of,
+    late_ms_of,
+    live_instants,
+)
 from tests.sim.interrupted import JumpingClock
 
 INSTANT = "20260101000000000"
@@ -171,3 +177,39 @@ def test_who_takes_a_write_over_is_seen(storage: Storage) -> None:
     other.stop()
     assert not file_of(storage).exists()
     assert not beat.is_anothers
+
+
+@pytest.mark.parametrize(
+    ("lasts_ms", "late_ms", "every_ms"),
+    [(None, 90_000, 30_000), (54_000, 52_000, 17_333), (9_000, 7_000, 2_333), (1_000, 1, 1)],
+)
+def test_it_beats_more_often_than_a_lock_lasts(
+    lasts_ms: int | None, late_ms: int, every_ms: int, storage: Storage
+) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock(), lock_lasts_ms=lasts_ms)
+    beat.beat()
+    (file,) = files_of(storage, [INSTANT])
+    assert late_ms_of(storage, file) == late_ms
+    assert beat.every_ms == every_ms
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[" * 100_000, b"\xff", b'{"late_ms": "x"}'])
+def test_another_ones_says_nothing_of_late_publications(content: bytes, storage: Storage) -> None:
+    storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
+    (file,) = files_of(storage, [INSTANT])
+    assert late_ms_of(storage, file) is None
+
+
+def test_who_publishes_does_not_beat_again_after_a_stand(storage: Storage) -> None:
+    clock = JumpingClock()
+    beat = Heartbeat(storage, INSTANT, clock, lock_lasts_ms=54_000)
+    beat.beat()
+    first = file_of(storage).stat().st_mtime_ns
+    clock.ahead_ms = 60_000
+    beat.publishes()
+    assert file_of(storage).stat().st_mtime_ns > first
+    last = file_of(storage).stat().st_mtime_ns
+    clock.ahead_ms += 53_000
+    beat.beat()
+    assert file_of(storage).stat().st_mtime_ns == last
+    assert beat.is_late

@@ -522,6 +522,39 @@ class TestChoice:
         assert isinstance(file, FileLock)
         assert isinstance(self.of(tmp_path, {"provider": "InProcessLockProvider"}), ProcessLock)
 
+    @pytest.mark.parametrize(
+        ("options", "lasts_ms"),
+        [
+            ({}, 54_000),
+            ({"storage.validity.timeout.secs": "300"}, 270_000),
+            ({"provider": "InProcessLockProvider"}, None),
+            ({"provider": "FileSystemBasedLockProvider"}, None),
+            ({"provider": "FileSystemBasedLockProvider", "filesystem.expire": "1"}, 40_000),
+            ({"provider": "DynamoDBBasedLockProvider"}, 40_000),
+            (
+                {
+                    "provider": "HiveMetastoreBasedLockProvider",
+                    "hivemetastore.uris": "thrift://localhost:1",
+                    "hivemetastore.database": "d",
+                    "hivemetastore.table": "t",
+                },
+                30_000,
+            ),
+            (
+                {
+                    "provider": "ZookeeperBasedLockProvider",
+                    "zookeeper.url": "localhost:1",
+                    "zookeeper.base_path": "/locks",
+                },
+                26_666,
+            ),
+        ],
+    )
+    def test_how_long_it_lasts_without_a_sign_of_life(
+        self, options: dict[str, str], lasts_ms: int | None, tmp_path: Path
+    ) -> None:
+        assert self.of(tmp_path, options).lasts_ms == lasts_ms
+
     @pytest.mark.parametrize("spelled", ["{}", "{}/", "file://{}", "{}/../table", "//{}"])
     def test_a_table_has_one_lock_of_a_process(self, spelled: str, tmp_path: Path) -> None:
         options = LockOptions.of({"hoodie.write.lock.provider": "InProcessLockProvider"})

@@ -106,6 +106,17 @@ def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> N
     assert found == (files + commands if version == 6 else files)
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_listing_finds_files_in_a_folder_that_is_no_partition_any_more(
+    storage: Storage, version: int
+) -> None:
+    """An index of a metadata table was dropped while a writer stood still."""
+    storage.delete("p/.hoodie_partition_metadata")
+    profile = CommitMetadata({"p": (WriteStat(),), "gone": (WriteStat(),)})
+    found = requests_by_listing(storage, table_version(version), TIME, profile)
+    assert found == [RollbackRequest("p", files=(name,)) for name in (OWN_LOG, BASE)]
+
+
 @pytest.mark.parametrize(
     "told", [OLD, "20240101000000150", "20240101000000250", "20240101000000120"]
 )

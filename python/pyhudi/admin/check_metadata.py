@@ -28,6 +28,9 @@ def check_folders(storage: Storage, config: TableConfig) -> Iterator[Finding]:
     for name in sorted(listed - found):
         yield Finding("metadata_partition_missing", "error", "", name, f"{FOLDER}/{name}", "none")
     for name in sorted(found - listed - building):
+        # A local folder stays when its last file goes.
+        if not storage.list(f"{FOLDER}/{name}"):
+            continue
         wanted = "its name in hoodie.table.metadata.partitions"
         yield Finding("metadata_partition_unlisted", "warning", "", name, wanted, "none")
 

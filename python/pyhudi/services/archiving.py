@@ -142,8 +142,7 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     most = max(_PART, -(-len(choice.instants) // parts))
     while choice.instants:
         with table.guard.section():
-            now = table.reloaded()
-            conflicts.check_may_begin(now.timeline)
+            now = table.at(conflicts.timeline_of_now(table))
             # Once it has begun, it goes on to the least.
             choice = _choice(now, replace(policy, most=policy.least) if gone else policy)
             part = choice.instants[:most]

@@ -137,15 +137,13 @@ def _scheduled(table: Table, options: CleanOptions) -> tuple[OpenInstant | None,
     if plan is None:
         return None, nothing
     with table.guard.section():
-        now = table.reloaded()
-        conflicts.check_may_begin(now.timeline)
+        now = table.at(conflicts.timeline_of_now(table))
         if now.timeline.pending(CLEAN):
             return None, nothing
         if _overtaken(table.timeline, now.timeline):
             plan = _planned(now, options)
             if plan is None:
                 return None, nothing
-        table.generator.observe(now.timeline)
         began_ms = table.clock.now_ms()
         opened = OpenInstant(now, table.generator.next(), CLEAN)
         opened.request_planned(_encoded("HoodieCleanerPlan", plan.record(now), table), now.timeline)

@@ -43,6 +43,18 @@ class Guard(Protocol):
         """Raises `CommitConflict` where another writer may be in a section, though this one is."""
         ...
 
+    def again(self) -> None:
+        """Within a section: has it be one anew, where `check` raised. Raises `LockTimeout`."""
+        ...
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """For how long nobody else can be in a section while one who is in it stands still.
+
+        None: for ever.
+        """
+        ...
+
     def settle(self, since_ms: int) -> None:
         """Has the section last until a time that was taken then is past for every writer's clock.
 
@@ -69,7 +81,12 @@ class Unguarded(Guard):
         forget()
         return nullcontext()
 
+    lasts_ms = None
+
     def check(self) -> None:
+        """There is nobody else."""
+
+    def again(self) -> None:
         """There is nobody else."""
 
     def settle(self, since_ms: int) -> None:

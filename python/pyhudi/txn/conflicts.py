@@ -38,7 +38,7 @@ from pyhudi.slices.grouping import GroupKey, groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn import heartbeat
+from pyhudi.txn import heartbeat, late
 from pyhudi.txn.rollback import target_of
 
 AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
@@ -81,10 +81,20 @@ Recheck: TypeAlias = Callable[[Since], None]
 
 def timeline_of_now(table: Table) -> Timeline:
     """Within a section. Raises `CommitConflict` while the table is being restored."""
-    timeline = Timeline.load(table.storage, table.config)
+    timeline = late.load(table)
     check_may_begin(timeline)
     table.generator.observe(timeline)
     return timeline
+
+
+def check_known(seen: Timeline, now: Timeline) -> None:
+    """Raises `CommitConflict` where a commit that a write was planned on was taken back.
+
+    Also before it was pending for others to see.
+    """
+    for known in seen.commits:
+        if not now.is_committed(known.requested):
+            raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
 
 
 def check_may_begin(timeline: Timeline) -> None:
@@ -134,13 +144,10 @@ def since_plan(table: Table, now: Timeline, instant: str) -> Since:
     """What was completed since a write was planned.
 
     table: as the write was planned on it. instant: the write's own. Raises `CommitConflict` where
-    that is not known, and where a commit that it was planned on was taken back: also before it was
-    pending for others to see.
+    that is not known, and where a commit that it was planned on was taken back.
     """
     seen = table.timeline
-    for known in seen.commits:
-        if not now.is_committed(known.requested):
-            raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
+    check_known(seen, now)
     before = {known.requested for known in seen.commits}
     _check_reaches(seen, now, instant)
     commits = (known for known in now.commits if known.requested not in before)

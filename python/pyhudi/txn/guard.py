@@ -72,13 +72,16 @@ class LockGuard(Guard):
         self._held = True
         self._stayed = self._stays()
         if not self._stayed:
-            try:
-                take(self._lock, self._patience_ms)
-            except LockTimeout:
-                self._held = False
-                raise
+            self._take()
         # What was asked for before may not be what is there by now.
         forget()
+
+    def _take(self) -> None:
+        try:
+            take(self._lock, self._patience_ms)
+        except LockTimeout:
+            self._held = False
+            raise
 
     def _stays(self) -> bool:
         """Whether the lock is held still. Once only: others wait for it."""
@@ -164,6 +167,17 @@ class LockGuard(Guard):
     def check(self) -> None:
         """Raises `CommitConflict` where the lock may be another's by now."""
         self._lock.check()
+
+    def again(self) -> None:
+        """Within a section: takes the lock again that may be another's by now."""
+        give_back(self._lock, _told)
+        self._take()
+        forget()
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """For how long one who stands still keeps the lock at least."""
+        return self._lock.lasts_ms
 
     def settle(self, since_ms: int) -> None:
         """Has the section last until a time that was taken then is past for every clock."""

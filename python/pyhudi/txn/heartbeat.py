@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.storage.options import is_remote
@@ -37,11 +38,11 @@ Hudi shows none for restores, and up to 1.0.2 none for compactions and clusterin
 of a clustering only with `hoodie.clustering.enable.expirations`, and that of a compaction only
 where there are several writers."""
 
-_NOBODY = b"{}"
-"""Of a write that no single process carries on."""
-_INTERVAL_S = 30.0
+_INTERVAL_MS = 30_000
 _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
+_ROUNDED_MS = 2_000
+"""Times of files in buckets are whole seconds."""
 
 
 def path_of(instant: str) -> str:
@@ -51,7 +52,7 @@ def path_of(instant: str) -> str:
 
 def live_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
     """Those of pending instants whose writers are alive, sorted. Lists nothing for no instants."""
-    beating = _files(storage, instants)
+    beating = files_of(storage, instants)
     now = _now_ms(storage, beating, clock)
     return sorted(file.name for file in beating if _is_alive(storage, file, now))
 
@@ -61,7 +62,7 @@ def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> l
 
     Their files are empty.
     """
-    beating = [file for file in _files(storage, instants) if not file.size]
+    beating = [file for file in files_of(storage, instants) if not file.size]
     now = _now_ms(storage, beating, clock)
     return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
 
@@ -78,7 +79,7 @@ def may_be_unseen(
         return True
     # A heartbeat that was dead by then is of an attempt before.
     if any(
-        begun.modified_ms - beat.modified_ms < EXPIRES_MS for beat in _files(storage, [instant])
+        begun.modified_ms - beat.modified_ms < EXPIRES_MS for beat in files_of(storage, [instant])
     ):
         return False
     files = [begun, *written]
@@ -88,12 +89,27 @@ def may_be_unseen(
 
 def of_pyhudi(storage: Storage, instants: Collection[str]) -> set[str]:
     """Those of pending instants that pyhudi's writers have begun, alive or dead."""
-    return {file.name for file in _files(storage, instants) if file.size}
+    return {file.name for file in files_of(storage, instants) if file.size}
 
 
-def _files(storage: Storage, instants: Collection[str]) -> list[Entry]:
+def files_of(storage: Storage, instants: Collection[str]) -> list[Entry]:
+    """The heartbeats that there are of some instants. Lists nothing for no instants."""
     files = storage.list_dir(HEARTBEAT_FOLDER)[1] if instants else ()
     return [file for file in files if file.name in instants]
+
+
+def late_ms_of(storage: Storage, file: Entry) -> int | None:
+    """How long after it a publication of its writer is too late; None for Hudi's."""
+    said = _said(storage.read_or_none(file.path) or b"").get("late_ms")
+    return said if isinstance(said, int) else None
+
+
+def _said(content: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
@@ -126,14 +142,32 @@ class Heartbeat:
     The thread ends with the object, so that a write that nobody ends does not stay alive for ever.
     """
 
-    def __init__(self, storage: Storage, instant: str, clock: Clock, *, owned: bool = True) -> None:
-        """owned: the write lives and dies with this process."""
+    def __init__(
+        self,
+        storage: Storage,
+        instant: str,
+        clock: Clock,
+        *,
+        owned: bool = True,
+        lock_lasts_ms: int | None = None,
+    ) -> None:
+        """owned: the write lives and dies with this process.
+
+        lock_lasts_ms: how long the table's lock stays that of a writer who stands still; None: for
+        ever.
+        """
         self._storage = storage
         self._path = path_of(instant)
         self._clock = clock
         self._name = clock.uuid()
-        named = json.dumps({"name": self._name}).encode()
-        self._content = (processes.owner(self._name) or named) if owned else _NOBODY
+        said = {"name": self._name} | _said(processes.owner(self._name)) if owned else {}
+        self._shortest_ms = _LATE_MS
+        if lock_lasts_ms is not None:
+            self._shortest_ms = min(max(lock_lasts_ms - _ROUNDED_MS, 1), _LATE_MS)
+        self._content = json.dumps({**said, "late_ms": self._shortest_ms}).encode()
+        self.every_ms = min(_INTERVAL_MS, max(self._shortest_ms // 3, 1))
+        """How often it beats."""
+        self._late_ms = _LATE_MS
         self._last_ms = 0
         self._lost = False
         self._ended = threading.Event()
@@ -145,7 +179,7 @@ class Heartbeat:
         self.beat()
         threading.Thread(
             target=_keep_beating,
-            args=(weakref.ref(self), self._ended),
+            args=(weakref.ref(self), self._ended, self.every_ms / 1000),
             name="pyhudi-heartbeat",
             daemon=True,
         ).start()
@@ -165,12 +199,22 @@ class Heartbeat:
         """Whether others may take the writer for dead, or soon will. That does not end any more."""
         if self._lost:
             return True
-        return self._last_ms > 0 and self._clock.now_ms() - self._last_ms > _LATE_MS
+        return self._last_ms > 0 and self._clock.now_ms() - self._last_ms > self._late_ms
+
+    def publishes(self) -> None:
+        """Within the section in which the write is published: from now on it is late sooner.
+
+        Beats that come after a stand would tell others that there was none (`late.py`).
+        """
+        if self._clock.now_ms() - self._last_ms > self.every_ms:
+            self.beat()
+        self._late_ms = self._shortest_ms
 
     @property
     def is_anothers(self) -> bool:
         """Whether another process goes on with what this one has begun."""
-        return self._storage.read_or_none(self._path) not in (None, self._content)
+        there = self._storage.read_or_none(self._path)
+        return there is not None and _said(there).get("name") != _said(self._content).get("name")
 
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""
@@ -205,8 +249,10 @@ def beating(storage: Storage, instant: str, clock: Clock) -> Iterator[None]:
     beat.stop()
 
 
-def _keep_beating(heartbeat: weakref.ref[Heartbeat], ended: threading.Event) -> None:
-    while not ended.wait(_INTERVAL_S):
+def _keep_beating(
+    heartbeat: weakref.ref[Heartbeat], ended: threading.Event, every_s: float
+) -> None:
+    while not ended.wait(every_s):
         alive = heartbeat()
         if alive is None:
             return

@@ -19,6 +19,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.storage.storage import Entry, Paths, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
+from pyhudi.txn.late import come_late
 
 OLD_MS = 600_000
 """Age from which such a file is a dead writer's."""
@@ -39,11 +40,16 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
     if any(file.path == BACKUP and is_old(file, clock) for file in files):
         recover_config(storage, clock)
     if HEARTBEAT_FOLDER in folders:
-        pending = {instant.requested for instant in timeline.pending()}
-        for file in storage.list_dir(HEARTBEAT_FOLDER)[1]:
-            if file.name not in pending and is_old(file, clock):
-                storage.delete(file.path)
+        _remove_heartbeats(storage, timeline, clock)
     return folders
+
+
+def _remove_heartbeats(storage: Storage, timeline: Timeline, clock: Clock) -> None:
+    old = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
+    if old:
+        kept = {*timeline.pending(), *come_late(storage, timeline)}
+        times = {instant.requested for instant in kept}
+        storage.delete_all(file.path for file in old if file.name not in times)
 
 
 def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:

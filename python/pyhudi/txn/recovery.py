@@ -27,7 +27,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import heartbeat, restore, rollback, savepoint
+from pyhudi.txn import heartbeat, late, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
@@ -108,7 +108,7 @@ def _taken_back(table: Table, *, insists: bool) -> Timeline:
 
 
 def _load(table: Table) -> Timeline:
-    timeline = Timeline.load(table.storage, table.config)
+    timeline = late.load(table)
     table.generator.observe(timeline)
     return timeline
 
@@ -163,6 +163,7 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     known = {instant.requested for instant in timeline.instants}
     commits = {commit.requested: commit for commit in timeline.commits}
     found -= {instant.requested for instant in timeline.pending()}
+    found -= {instant.requested for instant in late.come_late(storage, timeline)}
     alive = heartbeat.live_instants(storage, found, table.clock)
     for instant in sorted(found):
         if instant in alive:

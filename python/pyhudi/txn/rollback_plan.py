@@ -10,7 +10,7 @@ its commits of then appended to: they are deleted where all in them goes, else i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
@@ -21,7 +21,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.storage.storage import Storage
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 
@@ -227,7 +227,7 @@ def requests_by_listing(
         if stat.file_id and stat.prev_commit != NO_PREVIOUS_COMMIT
     }
     requests = []
-    for partition, files in walk_partitions(storage):
+    for partition, files in _listed(storage, profile.partition_to_write_stats):
         names = [file.name for file in files]
         requests += [
             RollbackRequest(partition, files=(name,)) for name in names if _instant(name) == target
@@ -235,6 +235,17 @@ def requests_by_listing(
         if version.rollback_appends_command:
             requests += _call_off_listed(partition, names, target, appended)
     return requests
+
+
+def _listed(storage: Storage, more: Iterable[str]) -> Iterator[tuple[str, list[Entry]]]:
+    """The table's partitions, and folders that may be none any more: an index was dropped."""
+    seen = set()
+    for partition, files in walk_partitions(storage):
+        seen.add(partition)
+        yield partition, files
+    for partition in sorted({*more} - seen):
+        _ = RollbackRequest(partition).path("checked")
+        yield partition, storage.list_dir(partition)[1]
 
 
 def _call_off_listed(

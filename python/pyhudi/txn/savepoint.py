@@ -19,6 +19,7 @@ from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
+from pyhudi.txn import late
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.restored import view_without, writes_after
 
@@ -66,7 +67,7 @@ def create(table: Table, comment: str = "", instant: str | None = None) -> Savep
     take files of it, `LockTimeout` where others hold the table's lock.
     """
     with table.guard.section():
-        return _create(table.reloaded(), comment, instant)
+        return _create(table.at(late.load(table)), comment, instant)
 
 
 def _create(table: Table, comment: str, instant: str | None) -> Savepoint:
@@ -91,7 +92,7 @@ def delete(table: Table, instant: str) -> None:
     Raises `ConfigError` where there is none, `LockTimeout` where others hold the table's lock.
     """
     with table.guard.section():
-        _delete(table.reloaded(), instant)
+        _delete(table.at(late.load(table)), instant)
 
 
 def _delete(table: Table, instant: str) -> None:

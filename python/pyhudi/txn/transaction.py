@@ -42,8 +42,8 @@ from pyhudi.errors import (
     AfterCommitWarning,
     CommitConflict,
     CommitUnknown,
+    CorruptTable,
     InterruptedAfterCommit,
-    MissingFile,
     overtaken,
     without_hint,
 )
@@ -52,7 +52,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import conflicts, heartbeat, replace_commit, rollback
+from pyhudi.txn import conflicts, heartbeat, late, replace_commit, rollback
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.left_files import remove_staged_of
@@ -138,11 +138,17 @@ class Transaction:
 
     def _new_heartbeat(self) -> Heartbeat:
         table = self._table
-        return Heartbeat(table.storage, self.instant, table.clock, owned=not self._shared)
+        return Heartbeat(
+            table.storage,
+            self.instant,
+            table.clock,
+            owned=not self._shared,
+            lock_lasts_ms=table.guard.lasts_ms,
+        )
 
     def _begin(self) -> None:
         table = self._table
-        conflicts.timeline_of_now(table)
+        conflicts.check_known(table.timeline, conflicts.timeline_of_now(table))
         began_ms = table.clock.now_ms()
         self._open = replace(self._open, time=table.generator.next())
         self._heartbeat = self._new_heartbeat()
@@ -209,6 +215,8 @@ class Transaction:
         )
         self._written = metadata
         with table.guard.section():
+            if self._heartbeat is not None:
+                self._heartbeat.publishes()
             with asked_ahead(
                 table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
             ):
@@ -221,8 +229,8 @@ class Transaction:
                 self._told_companions = True
                 try:
                     metadata = in_step(now, commit, self.companions)
-                except MissingFile:
-                    # Of a writer that stood still others may have taken the files away.
+                except CorruptTable:
+                    # Of a writer that stood still others may have changed the files meanwhile.
                     self._check_alive()
                     raise
             data = metadata.encode(table.config.version, self._open.action, table.clock)
@@ -230,7 +238,7 @@ class Transaction:
             completion = table.generator.next()
             self._check_alive()
             self._open.check_inflight()
-            self._publish(now.timeline, completion, data)
+            self._publish(completion, data)
             self._follow(now)
             self._clear(partial(table.guard.settle, began_ms))
         return completion
@@ -238,7 +246,9 @@ class Transaction:
     def _checked(self, metadata: CommitMetadata, schema: CommitSchema) -> Table:
         """The table of now, where the write may be complete on it."""
         table, instant = self._table, self.instant
+        known = {commit.requested for commit in table.timeline.commits}
         timeline = Timeline.load(table.storage, table.config)
+        timeline = late.taken_back(table, timeline, known)
         table.generator.observe(timeline)
         conflicts.check_own(timeline, instant, self._open.action)
         self._check_alive()
@@ -278,7 +288,7 @@ class Transaction:
     def _is_late(self) -> bool:
         return self._heartbeat is not None and self._heartbeat.is_late
 
-    def _publish(self, now: Timeline, completion: str, data: bytes) -> None:
+    def _publish(self, completion: str, data: bytes) -> None:
         self._publishing = True
         try:
             self._open.publish(completion, data)
@@ -286,15 +296,23 @@ class Transaction:
             self._publishing = False
             raise
         # The writer may have stood still as the completed file was made, and others gone on.
-        if not self._is_surely_alone() and (
-            self._open.was_overtaken(completion)
-            or self._open.others_went_on(now)
-            or (self._heartbeat is not None and self._heartbeat.is_anothers)
-        ):
+        if not self._is_surely_alone() and not self._counts(completion):
             self._open.take_publication_back(completion)
             self._publishing = False
             raise self._taken_back()
         self._state = State.COMPLETED
+
+    def _counts(self, completion: str) -> bool:
+        """Whether what was published counts, as whoever has found it meanwhile has decided, too."""
+        table = self._table
+        table.guard.again()
+        own = late.load(table).find(self.instant, self._open.action)
+        return (
+            own is not None
+            and own.is_completed
+            and not self._open.was_overtaken(completion)
+            and not (self._heartbeat is not None and self._heartbeat.is_anothers)
+        )
 
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
@@ -390,7 +408,7 @@ class Transaction:
 
     def _settled_alone(self) -> bool:
         table = self._table
-        timeline = Timeline.load(table.storage, table.config)
+        timeline = late.load(table)
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:

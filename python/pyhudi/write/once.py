@@ -13,8 +13,10 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import Instant
 from pyhudi.config.commit_entries import COMMIT_ID
 from pyhudi.config.table_config import TableConfig
+from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.late import come_late
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.write.write_context import WritableTable
 
@@ -28,16 +30,18 @@ def written_before(
     """
     config = TableConfig.load(table.storage, clock or SystemClock())
     timeline = Timeline.load(table.storage, config)
-    for instant, metadata in newest_first(timeline):
+    for instant, metadata in newest_first(table.storage, timeline):
         if metadata.extra_metadata.get(COMMIT_ID) == commit_id:
             return _result(instant, metadata)
     return None
 
 
-def newest_first(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """All commits with what they say, archived ones last."""
+def newest_first(storage: Storage, timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """All commits that count with what they say, archived ones last."""
+    late = come_late(storage, timeline)
     for instant in reversed(timeline.commits):
-        yield instant, timeline.commit_metadata(instant)
+        if instant not in late:
+            yield instant, timeline.commit_metadata(instant)
     for instant in reversed(timeline.archive.commits()):
         yield instant, timeline.archive.commit_metadata(instant)
 

@@ -40,8 +40,8 @@ class FileLock:
         self._owner = ""
         self._content = b""
         self._version: str | None = None
-        every = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
-        self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
+        self._renew_ms = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
+        self._renewal = Renewal(self._renew, self._renew_ms, "pyhudi-file-lock")
 
     def acquire(self, patience_ms: int) -> bool:
         """Takes the lock."""
@@ -93,6 +93,11 @@ class FileLock:
         """Gives the file a new time, unless it is gone or another's: what was lost stays lost."""
         if self._version is not None:
             self._version = self._storage.replace_version(self._path, self._content, self._version)
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """From the last time on that the file was written."""
+        return self._expires_ms - self._renew_ms if self._expires_ms else None
 
     def check(self) -> None:
         """Raises `CommitConflict` where the file is gone or another's."""

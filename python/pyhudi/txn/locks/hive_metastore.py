@@ -32,7 +32,8 @@ class HiveMetastoreLock:
         self._table = table
         self._clock = clock
         # As Hudi's first one comes: a server may let go after less than two whole intervals.
-        self._renewal = Renewal(self._renew, max(heartbeat_ms // 2, 1), "pyhudi-hive-lock")
+        self._lasts_ms = max(heartbeat_ms // 2, 1)
+        self._renewal = Renewal(self._renew, self._lasts_ms, "pyhudi-hive-lock")
         self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris")
         self._lock_id = 0
 
@@ -81,6 +82,11 @@ class HiveMetastoreLock:
     def _renew(self) -> None:
         types = hive_types()
         self._client.call("heartbeat", types.HeartbeatRequest(lockid=self._lock_id))
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """A server waits for an interval at least, of which half may be over."""
+        return self._lasts_ms
 
     def check(self) -> None:
         """Raises `CommitConflict` unless the metastore says that the lock is there still."""

@@ -25,6 +25,11 @@ class TableLock(Protocol):
         """Takes the lock, False where others held it all the time. Raises what the service does."""
         ...
 
+    @property
+    def lasts_ms(self) -> int | None:
+        """For how long one who stands still keeps the lock at least; None: for ever."""
+        ...
+
     def check(self) -> None:
         """Raises `CommitConflict` unless the lock is surely held still."""
         ...

@@ -23,6 +23,10 @@ class ProcessLock:
         self._held = self._lock.acquire(timeout=patience_ms / 1000)
         return self._held
 
+    @property
+    def lasts_ms(self) -> None:
+        """Nobody can take it away."""
+
     def check(self) -> None:
         """Nobody can take it away."""
 

@@ -89,6 +89,7 @@ class StorageLock:
         self._storage = storage
         self._clock = clock
         self._validity_ms = validity_ms
+        self._renew_ms = renew_ms
         self._renewal = Renewal(self._renew, renew_ms, "pyhudi-lock")
         self._content: _Content | None = None
         """Of the lock that is held."""
@@ -171,6 +172,11 @@ class StorageLock:
             self._content = None
             return
         self._content, self._version = renewed, version
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """From the last sign of life on."""
+        return self._validity_ms - self._renew_ms
 
     def check(self) -> None:
         """Raises `CommitConflict` once the lock may be another's, or soon can be."""

@@ -17,6 +17,8 @@ from pyhudi.errors import StorageError, overtaken
 from pyhudi.txn.locks.extras import extra
 
 _MARK = "lock-"
+_LONGEST_SESSION_MS = 40_000
+"""What servers grant, by default."""
 
 
 class ZooKeeperLock:
@@ -36,6 +38,7 @@ class ZooKeeperLock:
         self._hosts = hosts
         self._path = path
         self._session_s = session_ms / 1000
+        self._lasts_ms = min(session_ms, _LONGEST_SESSION_MS) * 2 // 3
         self._connection_s = connection_ms / 1000
         self._prefix = ""
         self._client: Any = None
@@ -108,6 +111,11 @@ class ZooKeeperLock:
         # Suspended counts as lost: the session may have ended for the servers already.
         if str(state) != "CONNECTED":
             self._lost.set()
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """The client shows itself in each third of the session."""
+        return self._lasts_ms
 
     def check(self) -> None:
         """Raises `CommitConflict` where the session was cut off at any time since.

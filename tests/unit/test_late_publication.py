@@ -1,0 +1,184 @@
+"""A writer that stands still about its publication, while others go on.
+
+What came late is taken back by whoever finds it, before anything is planned on it; what came in
+time counts, however long its writer stands still after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import ROLLBACK
+from pyhudi.config.commit_entries import with_commit_id
+from pyhudi.errors import CommitConflict
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.write import upsert
+from tests.sim.crash import Handle, Killed, leftovers, rows_read
+from tests.sim.interrupted import StandingClock
+
+TABLES = [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
+STAND_MS = 70_000
+"""The lock is another's by then, and the heartbeat not dead yet."""
+Act = Callable[[], object]
+
+
+def rows(ids: Any, value: int) -> pa.Table:
+    return pa.table({"id": [f"k{n}" for n in ids], "v": [value for _ in ids]})
+
+
+@pytest.fixture(params=TABLES, ids=lambda one: f"v{one[0]}_{one[1]}")
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    version, kind = request.param
+    made = tmp_path / "t"
+    table = pyhudi.create_table(made, rows([0], 0).schema, key="id", type=kind, version=version)
+    table.upsert(rows(range(4), 1))
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    """Everybody's."""
+    clock = StandingClock(monkeypatch)
+    now, ticks = SystemClock.now_ms, SystemClock.ticks_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + clock.ahead_ms)
+    monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: ticks(self) + clock.ahead_ms)
+    return clock
+
+
+def nothing() -> None:
+    """What others do."""
+
+
+def upserted(
+    base: Path,
+    given: pa.Table,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    before: Act = nothing,
+    after: Act = nothing,
+    options: dict[str, str] | None = None,
+) -> None:
+    """Upserts, with something that happens just before the completed file is there, or just after.
+
+    Nothing is tried again.
+    """
+    publish = OpenInstant.publish
+    storage = Storage(str(base))
+
+    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+        is_own = opened.table.storage is storage and opened.action != ROLLBACK
+        if is_own:
+            before()
+        publish(opened, completion, content)
+        if is_own:
+            after()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenInstant, "publish", published)
+        upsert.upsert(Handle(storage, options or {}), given)
+
+
+def found(base: Path) -> dict[str, int]:
+    with_metadata, without = rows_read(base, "true"), rows_read(base, "false")
+    assert with_metadata == without
+    return {row["id"]: row["v"] for row in with_metadata}
+
+
+def assert_sound(base: Path, clock: StandingClock, wanted: dict[str, int]) -> None:
+    assert found(base) == wanted
+    clock.stand_still(4_000_000)
+    pyhudi.open_table(base).upsert(rows([0], 9))
+    assert found(base) == {**wanted, "k0": 9}
+    assert leftovers(base) == []
+    assert not pyhudi.open_table(base).check(deep=True).findings
+
+
+BEFORE = {"k0": 1, "k1": 1, "k2": 1, "k3": 1}
+
+
+def test_its_writer_takes_it_back(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others() -> None:
+        clock.stand_still(STAND_MS)
+        pyhudi.open_table(base).upsert(rows([1, 5], 4))
+
+    with pytest.raises(CommitConflict, match="taken back"):
+        upserted(base, rows([1, 2], 3), monkeypatch, before=others)
+    assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize(
+    "verb", ["upsert", "compact", "log_compact", "cluster", "clean", "archive"]
+)
+def test_whoever_finds_it_takes_it_back(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, verb: str, dies: bool
+) -> None:
+    verbs: dict[str, Callable[[pyhudi.HudiTable], object]] = {
+        "upsert": lambda table: table.upsert(rows([8], 5)),
+        "compact": lambda table: table.compact(),
+        "log_compact": lambda table: table.log_compact(),
+        "cluster": lambda table: table.cluster(),
+        "clean": lambda table: table.clean(policy="KEEP_LATEST_FILE_VERSIONS", retain=1),
+        "archive": lambda table: table.archive(min_commits=1, max_commits=2),
+    }
+    kind = pyhudi.open_table(base).type
+    if "compact" in verb and kind == "cow":
+        pytest.skip("has no logs")
+
+    def others() -> None:
+        clock.stand_still(STAND_MS)
+        # Log files of merge-on-read tables, which the new base file hides up to version 6.
+        pyhudi.open_table(base).upsert(rows([1], 4))
+
+    def planned_on_it() -> None:
+        clock.stand_still(1_000)
+        verbs[verb](pyhudi.open_table(base))
+        if dies:
+            raise Killed
+
+    with pytest.raises(Killed if dies else CommitConflict):
+        upserted(base, rows([2, 7], 3), monkeypatch, before=others, after=planned_on_it)
+    assert_sound(base, clock, {**BEFORE, "k1": 4} | ({"k8": 5} if verb == "upsert" else {}))
+
+
+def test_what_came_in_time_counts(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others() -> None:
+        clock.stand_still(STAND_MS)
+        pyhudi.open_table(base).upsert(rows([1, 5], 4))
+
+    upserted(base, rows([1, 2], 3), monkeypatch, after=others)
+    assert_sound(base, clock, {**BEFORE, "k1": 4, "k2": 3, "k5": 4})
+
+
+def test_a_write_that_came_late_is_made_by_whoever_is_asked_for_it_next(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stands() -> None:
+        clock.stand_still(STAND_MS)
+
+    results = []
+
+    def asked_again() -> None:
+        results.append(pyhudi.open_table(base).upsert(rows([1, 2], 3), commit_id="job-1"))
+
+    options = with_commit_id({}, "job-1")
+    with pytest.raises(CommitConflict):
+        upserted(
+            base, rows([1, 2], 3), monkeypatch, before=stands, after=asked_again, options=options
+        )
+    (result,) = results
+    assert not result.was_written_before
+    assert pyhudi.open_table(base).upsert(rows([1, 2], 3), commit_id="job-1").was_written_before
+    assert_sound(base, clock, {**BEFORE, "k1": 3, "k2": 3})
