@@ -5,9 +5,10 @@
 
 Each commit upserts rows, by default a fifth of them new, into a table of a million with all
 defaults but what --option names. With new rows the table itself grows, by 1.6 over a month: what a
-commit rewrites then grows, too, and is no sign of a table that is kept badly. Every so often the rows are read, and what the table has grown to is noted. At the
-end: the medians of the last commits beside those of commits 26 to 75, as ratios, and a picture of
-the commits' times in build/bench/month.
+commit rewrites then grows, too, and is no sign of a table that is kept badly. Every so often the
+rows are read, and what the table has grown to is noted. At the end: the medians of the last commits
+beside those of commits 26 to 75, as ratios, and a picture of the commits' times in
+build/bench/month.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,7 @@ def test_who_takes_a_write_over_is_seen(storage: Storage) -> None:
 
 @pytest.mark.parametrize(
     ("lasts_ms", "late_ms", "every_ms"),
-    [(None, 90_000, 30_000), (54_000, 52_000, 17_333), (9_000, 7_000, 2_333), (1_000, 1, 1)],
+    [(None, 90_000, 30_000), (30_000, 28_000, 9_333), (5_000, 3_000, 1_000), (1_000, 500, 166)],
 )
 def test_it_beats_more_often_than_a_lock_lasts(
     lasts_ms: int | None, late_ms: int, every_ms: int, storage: Storage
@@ -200,16 +201,63 @@ def test_another_ones_says_nothing_of_late_publications(content: bytes, storage:
     assert late_ms_of(storage, file) is None
 
 
+def test_one_that_was_copied_says_nothing_of_late_publications(storage: Storage) -> None:
+    Heartbeat(storage, INSTANT, SystemClock()).beat()
+    (file,) = files_of(storage, [INSTANT])
+    assert late_ms_of(storage, file) == 90_000
+    now, day_s = file_of(storage).stat().st_mtime, 86_400
+    for at in (now - day_s, now + day_s):
+        os.utime(file_of(storage), (at, at))
+        (file,) = files_of(storage, [INSTANT])
+        assert late_ms_of(storage, file) is None
+
+
+def test_tasks_of_a_shared_write_do_not_beat_once_it_is_published(storage: Storage) -> None:
+    task = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
+    driver = Heartbeat(storage, INSTANT, SystemClock())
+    task.beat()
+    assert not task.is_late
+    driver.beat()
+    task.beat()
+    assert task.is_late
+    assert not driver.is_anothers
+
+
+def test_no_beat_is_on_its_way_while_something_is_published(storage: Storage) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock())
+    beat.beat()
+    with beat.between_beats():
+        other = threading.Thread(target=beat.beat)
+        before = file_of(storage).stat().st_mtime_ns
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        assert file_of(storage).stat().st_mtime_ns == before
+    other.join()
+    assert file_of(storage).stat().st_mtime_ns > before
+
+
+@pytest.mark.parametrize("clock_of", ["now_ms", "ticks_ms"])
+def test_it_is_late_by_either_clock(
+    clock_of: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat = Heartbeat(storage, INSTANT, SystemClock())
+    beat.beat()
+    real = getattr(SystemClock, clock_of)
+    monkeypatch.setattr(SystemClock, clock_of, lambda self: real(self) + 91_000)
+    assert beat.is_late
+
+
 def test_who_publishes_does_not_beat_again_after_a_stand(storage: Storage) -> None:
     clock = JumpingClock()
-    beat = Heartbeat(storage, INSTANT, clock, lock_lasts_ms=54_000)
+    beat = Heartbeat(storage, INSTANT, clock, lock_lasts_ms=30_000)
     beat.beat()
     first = file_of(storage).stat().st_mtime_ns
     clock.ahead_ms = 60_000
     beat.publishes()
     assert file_of(storage).stat().st_mtime_ns > first
     last = file_of(storage).stat().st_mtime_ns
-    clock.ahead_ms += 53_000
+    clock.ahead_ms += 29_000
     beat.beat()
     assert file_of(storage).stat().st_mtime_ns == last
     assert beat.is_late

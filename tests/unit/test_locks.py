@@ -525,12 +525,12 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("options", "lasts_ms"),
         [
-            ({}, 54_000),
-            ({"storage.validity.timeout.secs": "300"}, 270_000),
+            ({}, 30_000),
+            ({"storage.validity.timeout.secs": "300"}, 150_000),
             ({"provider": "InProcessLockProvider"}, None),
             ({"provider": "FileSystemBasedLockProvider"}, None),
-            ({"provider": "FileSystemBasedLockProvider", "filesystem.expire": "1"}, 40_000),
-            ({"provider": "DynamoDBBasedLockProvider"}, 40_000),
+            ({"provider": "FileSystemBasedLockProvider", "filesystem.expire": "1"}, 30_000),
+            ({"provider": "DynamoDBBasedLockProvider"}, 30_000),
             (
                 {
                     "provider": "HiveMetastoreBasedLockProvider",

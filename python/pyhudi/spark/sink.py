@@ -85,7 +85,7 @@ class Sink:
 
     def _checkpoints(self, table: HudiTable) -> Iterator[tuple[int, str | None]]:
         """Batch and query of the stream's commits, newest first; archived ones come last."""
-        for instant, metadata in newest_first(table.state.storage, table.state.timeline):
+        for instant, metadata in newest_first(table.state.storage, table.config):
             said = metadata.extra_metadata
             batch = stream_batch(said, self.identifier, instant)
             if batch is not None:

@@ -43,6 +43,8 @@ _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
 _ROUNDED_MS = 2_000
 """Times of files in buckets are whole seconds."""
+_COPIED_MS = 900_000
+"""A file is a copy whose time is so far from what it says itself: no clock of a writer is."""
 
 
 def path_of(instant: str) -> str:
@@ -99,9 +101,19 @@ def files_of(storage: Storage, instants: Collection[str]) -> list[Entry]:
 
 
 def late_ms_of(storage: Storage, file: Entry) -> int | None:
-    """How long after it a publication of its writer is too late; None for Hudi's."""
-    said = _said(storage.read_or_none(file.path) or b"").get("late_ms")
-    return said if isinstance(said, int) else None
+    """How long after it a publication of its writer is too late.
+
+    None where that cannot be told: of Hudi's, and where the file was copied.
+    """
+    said = _said(storage.read_or_none(file.path) or b"")
+    late_ms, at_ms = said.get("late_ms"), said.get("at_ms")
+    if not isinstance(late_ms, int) or not isinstance(at_ms, int):
+        return None
+    return late_ms if abs(file.modified_ms - at_ms) < _COPIED_MS else None
+
+
+def _name_in(content: bytes | None) -> Any:
+    return _said(content or b"").get("name")
 
 
 def _said(content: bytes) -> dict[str, Any]:
@@ -160,15 +172,21 @@ class Heartbeat:
         self._path = path_of(instant)
         self._clock = clock
         self._name = clock.uuid()
-        said = {"name": self._name} | _said(processes.owner(self._name)) if owned else {}
-        self._shortest_ms = _LATE_MS
+        self._owned = owned
+        late_ms = _LATE_MS
         if lock_lasts_ms is not None:
-            self._shortest_ms = min(max(lock_lasts_ms - _ROUNDED_MS, 1), _LATE_MS)
-        self._content = json.dumps({**said, "late_ms": self._shortest_ms}).encode()
-        self.every_ms = min(_INTERVAL_MS, max(self._shortest_ms // 3, 1))
+            late_ms = min(max(lock_lasts_ms - _ROUNDED_MS, lock_lasts_ms // 2), _LATE_MS)
+        self._said: dict[str, Any] = {}
+        if owned:
+            process = _said(processes.owner(self._name))
+            self._said = {"name": self._name, **process, "late_ms": late_ms}
+        self.every_ms = min(_INTERVAL_MS, max(late_ms // 3, 1))
         """How often it beats."""
+        # Sooner for itself than for others, whose times are of whole seconds.
+        self._publishes_ms = late_ms - min(_ROUNDED_MS // 2, late_ms // 4)
         self._late_ms = _LATE_MS
-        self._last_ms = 0
+        self._last: tuple[int, int] | None = None
+        """Of the last beat, by the time of day and by the clock's ticks."""
         self._lost = False
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -190,31 +208,49 @@ class Heartbeat:
             if self._ended.is_set() or self.is_late:
                 self._lost = True
                 return
-            now = self._clock.now_ms()
-            self._storage.put(self._path, self._content)
-            self._last_ms = now
+            if not self._owned and _name_in(self._storage.read_or_none(self._path)):
+                # Somebody publishes what this process has written a part of.
+                self._lost = True
+                return
+            now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
+            said = {**self._said, "at_ms": now} if self._owned else {}
+            self._storage.put(self._path, json.dumps(said).encode())
+            self._last = (now, ticks)
 
     @property
     def is_late(self) -> bool:
         """Whether others may take the writer for dead, or soon will. That does not end any more."""
         if self._lost:
             return True
-        return self._last_ms > 0 and self._clock.now_ms() - self._last_ms > self._late_ms
+        return self._since_ms() > self._late_ms
+
+    def _since_ms(self) -> int:
+        """Since the last beat: the time of day may be set back, the ticks may miss a sleep."""
+        if self._last is None:
+            return 0
+        now, ticks = self._last
+        return max(self._clock.now_ms() - now, self._clock.ticks_ms() - ticks)
 
     def publishes(self) -> None:
         """Within the section in which the write is published: from now on it is late sooner.
 
         Beats that come after a stand would tell others that there was none (`late.py`).
         """
-        if self._clock.now_ms() - self._last_ms > self.every_ms:
+        if self._since_ms() > self.every_ms:
             self.beat()
-        self._late_ms = self._shortest_ms
+        self._late_ms = self._publishes_ms
+
+    @contextmanager
+    def between_beats(self) -> Iterator[None]:
+        """A block in which no beat is on its way."""
+        with self._lock:
+            yield
 
     @property
     def is_anothers(self) -> bool:
         """Whether another process goes on with what this one has begun."""
         there = self._storage.read_or_none(self._path)
-        return there is not None and _said(there).get("name") != _said(self._content).get("name")
+        return there is not None and _name_in(there) != self._said.get("name")
 
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""

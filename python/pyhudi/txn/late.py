@@ -15,7 +15,7 @@ from collections.abc import Collection
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
 from pyhudi.slices.table import Table
-from pyhudi.storage.storage import Storage
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat
 from pyhudi.txn.open_instant import OpenInstant
@@ -33,24 +33,37 @@ def load(table: Table) -> Timeline:
 
 def taken_back(table: Table, timeline: Timeline, known: Collection[str] = ()) -> Timeline:
     """As `load`, of a timeline that was just loaded. known: times of commits that surely count."""
-    found = come_late(table.storage, timeline, known)
-    for commit in found:
-        table.guard.check()
-        logger.info("%s: takes back %s, which came late", table.storage.uri, commit)
-        OpenInstant(table, commit.requested, timeline.files(commit)[0].action).unpublish()
-    return Timeline.load(table.storage, table.config) if found else timeline
-
-
-def come_late(storage: Storage, timeline: Timeline, known: Collection[str] = ()) -> list[Instant]:
-    """The commits that came late, of those that are not known to count."""
+    storage = table.storage
     unknown = {one.requested: one for one in timeline.commits if one.requested not in known}
-    found = []
-    for beat in heartbeat.files_of(storage, unknown):
+    beats = [beat for beat in heartbeat.files_of(storage, unknown) if beat.size]
+    if not beats:
+        return timeline
+    late = [beat for beat in beats if _is_late(storage, timeline, unknown[beat.name], beat)]
+    table.guard.check()
+    for beat in late:
         commit = unknown[beat.name]
-        completed = storage.head(timeline.path(commit))
-        late_ms = heartbeat.late_ms_of(storage, beat)
-        if completed is None or late_ms is None:
-            continue
-        if completed.modified_ms - beat.modified_ms > late_ms:
-            found.append(commit)
-    return found
+        logger.info("%s: takes back %s, which came late", storage.uri, commit)
+        OpenInstant(table, commit.requested, timeline.files(commit)[0].action).unpublish()
+    # The others count, also when their files have other times one day.
+    storage.delete_all(beat.path for beat in beats if beat not in late)
+    return Timeline.load(storage, table.config) if late else timeline
+
+
+def come_late(
+    storage: Storage, timeline: Timeline, beats: Collection[Entry] | None = None
+) -> list[Instant]:
+    """The commits that came late. beats: the heartbeats, where they were listed before."""
+    commits = {one.requested: one for one in timeline.commits}
+    if beats is None:
+        beats = heartbeat.files_of(storage, commits)
+    found = [(commits[beat.name], beat) for beat in beats if beat.name in commits]
+    return [commit for commit, beat in found if _is_late(storage, timeline, commit, beat)]
+
+
+def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry) -> bool:
+    late_ms = heartbeat.late_ms_of(storage, beat)
+    if late_ms is None:
+        return False
+    completed = storage.head(timeline.path(commit))
+    # One that is gone was taken back just now.
+    return completed is None or completed.modified_ms - beat.modified_ms > late_ms

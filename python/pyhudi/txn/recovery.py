@@ -50,6 +50,8 @@ def recover(
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
+    if table.guard.is_entered:
+        timeline = late.taken_back(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
     left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
@@ -138,8 +140,11 @@ def _come_late(timeline: Timeline) -> list[Instant]:
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:
     """Raises `CommitConflict` where another writer is at work, for what has to be alone.
 
-    Hudi 1.2 gives a heartbeat to what it writes, compacts and rolls back beside others.
+    Hudi 1.2 gives a heartbeat to what it writes, compacts and rolls back beside others. Within a
+    section a commit that came late is one of a writer at work.
     """
+    if table.guard.is_entered:
+        timeline = late.taken_back(table, timeline)
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
         msg = f"another writer is at work on instant {instant}"
@@ -159,7 +164,8 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     found = set(markers.instants_with_markers(storage))
     if any(instant > (timeline.latest_time() or "") for instant in found):
         # A write that has begun since, or one that was withdrawn: a request comes before markers.
-        timeline = _load(table)
+        timeline = Timeline.load(table.storage, table.config)
+        table.generator.observe(timeline)
     known = {instant.requested for instant in timeline.instants}
     commits = {commit.requested: commit for commit in timeline.commits}
     found -= {instant.requested for instant in timeline.pending()}

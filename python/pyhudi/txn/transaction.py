@@ -26,14 +26,14 @@ first block that is later than the last commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyhudi.config import properties_file
-from pyhudi.config.actions import COMMIT_ACTIONS, Instant, State
+from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
 from pyhudi.config.commit_entries import commit_metadata
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
@@ -44,6 +44,7 @@ from pyhudi.errors import (
     CommitUnknown,
     CorruptTable,
     InterruptedAfterCommit,
+    LockTimeout,
     overtaken,
     without_hint,
 )
@@ -236,8 +237,6 @@ class Transaction:
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
-            self._check_alive()
-            self._open.check_inflight()
             self._publish(completion, data)
             self._follow(now)
             self._clear(partial(table.guard.settle, began_ms))
@@ -289,12 +288,15 @@ class Transaction:
         return self._heartbeat is not None and self._heartbeat.is_late
 
     def _publish(self, completion: str, data: bytes) -> None:
-        self._publishing = True
-        try:
-            self._open.publish(completion, data)
-        except CommitConflict:
-            self._publishing = False
-            raise
+        with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
+            self._check_alive()
+            self._open.check_inflight()
+            self._publishing = True
+            try:
+                self._open.publish(completion, data)
+            except CommitConflict:
+                self._publishing = False
+                raise
         # The writer may have stood still as the completed file was made, and others gone on.
         if not self._is_surely_alone() and not self._counts(completion):
             self._open.take_publication_back(completion)
@@ -306,13 +308,20 @@ class Transaction:
         """Whether what was published counts, as whoever has found it meanwhile has decided, too."""
         table = self._table
         table.guard.again()
-        own = late.load(table).find(self.instant, self._open.action)
+        timeline = late.load(table)
+        own = timeline.find(self.instant, self._open.action)
+        if own is None:
+            return self._is_archived(timeline)
         return (
-            own is not None
-            and own.is_completed
+            own.is_completed
             and not self._open.was_overtaken(completion)
             and not (self._heartbeat is not None and self._heartbeat.is_anothers)
         )
+
+    def _is_archived(self, timeline: Timeline) -> bool:
+        """Whether it counts, and others have archived it since."""
+        action = COMPLETED_ACTION.get(self._open.action, self._open.action)
+        return timeline.archive.find(self.instant, action) is not None
 
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
@@ -380,7 +389,7 @@ class Transaction:
                 # The next writer rolls back; what went wrong first is what the caller must hear.
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
-                    raise self._unknown() from error
+                    raise self._unknown(error) from error
         if self._gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
             raise self._taken_back() from error
         if published and isinstance(error, KeyboardInterrupt):
@@ -391,9 +400,12 @@ class Transaction:
                 instant=self.instant,
             ) from error
 
-    def _unknown(self) -> CommitUnknown:
+    def _unknown(self, error: Exception) -> CommitUnknown:
+        what = (
+            "the table's lock was lost" if isinstance(error, LockTimeout) else "the storage failed"
+        )
         return CommitUnknown(
-            f"the storage failed while {self.instant} was committed: it may be committed or not",
+            f"{what} while {self.instant} was committed: it may be committed or not",
             instant=self.instant,
         )
 
@@ -404,6 +416,8 @@ class Transaction:
     def _settled(self) -> bool:
         """Takes a pending write back; whether it was complete."""
         with self._table.guard.section():
+            # A section of this writer's may go on without its lock.
+            self._table.guard.check()
             return self._settled_alone()
 
     def _settled_alone(self) -> bool:
@@ -412,6 +426,8 @@ class Transaction:
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:
+            if self._is_archived(timeline):
+                return True
             self._gone = True
             self._remove_what_came_late(timeline)
             return False

@@ -63,7 +63,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.unique_keys import counted_words
-from pyhudi.txn import heartbeat
+from pyhudi.txn import heartbeat, late
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.incoming import memory_limit
@@ -195,7 +195,7 @@ class _Build:
         until = clock.now_ms() + PATIENCE_MS
         while True:
             with table.guard.section():
-                timeline = Timeline.load(table.storage, table.config)
+                timeline = late.load(table)
                 others = self._unknowing(timeline)
                 if not others:
                     return self._complete(timeline, stats)

@@ -16,6 +16,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.late import come_late
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.write.write_context import WritableTable
@@ -29,16 +30,18 @@ def written_before(
     Reads commits from the newest one back.
     """
     config = TableConfig.load(table.storage, clock or SystemClock())
-    timeline = Timeline.load(table.storage, config)
-    for instant, metadata in newest_first(table.storage, timeline):
+    for instant, metadata in newest_first(table.storage, config):
         if metadata.extra_metadata.get(COMMIT_ID) == commit_id:
             return _result(instant, metadata)
     return None
 
 
-def newest_first(storage: Storage, timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
+def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instant, CommitMetadata]]:
     """All commits that count with what they say, archived ones last."""
-    late = come_late(storage, timeline)
+    # Before the timeline: whoever takes a commit back removes its heartbeat last.
+    beats = storage.list_dir(HEARTBEAT_FOLDER)[1]
+    timeline = Timeline.load(storage, config)
+    late = come_late(storage, timeline, beats)
     for instant in reversed(timeline.commits):
         if instant not in late:
             yield instant, timeline.commit_metadata(instant)

@@ -39,8 +39,7 @@ class DynamoDbLock:
         self._region = region
         self._endpoint = endpoint_url
         self._lease_ms = lease_ms
-        self._renew_ms = lease_ms // 3
-        self._renewal = Renewal(self._renew, self._renew_ms, "pyhudi-dynamodb-lock")
+        self._renewal = Renewal(self._renew, lease_ms // 3, "pyhudi-dynamodb-lock")
         self._client: Any = None
         self._owner = ""
         self._version = ""
@@ -147,8 +146,8 @@ class DynamoDbLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """From the last sign of life on."""
-        return self._lease_ms - self._renew_ms
+        """Renewals may fail for so long."""
+        return self._lease_ms // 2
 
     def check(self) -> None:
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""

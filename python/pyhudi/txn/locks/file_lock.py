@@ -40,8 +40,10 @@ class FileLock:
         self._owner = ""
         self._content = b""
         self._version: str | None = None
-        self._renew_ms = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
-        self._renewal = Renewal(self._renew, self._renew_ms, "pyhudi-file-lock")
+        self._last_ms = 0
+        """By the clock's ticks: the file was written at this time or later."""
+        every = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
+        self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
 
     def acquire(self, patience_ms: int) -> bool:
         """Takes the lock."""
@@ -56,7 +58,7 @@ class FileLock:
         # Before the file is there: what interrupts comes at any time, and `release` looks for it.
         self._owner, self._content = owner, content
         processes.at_work.add(owner)
-        expected = None if found is None else found[1]
+        expected, self._last_ms = None if found is None else found[1], self._clock.ticks_ms()
         self._version = self._storage.replace_version(self._path, content, expected)
         if self._version is not None:
             self._clock.sleep(_SETTLES_S)
@@ -91,17 +93,22 @@ class FileLock:
 
     def _renew(self) -> None:
         """Gives the file a new time, unless it is gone or another's: what was lost stays lost."""
-        if self._version is not None:
-            self._version = self._storage.replace_version(self._path, self._content, self._version)
+        if self._version is None:
+            return
+        now = self._clock.ticks_ms()
+        self._version = self._storage.replace_version(self._path, self._content, self._version)
+        self._last_ms = now
 
     @property
     def lasts_ms(self) -> int | None:
-        """From the last time on that the file was written."""
-        return self._expires_ms - self._renew_ms if self._expires_ms else None
+        """Renewals may fail for so long."""
+        return self._expires_ms // 2 if self._expires_ms else None
 
     def check(self) -> None:
-        """Raises `CommitConflict` where the file is gone or another's."""
-        if self._version is None or not self._is_own():
+        """Raises `CommitConflict` where the file is gone or another's, or may soon be."""
+        since = self._clock.ticks_ms() - self._last_ms
+        is_old = self._expires_ms and since > self._expires_ms // 2
+        if self._version is None or is_old or not self._is_own():
             msg = f"the table's lock {self._path} was taken away while it was held"
             hint = "Run the operation again. Give all writers the same hoodie.write.lock options."
             raise CommitConflict(msg, hint=hint, retry=True)

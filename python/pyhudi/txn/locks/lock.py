@@ -27,7 +27,7 @@ class TableLock(Protocol):
 
     @property
     def lasts_ms(self) -> int | None:
-        """For how long one who stands still keeps the lock at least; None: for ever."""
+        """For how long one who stands still after `check` keeps it at least; None: for ever."""
         ...
 
     def check(self) -> None:

@@ -89,7 +89,6 @@ class StorageLock:
         self._storage = storage
         self._clock = clock
         self._validity_ms = validity_ms
-        self._renew_ms = renew_ms
         self._renewal = Renewal(self._renew, renew_ms, "pyhudi-lock")
         self._content: _Content | None = None
         """Of the lock that is held."""
@@ -175,14 +174,14 @@ class StorageLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """From the last sign of life on."""
-        return self._validity_ms - self._renew_ms
+        """Renewals may fail for so long."""
+        return self._validity_ms // 2
 
     def check(self) -> None:
         """Raises `CommitConflict` once the lock may be another's, or soon can be."""
         held = self._content
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
-        if left < self._validity_ms // 10:
+        if left < self._validity_ms // 2:
             msg = "the table's lock was lost while it was held"
             raise overtaken(msg)
 
