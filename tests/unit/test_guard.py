@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyhudi.clock import SystemClock
-from pyhudi.errors import CommitConflict, LockTimeout, LockWarning
+from pyhudi.errors import CommitConflict, CorruptTable, LockTimeout, LockWarning
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import guard as guard_module
@@ -261,4 +261,18 @@ def test_a_lock_that_cannot_be_had_again_is_not_given_back(
         monkeypatch.setattr(lock, "acquire", lambda _: False)
         with pytest.raises(LockTimeout):
             guard.again()
+    assert lock.did == ["take", "give"]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_looks_like_damage_may_be_others_work(
+    guard: LockGuard, lock: CountedLock, is_lost: bool
+) -> None:
+    def reads() -> None:
+        with guard.section():
+            lock.is_lost = is_lost
+            raise CorruptTable("a file is missing")
+
+    with pytest.raises(CommitConflict if is_lost else CorruptTable):
+        reads()
     assert lock.did == ["take", "give"]

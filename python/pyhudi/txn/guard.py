@@ -14,7 +14,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
-from pyhudi.errors import CommitConflict, LockTimeout, LockWarning, without_hint
+from pyhudi.errors import CommitConflict, CorruptTable, LockTimeout, LockWarning, without_hint
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.ahead import forget
 from pyhudi.storage.options import is_remote
@@ -55,13 +55,21 @@ class LockGuard(Guard):
 
     @contextmanager
     def section(self) -> Iterator[None]:
-        """Holds the lock for the block. Raises `LockTimeout` where it cannot be had."""
+        """Holds the lock for the block. Raises `LockTimeout` where it cannot be had.
+
+        `CommitConflict` takes the place of `CorruptTable` where the lock was lost.
+        """
         outer = self._depth
         try:
             self._depth = outer + 1
             if not outer:
                 self._enter()
             yield
+        except CorruptTable:
+            # Others may have changed what this writer has read a part of.
+            if self._held:
+                self._lock.check()
+            raise
         finally:
             self._depth = outer
             if not outer and self._held:

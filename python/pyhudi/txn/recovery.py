@@ -27,7 +27,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import heartbeat, late, restore, rollback, savepoint
+from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
@@ -45,8 +45,8 @@ def recover(
     """Makes the table fit for a new write and gives its timeline.
 
     check: raises, with nothing changed, where pyhudi must not write. timeline: where it was loaded
-    a moment ago. insists: as in `restore.resume`. Raises `LockTimeout` where there is something to
-    take back, and others hold the lock.
+    a moment ago. insists: as in `restore.resume`. Where there is something to take back it raises
+    `LockTimeout` if others hold the lock, and `CommitConflict` if the properties have changed.
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
@@ -60,6 +60,8 @@ def recover(
     )
     if has_dead:
         with table.guard.section():
+            # What is taken back is so in all partitions of the metadata table that there are.
+            conflicts.check_config(table)
             timeline = _taken_back(table, insists=insists)
     if has_dead or _is_time_to_look(table):
         folders = remove_left_files(table.storage, timeline, table.clock)

@@ -42,7 +42,6 @@ from pyhudi.errors import (
     AfterCommitWarning,
     CommitConflict,
     CommitUnknown,
-    CorruptTable,
     InterruptedAfterCommit,
     LockTimeout,
     overtaken,
@@ -228,12 +227,7 @@ class Transaction:
                 self._open.keep_only(metadata, begun)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 self._told_companions = True
-                try:
-                    metadata = in_step(now, commit, self.companions)
-                except CorruptTable:
-                    # Of a writer that stood still others may have changed the files meanwhile.
-                    self._check_alive()
-                    raise
+                metadata = in_step(now, commit, self.companions)
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
