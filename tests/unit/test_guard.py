@@ -36,7 +36,7 @@ class CountedLock:
         self.is_lost = False
         return True
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:
         if self.is_lost:
             raise CommitConflict("the lock was lost")
 

@@ -190,7 +190,7 @@ def test_it_beats_more_often_than_a_lock_lasts(
     beat = Heartbeat(storage, INSTANT, SystemClock(), lock_lasts_ms=lasts_ms)
     beat.beat()
     (file,) = files_of(storage, [INSTANT])
-    assert late_ms_of(storage, file) == late_ms
+    assert late_ms_of(storage.read(file.path), file) == late_ms
     assert beat.every_ms == every_ms
 
 
@@ -198,18 +198,18 @@ def test_it_beats_more_often_than_a_lock_lasts(
 def test_another_ones_says_nothing_of_late_publications(content: bytes, storage: Storage) -> None:
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
     (file,) = files_of(storage, [INSTANT])
-    assert late_ms_of(storage, file) is None
+    assert late_ms_of(storage.read(file.path), file) is None
 
 
 def test_one_that_was_copied_says_nothing_of_late_publications(storage: Storage) -> None:
     Heartbeat(storage, INSTANT, SystemClock()).beat()
     (file,) = files_of(storage, [INSTANT])
-    assert late_ms_of(storage, file) == 90_000
+    assert late_ms_of(storage.read(file.path), file) == 90_000
     now, day_s = file_of(storage).stat().st_mtime, 86_400
     for at in (now - day_s, now + day_s):
         os.utime(file_of(storage), (at, at))
         (file,) = files_of(storage, [INSTANT])
-        assert late_ms_of(storage, file) is None
+        assert late_ms_of(storage.read(file.path), file) is None
 
 
 def test_tasks_of_a_shared_write_do_not_beat_once_it_is_published(storage: Storage) -> None:

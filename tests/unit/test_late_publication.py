@@ -6,6 +6,7 @@ time counts, however long its writer stands still after it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,15 +16,24 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.admin import services
+from pyhudi.admin.services import open_for_service
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
+from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.commit_entries import with_commit_id
 from pyhudi.errors import CommitConflict
+from pyhudi.services.clustering import ClusteringRequest
+from pyhudi.slices import markers
+from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.planned import PlannedTransaction
 from pyhudi.write import upsert
-from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, rows_read
+from pyhudi.write.write_context import Handle
+from tests.sim.crash import CrashingStorage, Killed, leftovers, rows_read
+from tests.sim.crash import Handle as CrashHandle
 from tests.sim.interrupted import StandingClock
 
 TABLES = [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
@@ -89,7 +99,7 @@ def upserted(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenInstant, "publish", published)
-        upsert.upsert(Handle(storage, options or {}), given)
+        upsert.upsert(CrashHandle(storage, options or {}), given)
 
 
 def found(base: Path) -> dict[str, int]:
@@ -256,3 +266,98 @@ def test_a_lock_that_is_not_renewed_is_not_published_under(
         upserted(base, rows([1, 2], 3), monkeypatch)
     assert not beats[0].is_late
     monkeypatch.undo()
+
+
+def test_a_file_that_is_older_than_its_name(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was staged before the stand, and renamed or linked after it."""
+    timeline = ".hoodie/timeline" if pyhudi.open_table(base).version > 6 else ".hoodie"
+
+    def others() -> None:
+        clock.stand_still(STAND_MS)
+        pyhudi.open_table(base).upsert(rows([1, 5], 4))
+
+    def staged_before() -> None:
+        newest = max((base / timeline).glob("*commit"), key=lambda file: file.stat().st_mtime_ns)
+        (beat,) = (base / ".hoodie/.heartbeat").glob("*")
+        os.utime(newest, (beat.stat().st_mtime, beat.stat().st_mtime))
+
+    with pytest.raises(CommitConflict, match="taken back"):
+        upserted(base, rows([1, 2], 3), monkeypatch, before=others, after=staged_before)
+    assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
+
+
+SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+
+
+@pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_plan_that_another_process_has_taken_over(
+    version: int, dies: bool, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has removed the files, and its heartbeat is that of the instant."""
+    base = tmp_path / "t"
+    pyhudi.create_table(base, rows([0], 0).schema, key="id", version=version)
+    for ids in ([0, 1], [2, 3]):
+        pyhudi.open_table(base, options=SMALL_FILES).upsert(rows(ids, 1))
+    publish, storage = OpenInstant.publish, CrashingStorage(str(base))
+    overtakers: list[PlannedTransaction] = []
+
+    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+        is_own = opened.table.storage is storage and opened.action != ROLLBACK
+        if is_own:
+            clock.stand_still(130_000)
+            handle = Handle.of(CrashHandle(Storage(str(base)), {}), SystemClock())
+            table = open_for_service(handle, SystemClock(), changes=True)
+            overtaker = PlannedTransaction(table, "CLUSTER", opened.time, opened.action)
+            overtaker.__enter__()
+            overtakers.append(overtaker)
+        publish(opened, completion, content)
+        if is_own:
+            pyhudi.open_table(base).upsert(rows([9], 7))
+            storage.is_dead = dies
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenInstant, "publish", published)
+        with pytest.raises(Killed if dies else CommitConflict):
+            services.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
+    overtakers[0].__exit__(None, None, None)
+    wanted = {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 7}
+    assert found(base) == wanted
+    clock.stand_still(4_000_000)
+    pyhudi.open_table(base).cluster()
+    assert_sound(base, clock, wanted)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_file_that_is_written_once_others_have_archived_the_plan(
+    version: int, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "t"
+    pyhudi.create_table(base, rows([0], 0).schema, key="id", version=version)
+    for ids in ([0, 1], [2, 3]):
+        pyhudi.open_table(base, options=SMALL_FILES).upsert(rows(ids, 1))
+    create, storage = markers.create, Storage(str(base))
+    stood: list[bool] = []
+
+    def created(there: Storage, instant: str, marker: markers.Marker) -> None:
+        create(there, instant, marker)
+        if stood or marker.kind != "CREATE":
+            return
+        stood.append(True)
+        clock.stand_still(130_000)
+        table = pyhudi.open_table(base)
+        table.cluster(schedule=False)
+        for value in range(6):
+            table.upsert(rows([9], value))
+        table.clean(policy="KEEP_LATEST_FILE_VERSIONS", retain=1)
+        table.archive(min_commits=2, max_commits=3)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(markers, "create", created)
+        with pytest.raises(CommitConflict):
+            services.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
+    assert stood
+    assert_sound(base, clock, {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 5})

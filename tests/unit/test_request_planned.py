@@ -26,7 +26,7 @@ class Lost(Unguarded):
     def __init__(self, after: int = 1) -> None:
         self.left = after
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:
         self.left -= 1
         if self.left < 0:
             raise overtaken("the lock was taken")

@@ -267,7 +267,7 @@ class Locked:
     def guard(self) -> Locked:
         return self
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:
         if self.loses():
             raise CommitConflict("the lock is another's")
 

@@ -39,8 +39,11 @@ class Guard(Protocol):
         """Whether this writer is in a section."""
         ...
 
-    def check(self) -> None:
-        """Raises `CommitConflict` where another writer may be in a section, though this one is."""
+    def check(self, for_ms: int = 0) -> None:
+        """Raises `CommitConflict` where another writer may be in a section, though this one is.
+
+        for_ms: or may be before so long, though this one stood still; `lasts_ms` at most.
+        """
         ...
 
     def again(self) -> None:
@@ -49,10 +52,7 @@ class Guard(Protocol):
 
     @property
     def lasts_ms(self) -> int | None:
-        """For how long nobody else can be in a section while one who is in it stands still.
-
-        None: for ever.
-        """
+        """How long a section stays that of a writer who stands still; None: for ever."""
         ...
 
     def settle(self, since_ms: int) -> None:
@@ -83,7 +83,7 @@ class Unguarded(Guard):
 
     lasts_ms = None
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:
         """There is nobody else."""
 
     def again(self) -> None:

@@ -172,9 +172,9 @@ class LockGuard(Guard):
         """Whether this writer is in a section."""
         return self._depth > 0
 
-    def check(self) -> None:
-        """Raises `CommitConflict` where the lock may be another's by now."""
-        self._lock.check()
+    def check(self, for_ms: int = 0) -> None:
+        """Raises `CommitConflict` where the lock may be another's by now, or before so long."""
+        self._lock.check(for_ms)
 
     def again(self) -> None:
         """Within a section: takes the lock again that may be another's by now."""

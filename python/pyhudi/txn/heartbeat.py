@@ -100,12 +100,12 @@ def files_of(storage: Storage, instants: Collection[str]) -> list[Entry]:
     return [file for file in files if file.name in instants]
 
 
-def late_ms_of(storage: Storage, file: Entry) -> int | None:
+def late_ms_of(content: bytes, file: Entry) -> int | None:
     """How long after it a publication of its writer is too late.
 
     None where that cannot be told: of Hudi's, and where the file was copied.
     """
-    said = _said(storage.read_or_none(file.path) or b"")
+    said = _said(content)
     late_ms, at_ms = said.get("late_ms"), said.get("at_ms")
     if not isinstance(late_ms, int) or not isinstance(at_ms, int):
         return None
@@ -184,6 +184,8 @@ class Heartbeat:
         """How often it beats."""
         # Sooner for itself than for others, whose times are of whole seconds.
         self._publishes_ms = late_ms - min(_ROUNDED_MS // 2, late_ms // 4)
+        self.late_ms = late_ms
+        """A publication so long after a beat is late to everybody."""
         self._late_ms = _LATE_MS
         self._last: tuple[int, int] | None = None
         """Of the last beat, by the time of day and by the clock's ticks."""
@@ -208,14 +210,18 @@ class Heartbeat:
             if self._ended.is_set() or self.is_late:
                 self._lost = True
                 return
-            if not self._owned and _name_in(self._storage.read_or_none(self._path)):
-                # Somebody publishes what this process has written a part of.
+            if not self._owned and self._last is not None and self._is_over():
                 self._lost = True
                 return
             now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
             said = {**self._said, "at_ms": now} if self._owned else {}
             self._storage.put(self._path, json.dumps(said).encode())
             self._last = (now, ticks)
+
+    def _is_over(self) -> bool:
+        """Whether somebody publishes, or has, what this process has written a part of."""
+        there = self._storage.read_or_none(self._path)
+        return there is None or _name_in(there) is not None
 
     @property
     def is_late(self) -> bool:
@@ -251,6 +257,11 @@ class Heartbeat:
         """Whether another process goes on with what this one has begun."""
         there = self._storage.read_or_none(self._path)
         return there is not None and _name_in(there) != self._said.get("name")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has removed the file, whosever it is."""
+        return self._storage.exists(self._path)
 
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""

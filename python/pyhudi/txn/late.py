@@ -1,11 +1,11 @@
 """Commits that came late: of a writer that stood still between its last look and its publication.
 
-Its lock may have gone to others meanwhile, who went on and do not know of what it published. By the
-times that the storage gives its files everybody tells such a commit: from the writer's last
-heartbeat to the completed file it took so long that the lock may have been lost in between. Whoever
-finds one takes it back, within a section and before anything is planned on it; so does its writer
-as soon as it goes on. A writer's heartbeat is there until it has looked: a commit without one
-counts.
+Its lock may have gone to others meanwhile, who went on and do not know of what it published. A
+writer's heartbeat is there until it has looked once more. Whoever finds a commit that has one still
+decides about it, within a section and before anything is planned on it, by the times that the
+storage gives its files: where it took so long from the last heartbeat to the completed file that
+the lock may have been lost in between, the commit came late, and is taken back; else it counts, and
+the heartbeat goes. The writer itself takes back what nobody has decided about.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyhudi.config.log import logger
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
-from pyhudi.txn.open_instant import OpenInstant
 
 
 def load(table: Table) -> Timeline:
@@ -43,8 +43,8 @@ def taken_back(table: Table, timeline: Timeline, known: Collection[str] = ()) ->
     for beat in late:
         commit = unknown[beat.name]
         logger.info("%s: takes back %s, which came late", storage.uri, commit)
-        OpenInstant(table, commit.requested, timeline.files(commit)[0].action).unpublish()
-    # The others count, also when their files have other times one day.
+        storage.delete(timeline.path(commit))
+    # The others count, whatever their writers think of it.
     storage.delete_all(beat.path for beat in beats if beat not in late)
     return Timeline.load(storage, table.config) if late else timeline
 
@@ -61,9 +61,22 @@ def come_late(
 
 
 def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry) -> bool:
-    late_ms = heartbeat.late_ms_of(storage, beat)
+    completed = storage.head(timeline.path(commit))
+    if completed is None:
+        # It was taken back just now.
+        return True
+    content = storage.read_or_none(beat.path)
+    late_ms = None if content is None else heartbeat.late_ms_of(content, beat)
     if late_ms is None:
         return False
-    completed = storage.head(timeline.path(commit))
-    # One that is gone was taken back just now.
-    return completed is None or completed.modified_ms - beat.modified_ms > late_ms
+    return completed.modified_ms - beat.modified_ms > late_ms or _was_taken_over(
+        storage, timeline.commit_metadata(commit)
+    )
+
+
+def _was_taken_over(storage: Storage, metadata: CommitMetadata) -> bool:
+    """Whether another process has the plan, and the heartbeat: it removes all files of the first.
+
+    What is cleaned has been looked at before.
+    """
+    return any(not storage.exists(path) for path in sorted(metadata.paths)[:1])

@@ -109,11 +109,11 @@ class OpenInstant:
             raise
         except Exception:
             # The answer may have been lost on the way.
-            if storage.read_or_none(self._completed_path(completion)) != content:
+            if storage.read_or_none(self.completed_path(completion)) != content:
                 raise
         done = COMPLETED_ACTION.get(self.action, self.action)
         if layout.completion_in_name and done in COMMIT_ACTIONS:
-            keep_commit(storage, self._completed_path(completion), content)
+            keep_commit(storage, self.completed_path(completion), content)
 
     def was_overtaken(self, completion: str) -> bool:
         """Whether another writer took the instant back while `publish` made the completed file.
@@ -165,7 +165,7 @@ class OpenInstant:
 
     def take_publication_back(self, completion: str) -> None:
         """Removes the completed file that `publish` has made."""
-        self.table.storage.delete(self._completed_path(completion))
+        self.table.storage.delete(self.completed_path(completion))
 
     @property
     def is_requested(self) -> bool:
@@ -183,7 +183,8 @@ class OpenInstant:
             layout.path(layout.file_name(self.time, self.action, state))
         )
 
-    def _completed_path(self, completion: str) -> str:
+    def completed_path(self, completion: str) -> str:
+        """The file that `publish` makes."""
         layout = self.table.config.layout
         name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
         return layout.path(name)

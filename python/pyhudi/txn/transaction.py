@@ -285,6 +285,10 @@ class Transaction:
         with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
             self._check_alive()
             self._open.check_inflight()
+            if self._heartbeat is not None:
+                self._table.guard.check(
+                    min(self._heartbeat.late_ms, self._table.guard.lasts_ms or 0)
+                )
             self._publishing = True
             try:
                 self._open.publish(completion, data)
@@ -299,23 +303,26 @@ class Transaction:
         self._state = State.COMPLETED
 
     def _counts(self, completion: str) -> bool:
-        """Whether what was published counts, as whoever has found it meanwhile has decided, too."""
+        """Whether what was published counts: others who have found it meanwhile have decided."""
         table = self._table
         table.guard.again()
-        timeline = late.load(table)
-        own = timeline.find(self.instant, self._open.action)
-        if own is None:
+        if self._heartbeat is None or self._heartbeat.is_there:
+            return False
+        timeline = Timeline.load(table.storage, table.config)
+        if timeline.find(self.instant, self._open.action) is None:
             return self._is_archived(timeline)
-        return (
-            own.is_completed
-            and not self._open.was_overtaken(completion)
-            and not (self._heartbeat is not None and self._heartbeat.is_anothers)
-        )
+        path = self._open.completed_path(completion)
+        return table.storage.exists(path) and not self._open.was_overtaken(completion)
 
     def _is_archived(self, timeline: Timeline) -> bool:
-        """Whether it counts, and others have archived it since."""
+        """Whether what this writer has published counts, and others have archived it since."""
+        named = self._archived(timeline) if self._publishing else None
+        return named is not None and self._written.paths <= named.paths
+
+    def _archived(self, timeline: Timeline) -> CommitMetadata | None:
         action = COMPLETED_ACTION.get(self._open.action, self._open.action)
-        return timeline.archive.find(self.instant, action) is not None
+        found = timeline.archive.find(self.instant, action)
+        return None if found is None else timeline.archive.commit_metadata(found)
 
     def _taken_back(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
@@ -411,7 +418,10 @@ class Transaction:
         """Takes a pending write back; whether it was complete."""
         with self._table.guard.section():
             # A section of this writer's may go on without its lock.
-            self._table.guard.check()
+            try:
+                self._table.guard.check()
+            except CommitConflict:
+                self._table.guard.again()
             return self._settled_alone()
 
     def _settled_alone(self) -> bool:
@@ -423,6 +433,10 @@ class Transaction:
             if self._is_archived(timeline):
                 return True
             self._gone = True
+            by_others = self._archived(timeline)
+            if by_others is not None:
+                self._remove_what_is_not_named(by_others)
+                return False
             self._remove_what_came_late(timeline)
             return False
         if instant.is_completed:

@@ -149,7 +149,7 @@ class DynamoDbLock:
         """Renewals may fail for so long."""
         return self._lease_ms // 2
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002 - as long in any case
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
         if not self._version or self._clock.ticks_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"

@@ -104,10 +104,10 @@ class FileLock:
         """Renewals may fail for so long."""
         return self._expires_ms // 2 if self._expires_ms else None
 
-    def check(self) -> None:
-        """Raises `CommitConflict` where the file is gone or another's, or may soon be."""
+    def check(self, for_ms: int = 0) -> None:
+        """Raises `CommitConflict` where the file is gone or another's, or may be too soon."""
         since = self._clock.ticks_ms() - self._last_ms
-        is_old = self._expires_ms and since > self._expires_ms // 2
+        is_old = self._expires_ms and since + for_ms > self._expires_ms
         if self._version is None or is_old or not self._is_own():
             msg = f"the table's lock {self._path} was taken away while it was held"
             hint = "Run the operation again. Give all writers the same hoodie.write.lock options."

@@ -88,7 +88,7 @@ class HiveMetastoreLock:
         """A server waits for an interval at least, of which half may be over."""
         return self._lasts_ms
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
         """Raises `CommitConflict` unless the metastore says that the lock is there still."""
         told = ""
         if self._lock_id:

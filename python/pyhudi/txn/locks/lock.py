@@ -27,11 +27,17 @@ class TableLock(Protocol):
 
     @property
     def lasts_ms(self) -> int | None:
-        """For how long one who stands still after `check` keeps it at least; None: for ever."""
+        """For how long one who stands still after `check(for_ms=lasts_ms)` keeps it at least.
+
+        None: for ever.
+        """
         ...
 
-    def check(self) -> None:
-        """Raises `CommitConflict` unless the lock is surely held still."""
+    def check(self, for_ms: int = 0) -> None:
+        """Raises `CommitConflict` unless the lock is surely held still, and will be.
+
+        for_ms: for so long, `lasts_ms` at most.
+        """
         ...
 
     def release(self) -> None:

@@ -27,7 +27,7 @@ class ProcessLock:
     def lasts_ms(self) -> None:
         """Nobody can take it away."""
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
         """Nobody can take it away."""
 
     def release(self) -> None:

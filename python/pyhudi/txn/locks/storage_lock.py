@@ -177,11 +177,11 @@ class StorageLock:
         """Renewals may fail for so long."""
         return self._validity_ms // 2
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:
         """Raises `CommitConflict` once the lock may be another's, or soon can be."""
         held = self._content
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
-        if left < self._validity_ms // 2:
+        if left < max(self._validity_ms // 10, for_ms):
             msg = "the table's lock was lost while it was held"
             raise overtaken(msg)
 

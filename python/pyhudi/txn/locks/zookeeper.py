@@ -117,7 +117,7 @@ class ZooKeeperLock:
         """The client shows itself in each third of the session."""
         return self._lasts_ms
 
-    def check(self) -> None:
+    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
         """Raises `CommitConflict` where the session was cut off at any time since.
 
         The servers are asked: one who stood still may come here before the listener is told.

@@ -7,23 +7,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::{checksum, dirs, system};
 use crate::{Result, StoreError};
 
 /// Writes `target`, whether or not it is there.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<()> {
-    let (staged, _) = Staged::write(target, bytes, sync_content)?;
-    staged.rename_to(target)?;
+    Staged::write(target, bytes, sync_content)?.rename_to(target)?;
     dirs::sync_parent(target)
 }
 
 /// [`replace`] for what means nothing after a crash of the machine, which may bring the old content
 /// back or leave none.
 pub(crate) fn replace_unsynced(target: &Path, bytes: &[u8]) -> Result<()> {
-    let (staged, _) = Staged::write(target, bytes, |_, _| Ok(()))?;
-    staged.rename_to(target)
+    Staged::write(target, bytes, |_, _| Ok(()))?.rename_to(target)
 }
 
 /// Writes `target` if it is not there; false if it is.
@@ -59,11 +57,8 @@ fn create(
     if target.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let (staged, file) = Staged::write(target, bytes, sync)?;
+    let staged = Staged::write(target, bytes, sync)?;
     checksum::forget(target)?;
-    // A file is as old as its name, however long the sync took. Not all file systems have times.
-    let _ = file.set_modified(SystemTime::now());
-    drop(file);
     // The staged name goes before the folder is synced: one sync for both changes.
     staged.link_to(target)
 }
@@ -79,7 +74,7 @@ impl Staged {
         target: &Path,
         bytes: &[u8],
         sync: impl FnOnce(&File, &[u8]) -> io::Result<()>,
-    ) -> Result<(Self, File)> {
+    ) -> Result<Self> {
         let (path, mut file) = create_unique(target)?;
         let staged = Self {
             path,
@@ -88,7 +83,7 @@ impl Staged {
         file.write_all(bytes)
             .and_then(|()| sync(&file, bytes))
             .map_err(|source| StoreError::around(&staged.path, source))?;
-        Ok((staged, file))
+        Ok(staged)
     }
 
     fn rename_to(mut self, target: &Path) -> Result<()> {
