@@ -22,11 +22,14 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.commit_entries import with_commit_id
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.timeline import Timeline
+from pyhudi.txn import late
+from pyhudi.txn.heartbeat import Heartbeat, path_of
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.planned import PlannedTransaction
@@ -361,3 +364,23 @@ def test_a_file_that_is_written_once_others_have_archived_the_plan(
             services.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
     assert stood
     assert_sound(base, clock, {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 5})
+
+
+def test_one_that_is_taken_back_while_it_is_looked_at(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(str(base))
+    timeline = Timeline.load(storage, TableConfig.load(storage))
+    commit = timeline.commits[-1]
+    Heartbeat(storage, commit.requested, SystemClock()).beat()
+    assert late.come_late(storage, timeline) == []
+    read = Storage.read_or_none
+
+    def gone(there: Storage, path: str) -> bytes | None:
+        if path == path_of(commit.requested):
+            there.delete(timeline.path(commit))
+            there.delete(path)
+        return read(there, path)
+
+    monkeypatch.setattr(Storage, "read_or_none", gone)
+    assert late.come_late(storage, timeline) == [commit]

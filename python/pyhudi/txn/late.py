@@ -61,11 +61,11 @@ def come_late(
 
 
 def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry) -> bool:
+    # First: whoever takes a commit back removes its heartbeat last.
+    content = storage.read_or_none(beat.path)
     completed = storage.head(timeline.path(commit))
     if completed is None:
-        # It was taken back just now.
         return True
-    content = storage.read_or_none(beat.path)
     late_ms = None if content is None else heartbeat.late_ms_of(content, beat)
     if late_ms is None:
         return False
