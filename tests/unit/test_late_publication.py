@@ -291,7 +291,13 @@ def test_a_file_that_is_older_than_its_name(
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
 
 
-SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+def to_be_clustered(tmp_path: Path, version: int) -> Path:
+    base = tmp_path / "t"
+    own_files = {"hoodie.parquet.small.file.limit": "0"}
+    pyhudi.create_table(base, rows([0], 0).schema, key="id", version=version)
+    for ids in ([0, 1], [2, 3]):
+        pyhudi.open_table(base, options=own_files).upsert(rows(ids, 1))
+    return base
 
 
 @pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
@@ -301,10 +307,7 @@ def test_a_plan_that_another_process_has_taken_over(
     version: int, dies: bool, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has removed the files, and its heartbeat is that of the instant."""
-    base = tmp_path / "t"
-    pyhudi.create_table(base, rows([0], 0).schema, key="id", version=version)
-    for ids in ([0, 1], [2, 3]):
-        pyhudi.open_table(base, options=SMALL_FILES).upsert(rows(ids, 1))
+    base = to_be_clustered(tmp_path, version)
     publish, storage = OpenInstant.publish, CrashingStorage(str(base))
     overtakers: list[PlannedTransaction] = []
 
@@ -338,10 +341,7 @@ def test_a_plan_that_another_process_has_taken_over(
 def test_a_file_that_is_written_once_others_have_archived_the_plan(
     version: int, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "t"
-    pyhudi.create_table(base, rows([0], 0).schema, key="id", version=version)
-    for ids in ([0, 1], [2, 3]):
-        pyhudi.open_table(base, options=SMALL_FILES).upsert(rows(ids, 1))
+    base = to_be_clustered(tmp_path, version)
     create, storage = markers.create, Storage(str(base))
     stood: list[bool] = []
 

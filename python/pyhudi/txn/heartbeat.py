@@ -105,7 +105,7 @@ def late_ms_of(content: bytes, file: Entry) -> int | None:
 
     None where that cannot be told: of Hudi's, and where the file was copied.
     """
-    said = _said(content)
+    said = processes.said_in(content)
     late_ms, at_ms = said.get("late_ms"), said.get("at_ms")
     if not isinstance(late_ms, int) or not isinstance(at_ms, int):
         return None
@@ -113,15 +113,7 @@ def late_ms_of(content: bytes, file: Entry) -> int | None:
 
 
 def _name_in(content: bytes | None) -> Any:
-    return _said(content or b"").get("name")
-
-
-def _said(content: bytes) -> dict[str, Any]:
-    try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    return processes.said_in(content or b"").get("name")
 
 
 def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
@@ -178,7 +170,7 @@ class Heartbeat:
             late_ms = min(max(lock_lasts_ms - _ROUNDED_MS, lock_lasts_ms // 2), _LATE_MS)
         self._said: dict[str, Any] = {}
         if owned:
-            process = _said(processes.owner(self._name))
+            process = processes.said_in(processes.owner(self._name))
             self._said = {"name": self._name, **process, "late_ms": late_ms}
         self.every_ms = min(_INTERVAL_MS, max(late_ms // 3, 1))
         """How often it beats."""

@@ -38,14 +38,14 @@ def taken_back(table: Table, timeline: Timeline, known: Collection[str] = ()) ->
     beats = [beat for beat in heartbeat.files_of(storage, unknown) if beat.size]
     if not beats:
         return timeline
-    late = [beat for beat in beats if _is_late(storage, timeline, unknown[beat.name], beat)]
+    late = come_late(storage, timeline, beats)
     table.guard.check()
-    for beat in late:
-        commit = unknown[beat.name]
+    for commit in late:
         logger.info("%s: takes back %s, which came late", storage.uri, commit)
         storage.delete(timeline.path(commit))
     # The others count, whatever their writers think of it.
-    storage.delete_all(beat.path for beat in beats if beat not in late)
+    times = {commit.requested for commit in late}
+    storage.delete_all(beat.path for beat in beats if beat.name not in times)
     return Timeline.load(storage, table.config) if late else timeline
 
 

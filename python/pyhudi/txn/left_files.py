@@ -47,7 +47,7 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
 def _remove_heartbeats(storage: Storage, timeline: Timeline, clock: Clock) -> None:
     old = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
     if old:
-        kept = {*timeline.pending(), *come_late(storage, timeline)}
+        kept = {*timeline.pending(), *come_late(storage, timeline, old)}
         times = {instant.requested for instant in kept}
         storage.delete_all(file.path for file in old if file.name not in times)
 

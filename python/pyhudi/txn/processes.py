@@ -23,17 +23,22 @@ def owner(name: str) -> bytes:
     return json.dumps({**here, "name": name}).encode() if here else b""
 
 
+def said_in(content: bytes) -> dict[str, Any]:
+    """What a heartbeat or a lock says; nothing where it is of another form, as Hudi's are."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
 def is_dead_here(content: bytes) -> bool:
     """Whether the process that an `owner` names ran on this machine and is gone.
 
     Of this process itself: whether it keeps that no more.
     """
-    try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    here = _this_process(os.getpid())
-    if not here or not isinstance(said, dict) or said.get("machine") != here["machine"]:
+    said, here = said_in(content), _this_process(os.getpid())
+    if not here or said.get("machine") != here["machine"]:
         return False
     if said.get("pid") == os.getpid():
         return said.get("name") not in at_work

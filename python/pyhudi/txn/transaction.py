@@ -310,14 +310,13 @@ class Transaction:
             return False
         timeline = Timeline.load(table.storage, table.config)
         if timeline.find(self.instant, self._open.action) is None:
-            return self._is_archived(timeline)
+            return self._is_own(self._archived(timeline))
         path = self._open.completed_path(completion)
         return table.storage.exists(path) and not self._open.was_overtaken(completion)
 
-    def _is_archived(self, timeline: Timeline) -> bool:
-        """Whether what this writer has published counts, and others have archived it since."""
-        named = self._archived(timeline) if self._publishing else None
-        return named is not None and self._written.paths <= named.paths
+    def _is_own(self, archived: CommitMetadata | None) -> bool:
+        """Whether what others have archived is what this writer has published."""
+        return self._publishing and archived is not None and self._written.paths <= archived.paths
 
     def _archived(self, timeline: Timeline) -> CommitMetadata | None:
         action = COMPLETED_ACTION.get(self._open.action, self._open.action)
@@ -430,14 +429,14 @@ class Transaction:
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:
-            if self._is_archived(timeline):
+            archived = self._archived(timeline)
+            if self._is_own(archived):
                 return True
             self._gone = True
-            by_others = self._archived(timeline)
-            if by_others is not None:
-                self._remove_what_is_not_named(by_others)
-                return False
-            self._remove_what_came_late(timeline)
+            if archived is None:
+                self._remove_what_came_late(timeline)
+            else:
+                self._remove_what_is_not_named(archived)
             return False
         if instant.is_completed:
             self._remove_what_is_not_named(timeline.commit_metadata(instant))

@@ -130,8 +130,4 @@ class FileLock:
 
 
 def _process(content: bytes) -> bytes:
-    try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
-        return b""
-    return str(said.get("process", "")).encode() if isinstance(said, dict) else b""
+    return str(processes.said_in(content).get("process", "")).encode()
