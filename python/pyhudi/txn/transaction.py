@@ -270,8 +270,8 @@ class Transaction:
             return False
         return True
 
-    def _check_alive(self) -> None:
-        self._table.guard.check()
+    def _check_alive(self, for_ms: int = 0) -> None:
+        self._table.guard.check(for_ms)
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = f"{write} stood still so long that it counts as dead"
@@ -283,12 +283,9 @@ class Transaction:
 
     def _publish(self, completion: str, data: bytes) -> None:
         with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
-            self._check_alive()
             self._open.check_inflight()
-            if self._heartbeat is not None:
-                self._table.guard.check(
-                    min(self._heartbeat.late_ms, self._table.guard.lasts_ms or 0)
-                )
+            late_ms = 0 if self._heartbeat is None else self._heartbeat.late_ms
+            self._check_alive(min(late_ms, self._table.guard.lasts_ms or 0))
             self._publishing = True
             try:
                 self._open.publish(completion, data)
