@@ -15,10 +15,15 @@ import pytest
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config.actions import COMMIT
+from pyhudi.config.lock_options import CONFLICT_RETRIES
+from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.markers import Marker
+from pyhudi.txn import left_files, recovery
 from pyhudi.txn.left_files import OLD_MS
+from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
+from tests.sim.crash import leftovers
 
 TABLE = TableBuilder(
     {"id": (pa.string(), str), "p": (pa.string(), "x"), "v": (pa.int64(), 1)},
@@ -110,3 +115,48 @@ def test_a_second_attempt_that_ended_after_the_commit_is_taken_away(tmp_path: Pa
     assert not late.exists()
     assert written.exists()
     assert markers.read_all(table.storage, instant) is None
+
+
+def test_markers_stay_that_a_writer_makes_after_its_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 24350223 of the simulation: by them alone its writer finds what to take back."""
+    table = TABLE.make(tmp_path)
+    table.upsert(ROWS)
+    first, *_ = table.refresh().state.timeline.commits
+    stood_still = format_instant(parse_instant(first.requested, "UTC") + 1, "UTC")
+    path = f"x/late-0_0-0-0_{stood_still}.parquet"
+
+    def goes_on(*given: object) -> set[str]:
+        """The other one has loaded the timeline, and does not know that it is pending."""
+        table.config.layout.inflight(table.storage, stood_still, COMMIT)
+        markers.create(table.storage, stood_still, Marker("x", path[2:], "CREATE"))
+        monkeypatch.undo()
+        return left_files.remove_left_files(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recovery, "remove_left_files", goes_on)
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert [one.path for one in markers.read_all(table.storage, stood_still) or ()] == [path]
+    left(tmp_path, path, old=False)
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_write_that_conflicts_takes_back_what_its_markers_do_not_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    table = TABLE.make(tmp_path, version=version)
+
+    def conflicts(txn: Transaction, *_: object) -> None:
+        (one,) = markers.read_all(table.storage, txn.instant) or ()
+        name = f"{one.path}.marker.{one.kind}"
+        table.storage.delete(f"{markers.folder(txn.instant)}/{name}")
+        other = Marker("x", f"other-0_0-0-0_{txn.instant}.parquet", "CREATE")
+        markers.create(table.storage, txn.instant, other)
+        raise CommitConflict("another one was faster")
+
+    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    with pytest.raises(CommitConflict):
+        pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+    assert leftovers(tmp_path) == []

@@ -164,8 +164,9 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     """
     storage = table.storage
     found = set(markers.instants_with_markers(storage))
-    if any(instant > (timeline.latest_time() or "") for instant in found):
+    if not found <= {instant.requested for instant in timeline.instants}:
         # A write that has begun since, or one that was withdrawn: a request comes before markers.
+        # Or one that was rolled back and goes on: it takes back itself what its markers name.
         timeline = Timeline.load(table.storage, table.config)
         table.generator.observe(timeline)
     known = {instant.requested for instant in timeline.instants}

@@ -460,7 +460,8 @@ class Transaction:
         if begun is None:
             rollback.roll_back(table, timeline, pending)
             return
-        self.withdraw(marker.path for marker in begun)
+        # Of a writer that stood still others may have removed markers.
+        self.withdraw({marker.path for marker in begun} | self._written.paths)
         partitions = {marker.partition for marker in begun}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
 
