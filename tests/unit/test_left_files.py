@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -127,12 +128,12 @@ def test_markers_stay_that_a_writer_makes_after_its_rollback(
     stood_still = format_instant(parse_instant(first.requested, "UTC") + 1, "UTC")
     path = f"x/late-0_0-0-0_{stood_still}.parquet"
 
-    def goes_on(*given: object) -> set[str]:
+    def goes_on(*given: Any) -> list[str]:
         """The other one has loaded the timeline, and does not know that it is pending."""
         table.config.layout.inflight(table.storage, stood_still, COMMIT)
         markers.create(table.storage, stood_still, Marker("x", path[2:], "CREATE"))
         monkeypatch.undo()
-        return left_files.remove_left_files(*given)  # type: ignore[arg-type]
+        return left_files.remove_left_files(*given)
 
     monkeypatch.setattr(recovery, "remove_left_files", goes_on)
     pyhudi.open_table(tmp_path).upsert(ROWS)
@@ -149,7 +150,9 @@ def test_a_write_that_conflicts_takes_back_what_its_markers_do_not_name(
     table = TABLE.make(tmp_path, version=version)
 
     def conflicts(txn: Transaction, *_: object) -> None:
-        (one,) = markers.read_all(table.storage, txn.instant) or ()
+        marked = markers.read_all(table.storage, txn.instant)
+        assert marked is not None
+        one = marked[0]
         name = f"{one.path}.marker.{one.kind}"
         table.storage.delete(f"{markers.folder(txn.instant)}/{name}")
         other = Marker("x", f"other-0_0-0-0_{txn.instant}.parquet", "CREATE")
