@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,18 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
+from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.table import Table, Unguarded
+from pyhudi.timeline import content
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, values_read
 
 LATER = "20990101000000000"
+NOTHING = content.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
 
 
 class Lost(Unguarded):
@@ -53,8 +59,68 @@ def test_a_plan_goes_where_others_went_on(table: Any, action: str) -> None:
     found, instant = opened(table, action)
     pyhudi.open_table(table.uri).upsert(people([1], 2, 2))
     with pytest.raises(CommitConflict, match="the lock was taken"):
-        instant.request_planned(b"plan", found.timeline)
+        instant.request_planned(NOTHING, found.timeline)
     assert requested(table) == []
+
+
+class Meanwhile(Lost):
+    """A lock that is lost while somebody does something, once the request is there."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self.act = act
+
+    def check(self, for_ms: int = 0) -> None:
+        if self.left == 0:
+            self.act()
+        super().check(for_ms)
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_a_compaction_stays_that_others_have_gone_by(table: Any, *, with_others: bool) -> None:
+    """Up to version 6 their log files bear its instant (seed 25351097, where they were lost).
+
+    with_others: some went on before it was there, too.
+    """
+    table.upsert(people(range(4), 2, 2))
+    (planned,) = table.refresh().compact(execute=False).scheduled
+    (file,) = Path(table.uri).glob(f".hoodie/**/{planned}.compaction.requested")
+    plan = file.read_bytes()
+    file.unlink()
+    guard = Meanwhile(lambda: pyhudi.open_table(table.uri).upsert(people([1], 4, 4)))
+    found = replace(WriteContext.open(table, SystemClock()).table, guard=guard)
+    if with_others:
+        pyhudi.open_table(table.uri).upsert(people([0], 3, 3))
+    stays = table.config.version.logs_named_by_base_instant
+    with nullcontext() if stays else pytest.raises(CommitConflict):
+        OpenInstant(found, planned, "compaction").request_planned(plan, found.timeline)
+    assert len(table.refresh().state.timeline.pending_compactions) == stays
+    rows = {"k00": 3 if with_others else 2, "k01": 4, "k02": 2, "k03": 2}
+    assert values_read(Path(table.uri)) == rows
+    pyhudi.open_table(table.uri).compact()
+    assert values_read(Path(table.uri)) == rows
+    assert table.check(deep=True).findings == ()
+
+
+def test_a_write_beside_a_compaction_that_is_withdrawn_is_made_anew(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.upsert(people(range(4), 2, 2))
+    (planned,) = table.refresh().compact(execute=False).scheduled
+    (file,) = Path(table.uri).glob(f".hoodie/**/{planned}.compaction.requested")
+    commit = Transaction.commit
+
+    def commits(*given: Any) -> str:
+        file.unlink(missing_ok=True)
+        return commit(*given)
+
+    monkeypatch.setattr(Transaction, "commit", commits)
+    never = pyhudi.open_table(table.uri, options={CONFLICT_RETRIES: "0"})
+    with pytest.raises(CommitConflict, match=planned):
+        never.upsert(people([1], 3, 3))
+    pyhudi.open_table(table.uri).upsert(people([1], 3, 3))
+    pyhudi.open_table(table.uri).compact()
+    assert values_read(Path(table.uri)) == {"k00": 2, "k01": 3, "k02": 2, "k03": 2}
 
 
 def test_a_plan_stays_where_nobody_did(table: Any) -> None:

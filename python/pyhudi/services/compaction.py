@@ -136,7 +136,7 @@ def _late_logs(table: Table, planned: str) -> dict[tuple[str, str, str], set[str
 
     Up to table version 6 those of the slices that it names would not count any more once it is
     carried out. Nobody adds such files once there is the plan: who made it stood still before it
-    was there, and has died since.
+    was there, and has died since, or others have gone by it by the time.
     """
     late: dict[tuple[str, str, str], set[str]] = {}
     for commit in table.timeline.commits:

@@ -90,11 +90,18 @@ def timeline_of_now(table: Table) -> Timeline:
 def check_known(seen: Timeline, now: Timeline) -> None:
     """Raises `CommitConflict` where a commit that a write was planned on was taken back.
 
-    Also before it was pending for others to see.
+    Also before it was pending for others to see. Or a compaction that was planned: up to table
+    version 6 log files that were written beside it would count nowhere.
     """
-    for known in seen.commits:
-        if not now.is_committed(known.requested):
-            raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
+    gone = [known for known in seen.commits if not now.is_committed(known.requested)]
+    gone += [
+        known
+        for known in seen.pending(COMPACTION)
+        if now.find(known.requested, COMPACTION) is None
+        and not now.is_before_start(known.requested)
+    ]
+    for known in gone:
+        raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
 
 
 def check_may_begin(timeline: Timeline) -> None:

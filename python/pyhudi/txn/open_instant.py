@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, State
+from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION, COMPLETED_ACTION, State
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
+from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.active import keep_commit
@@ -38,14 +40,14 @@ class OpenInstant:
 
         Raises `CommitConflict`, with nothing left, where others went on since: a plan that does not
         know of them would hide what they wrote. That takes a writer who stood still as the file was
-        made, and whose lock was taken.
+        made, and whose lock was taken. It stays where they may have gone by it already.
         """
         self.table.guard.check()
         self.request(plan)
         try:
             self.table.guard.check()
         except CommitConflict:
-            if self.others_went_on(seen):
+            if self.others_went_on(seen) and not self._may_be_gone_by():
                 self.withdraw_request()
                 raise
 
@@ -54,6 +56,27 @@ class OpenInstant:
         table = self.table
         now = Timeline.load(table.storage, table.config)
         return any(known.requested != self.time for known in {*now.instants} - {*seen.instants})
+
+    def _may_be_gone_by(self) -> bool:
+        """Whether writers may have written log files that count by this plan alone.
+
+        Up to table version 6 those bear the instant of the compaction that is planned, and no slice
+        would have them without it. What was written before the plan was there is merged as well
+        (`services/compaction.py`).
+        """
+        table = self.table
+        if self.action != COMPACTION or not table.config.version.logs_named_by_base_instant:
+            return False
+        # Nobody begins or completes a write between the look and the plan's end.
+        table.guard.again()
+        now = Timeline.load(table.storage, table.config)
+        planned = now.find(self.time, self.action)
+        if planned is None or any(not now.is_clustering(w) for w in now.pending(*COMMIT_ACTIONS)):
+            return True
+        partitions = {partition for partition, _ in groups_of_plan(now.plan(planned))}
+        files = (file for path in partitions for file in table.storage.list_dir(path)[1])
+        logs = (parse_log_name(file.name) for file in files)
+        return any(log is not None and log.instant == self.time for log in logs)
 
     def begin(self, content: bytes = b"") -> None:
         """Creates the inflight file. Raises `CommitConflict` if there is one."""
