@@ -17,21 +17,25 @@ from pyhudi import _native
 from pyhudi.admin.check_findings import CheckResult
 from pyhudi.admin.check_keys import MOST, KeyRules, compare
 from pyhudi.clock import SystemClock
+from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.clean_options import KEEP_VERSIONS, CleanOptions
+from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
+from pyhudi.errors import CommitConflict
 from pyhudi.metadata import companion
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
+from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_whole
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack
-from tests.sim.crash import Handle
+from tests.sim.crash import PEOPLE, Handle, people
 
 pytestmark = pytest.mark.in_parts
 
@@ -248,6 +252,32 @@ def test_what_a_pending_clean_takes_is_no_finding(version: int, tmp_path: Path) 
     assert not table.refresh().check(deep=True)
     table.clean()
     assert not table.refresh().check(deep=True)
+
+
+def test_log_files_of_a_rollback_that_was_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to version 6 they stay in their slice for as long as that is there."""
+    table = PEOPLE.make(tmp_path, version=6, kind="mor")
+    for _ in range(2):
+        table.upsert(people(range(2), 1, 1))
+
+    def conflicts(*_: object) -> None:
+        raise CommitConflict("another one was faster")
+
+    never = pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"})
+    for _ in range(4):
+        with monkeypatch.context() as patch:
+            patch.setattr(Transaction, "_checked", conflicts)
+            with pytest.raises(CommitConflict):
+                never.upsert(people([0], 2, 2))
+    assert [file.name for file in tmp_path.rglob("*_1-0-1")]
+    for _ in range(3):
+        table.upsert(people([2], 3, 3))
+    table.archive(min_commits=1, max_commits=2)
+    timeline = table.refresh().state.timeline
+    assert [one for one in timeline.archive.instants() if one.action == ROLLBACK]
+    assert table.check(deep=True).findings == ()
 
 
 def test_a_metadata_table_that_is_ahead(damaged: Callable[[str], Damaged]) -> None:

@@ -7,6 +7,7 @@ time counts, however long its writer stands still after it.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers
+from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late
@@ -33,6 +35,7 @@ from pyhudi.txn.heartbeat import Heartbeat, path_of
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import CrashingStorage, Killed, leftovers, rows_read
@@ -42,6 +45,8 @@ from tests.sim.interrupted import StandingClock
 TABLES = [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
 STAND_MS = 70_000
 """The lock is another's by then, and the heartbeat not dead yet."""
+DEAD_MS = 400_000
+"""The heartbeat is dead, too."""
 Act = Callable[[], object]
 
 
@@ -136,6 +141,56 @@ def test_its_writer_takes_it_back(
     with pytest.raises(CommitConflict, match="taken back"):
         upserted(base, rows([1, 2], 3), monkeypatch, before=others)
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
+
+
+def test_readers_do_not_see_what_comes_after_its_rollback(base: Path, tmp_path: Path) -> None:
+    """Its files are gone: what it replaced would be missing."""
+    table = pyhudi.open_table(base)
+    table.overwrite(rows([7], 3))
+    late = table.refresh().state.timeline.commits[-1]
+    file = base / table.state.timeline.path(late)
+    shutil.copy(file, tmp_path / "kept")
+    table.rollback(late.requested)
+    assert found(base) == BEFORE
+    shutil.copy(tmp_path / "kept", file)
+    assert found(base) == BEFORE
+    assert table.refresh().scan().count() == len(BEFORE)
+    pyhudi.open_table(base).upsert(rows([0], 9))
+    assert not file.exists()
+    assert found(base) == {**BEFORE, "k0": 9}
+
+
+def test_a_lock_that_is_lost_while_a_write_is_taken_back(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others take it back then, by markers from before its files (seed 26000082, under odds)."""
+    load, checked = late.load, Transaction._checked
+
+    def loads(table: Table) -> Timeline:
+        timeline = load(table)
+        monkeypatch.setattr(late, "load", load)
+        clock.stand_still(DEAD_MS)
+        (pending,) = timeline.pending()
+        kept = [
+            file.rename(base / ".hoodie" / file.name)
+            for file in base.glob(f"*{pending.requested}*")
+        ]
+        for marker in base.glob(".hoodie/.temp/*/**/*.marker.*"):
+            marker.unlink()
+        pyhudi.open_table(base).upsert(rows([1], 4))
+        for file in kept:
+            file.rename(base / file.name)
+        return timeline
+
+    def conflicts(*_: object) -> None:
+        monkeypatch.setattr(Transaction, "_checked", checked)
+        monkeypatch.setattr(late, "load", loads)
+        raise CommitConflict("another one was faster")
+
+    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    with pytest.raises(CommitConflict):
+        upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
+    assert_sound(base, clock, {**BEFORE, "k1": 4})
 
 
 VERBS: dict[str, Callable[[pyhudi.HudiTable], object]] = {

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,23 +11,27 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config.actions import Instant, State
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import REPLACE_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import CommitMetadata, Timeline, WriteStat
-from pyhudi.txn import rollback
+from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, content
+from pyhudi.txn import replace_commit, rollback
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import (
     RollbackRequest,
     requests_by_listing,
     requests_by_markers,
     without_torn_logs,
 )
+from pyhudi.write.write_context import WriteContext
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
+from tests.sim.crash import leftovers
 
 PEOPLE = TableBuilder({"id": (pa.string(), str), "v": (pa.int64(), 1)})
 
@@ -319,3 +323,22 @@ def test_command_block_is_the_next_log_version(tmp_path: Path) -> None:
     header = _native.log_blocks(storage.native, path)[0]["header"]
     assert header["INSTANT_TIME"] == "20240101000000300"
     assert header["TARGET_INSTANT_TIME"] == TIME
+
+
+def test_two_rollbacks_of_one_write(tmp_path: Path) -> None:
+    """Who began the first one stood still (seed 27000001 of the simulation)."""
+    table = PEOPLE.make(tmp_path)
+    table.upsert(PEOPLE.rows(["a", "b"]))
+    opened = WriteContext.open(table.refresh(), SystemClock()).table
+    dead = OpenInstant(opened, opened.generator.next(), REPLACE_COMMIT)
+    dead.request(replace_commit.requested(table.config.version, "INSERT_OVERWRITE", opened.clock))
+    dead.begin()
+    target = {"commitTime": dead.time, "action": REPLACE_COMMIT}
+    plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
+    for _ in range(2):
+        begun = replace(dead, time=opened.generator.next(), action=ROLLBACK)
+        begun.request(content.encode_container("HoodieRollbackPlan", plan, opened.clock))
+        begun.begin()
+    pyhudi.open_table(tmp_path).cluster()
+    assert table.refresh().scan().count() == 2
+    assert leftovers(tmp_path) == []

@@ -170,11 +170,14 @@ def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
 def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
     """Files that are missing, have another size, or that no write names."""
     yield from _missing(timeline, named, stored)
+    unnamed = []
     for path, file in stored.files.items():
         if path in named.written:
             yield from _other_size(timeline, file, named.written[path])
         else:
-            yield from _unnamed(timeline, named, path, file)
+            unnamed += [(path, finding) for finding in _unnamed(timeline, named, path, file)]
+    kept = _archived_rollbacks(timeline).kept if unnamed and logs_are_shared(timeline) else set()
+    yield from (finding for path, finding in unnamed if path not in kept)
 
 
 def staged_files(stored: StoredTable, clock: Clock) -> Iterator[Finding]:
@@ -217,6 +220,15 @@ def _archived_removals(timeline: Timeline) -> Named:
         if instant.action == CLEAN:
             _take_clean(removed, timeline.archive.read(instant) or {})
     return removed
+
+
+def _archived_rollbacks(timeline: Timeline) -> Named:
+    """What archived rollbacks left: a slice with their log files may be there for longer."""
+    found = Named()
+    for instant in timeline.archive.instants():
+        if instant.action == ROLLBACK:
+            _take_rollback(found, timeline.archive.read(instant) or {})
+    return found
 
 
 def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.past import timeline_as_of
+from pyhudi.txn.rollback import came_later
 from pyhudi.txn.standing import standing
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
@@ -580,6 +581,9 @@ def _load_once(
     config = TableConfig.load(storage, known=known)
     with storage.ahead(folders=[config.layout.folder, SCHEMA_FOLDER]):
         timeline = Timeline.load(storage, config)
+        if late := came_later(timeline):
+            # Their files are gone, and the next writer takes them back.
+            timeline = timeline.without(late)
         then = timeline if as_of is None else _past(config, timeline, as_of)
         return _table_of(storage, config, then, options)
 

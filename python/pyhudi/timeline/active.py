@@ -141,6 +141,7 @@ class Timeline:
         found = Timeline(self._storage, self._layout, kept, self.archive)
         found.first_active = self.first_active
         found.keys_counted = self.keys_counted
+        found.beside = self.beside
         return found
 
     def reopened(self, times: Collection[str]) -> Timeline:

@@ -56,7 +56,9 @@ def recover(
     check(timeline)
     left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
     has_dead = bool(
-        timeline.pending(SAVEPOINT, RESTORE) or _of_dead(table, left) or _come_late(timeline)
+        timeline.pending(SAVEPOINT, RESTORE)
+        or _of_dead(table, left)
+        or rollback.came_later(timeline)
     )
     if has_dead:
         with table.guard.section():
@@ -98,12 +100,11 @@ def _taken_back(table: Table, *, insists: bool) -> Timeline:
     if timeline.pending(ROLLBACK) and timeline.completed(RESTORE):
         restore.remove_left(table, timeline)
         timeline = _load(table)
-    rollbacks = _of_dead(table, timeline.pending(ROLLBACK))
-    for pending in rollbacks:
+    for pending in _of_dead(table, timeline.pending(ROLLBACK)):
         rollback.resume(table, timeline, pending)
-    if rollbacks:
+        # Another may be of the same write, where somebody stood still as it was requested.
         timeline = _load(table)
-    failed, late = _of_dead(table, failed_writes(timeline)), _come_late(timeline)
+    failed, late = _of_dead(table, failed_writes(timeline)), rollback.came_later(timeline)
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
     for instant in late:
@@ -121,22 +122,6 @@ def failed_writes(timeline: Timeline) -> list[Instant]:
     """Pending writes, oldest first; pending compactions and clusterings are none."""
     pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     return [instant for instant in pending if not timeline.is_clustering(instant)]
-
-
-def _come_late(timeline: Timeline) -> list[Instant]:
-    """Commits of which only the completed file is there: it came after their rollback.
-
-    Those in the archive are whole: who archived them died between their files, and what was rolled
-    back was an attempt of a compaction or clustering, which Hudi does under the plan's own instant
-    (`HoodieTable.rollbackInflightInstant`, 1.2.0).
-    """
-    alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
-    return [
-        commit
-        for commit in alone
-        if rollback.was_rolled_back(timeline, commit.requested)
-        and timeline.archive.find(commit.requested, commit.action) is None
-    ]
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:

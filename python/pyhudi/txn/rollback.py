@@ -289,6 +289,22 @@ def was_rolled_back(timeline: Timeline, target: str) -> bool:
     return any(target in (record.get("instantsToRollback") or ()) for record in restores)
 
 
+def came_later(timeline: Timeline) -> list[Instant]:
+    """Commits of which only the completed file is there: it came after their rollback.
+
+    Those in the archive are whole: who archived them died between their files, and what was rolled
+    back was an attempt of a compaction or clustering, which Hudi does under the plan's own instant
+    (`HoodieTable.rollbackInflightInstant`, 1.2.0).
+    """
+    alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
+    return [
+        commit
+        for commit in alone
+        if was_rolled_back(timeline, commit.requested)
+        and timeline.archive.find(commit.requested, commit.action) is None
+    ]
+
+
 def called_off(timeline: Timeline, target: str) -> set[str]:
     """Log files with blocks of a failed write that its rollback has called off: they stay."""
     found: set[str] = set()

@@ -412,13 +412,24 @@ class Transaction:
 
     def _settled(self) -> bool:
         """Takes a pending write back; whether it was complete."""
-        with self._table.guard.section():
-            # A section of this writer's may go on without its lock.
+        guard = self._table.guard
+        with guard.section():
+            # A section of this writer's may go on without its lock, or lose it while it looks.
             try:
-                self._table.guard.check()
-            except CommitConflict:
-                self._table.guard.again()
+                guard.check()
+                return self._settled_alone()
+            except Exception:
+                if self._holds_lock():
+                    raise
+            guard.again()
             return self._settled_alone()
+
+    def _holds_lock(self) -> bool:
+        try:
+            self._table.guard.check()
+        except CommitConflict:
+            return False
+        return True
 
     def _settled_alone(self) -> bool:
         table = self._table
