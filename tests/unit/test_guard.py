@@ -276,3 +276,14 @@ def test_what_looks_like_damage_may_be_others_work(
     with pytest.raises(CommitConflict if is_lost else CorruptTable):
         reads()
     assert lock.did == ["take", "give"]
+
+
+def test_a_file_that_another_one_has_made_is_a_conflict(guard: LockGuard) -> None:
+    """One who stood still, and writes what was taken over (seed 26000300, under odds)."""
+
+    def writes() -> None:
+        with guard.section():
+            raise FileExistsError("files/.files-0000-0_1.log.13_0-2-1: already exists")
+
+    with pytest.raises(CommitConflict, match=r"log\.13"):
+        writes()

@@ -19,6 +19,7 @@ from pyhudi.config.actions import COMMIT
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
+from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
 from pyhudi.txn import left_files, recovery
 from pyhudi.txn.left_files import OLD_MS
@@ -163,3 +164,39 @@ def test_a_write_that_conflicts_takes_back_what_its_markers_do_not_name(
     with pytest.raises(CommitConflict):
         pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
     assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_called_off", [False, True])
+def test_log_files_of_a_write_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_called_off: bool
+) -> None:
+    """Up to version 6 their names do not tell whose, and once the timeline is past it, they count.
+
+    is_called_off: what a rollback has called off stays, as the metadata table lists it.
+    """
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = {*tmp_path.glob("x/.*.log.*")}
+
+    def fails(*_: object) -> None:
+        raise CommitConflict("another one was faster")
+
+    options = {CONFLICT_RETRIES: "0"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", fails)
+        if not is_called_off:
+            patch.setattr(Transaction, "_settled", fails)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=options).upsert(ROWS)
+    (late, *_) = {*tmp_path.glob("x/.*.log.*_0-1-*")} - before
+    (instant,) = block_instants(table.storage, f"x/{late.name}")
+    if is_called_off:
+        markers.create(table.storage, instant, Marker("x", late.name, "APPEND"))
+    for file in [*tmp_path.glob(f".hoodie/{instant}.*"), *tmp_path.glob(".hoodie/.heartbeat/*")]:
+        file.unlink()
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert late.exists() == is_called_off
+    assert markers.read_all(table.storage, instant) is None
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()

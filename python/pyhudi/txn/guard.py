@@ -14,7 +14,14 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.concurrency_mode import ConcurrencyMode
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
-from pyhudi.errors import CommitConflict, CorruptTable, LockTimeout, LockWarning, without_hint
+from pyhudi.errors import (
+    CommitConflict,
+    CorruptTable,
+    LockTimeout,
+    LockWarning,
+    overtaken,
+    without_hint,
+)
 from pyhudi.slices.table import Guard, Unguarded
 from pyhudi.storage.ahead import forget
 from pyhudi.storage.options import is_remote
@@ -57,7 +64,8 @@ class LockGuard(Guard):
     def section(self) -> Iterator[None]:
         """Holds the lock for the block. Raises `LockTimeout` where it cannot be had.
 
-        `CommitConflict` takes the place of `CorruptTable` where the lock was lost.
+        `CommitConflict` takes the place of `CorruptTable` where the lock was lost, and of
+        `FileExistsError`.
         """
         outer = self._depth
         try:
@@ -70,6 +78,10 @@ class LockGuard(Guard):
             if self._held:
                 self._lock.check()
             raise
+        except FileExistsError as error:
+            # Who stood still goes on with what this writer has taken over.
+            msg = f"another writer has made a file of the same instant: {error}"
+            raise overtaken(msg) from error
         finally:
             self._depth = outer
             if not outer and self._held:

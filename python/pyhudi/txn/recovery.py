@@ -21,9 +21,10 @@ from pyhudi.config.actions import (
     SAVEPOINT,
     Instant,
 )
-from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
+from pyhudi.slices.log_blocks import block_instants, is_torn
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -165,7 +166,7 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
         # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
         storage.delete(heartbeat.path_of(instant))
         if instant not in known and not timeline.is_before_start(instant):
-            remove_marked(storage, instant)
+            remove_marked(storage, timeline, instant)
         elif instant in commits:
             _remove_unnamed(storage, timeline, commits[instant])
         markers.delete_all(storage, instant)
@@ -182,8 +183,19 @@ def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> No
     )
 
 
-def remove_marked(storage: Storage, instant: str) -> None:
-    """Removes the files of a write that the timeline does not have any more."""
-    found = markers.read_all(storage, instant) or ()
-    # Before table version 8 others may have written to a log file of an older name.
-    storage.delete_all(marker.path for marker in found if f"_{instant}." in marker.name)
+def remove_marked(storage: Storage, timeline: Timeline, instant: str) -> None:
+    """Removes the files of a write that the timeline does not have any more.
+
+    Before table version 8 others may have written to a log file of an older name.
+    """
+    found = [marker.path for marker in markers.read_all(storage, instant) or ()]
+    own = {path for path in found if f"_{instant}." in path.rsplit("/", 1)[-1]}
+    others = {*found} - own - rollback.called_off(timeline, instant)
+    storage.delete_all([*own, *(path for path in others if _holds_only(storage, path, instant))])
+
+
+def _holds_only(storage: Storage, path: str, instant: str) -> bool:
+    is_log = parse_log_name(path.rsplit("/", 1)[-1]) is not None
+    if not is_log or not storage.exists(path) or is_torn(storage, path):
+        return False
+    return block_instants(storage, path) == [instant]

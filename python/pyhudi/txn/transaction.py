@@ -495,7 +495,7 @@ class Transaction:
         table = self._table
         for companion in table.companions:
             companion.on_removal(table, self.instant)
-        remove_marked(table.storage, self.instant)
+        remove_marked(table.storage, timeline, self.instant)
         table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
