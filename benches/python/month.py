@@ -19,7 +19,7 @@ import random
 import shutil
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,18 +30,22 @@ from pyhudi import HudiTable
 
 BUILD = Path("build/bench/month")
 CITIES = 8
+BEFORE = 3000
+"""Commits that the first rows are of."""
 NOTED = ("commit", "commit_s", "read_s", "files", "bytes_a_row", "instants")
 WIDTH, HEIGHT = 900, 300
 
 
-def rows(keys: Sequence[int], commit: int) -> pa.Table:
+def rows(keys: Sequence[int], commits: Iterable[int]) -> pa.Table:
+    """commits: of each key that which its row is of."""
+    given = list(zip(keys, commits, strict=True))
     return pa.table(
         {
             "id": [f"k{key:09}" for key in keys],
             "city": [f"c{key % CITIES}" for key in keys],
-            "at": [commit] * len(keys),
+            "at": [commit for _, commit in given],
             "fare": [key % 1000 / 7 for key in keys],
-            "note": [f"{key * 2654435761 % 2**32:x} of {commit}" for key in keys],
+            "note": [f"{key * 2654435761 % 2**32:x} of {commit:05}" for key, commit in given],
         }
     )
 
@@ -51,14 +55,15 @@ def make(kind: Literal["cow", "mor"], count: int, options: dict[str, str]) -> Hu
     shutil.rmtree(base, ignore_errors=True)
     table = pyhudi.create_table(
         base,
-        rows([0], 0).schema,
+        rows([0], [0]).schema,
         key="id",
         partition_by="city",
         order_by="at",
         type=kind,
         options=options,
     )
-    table.bulk_insert(rows(range(count), 0))
+    # As of commits before: rows that differ in less take less space, and would seem to grow.
+    table.bulk_insert(rows(range(count), [-(key * 7919 % BEFORE) for key in range(count)]))
     return table
 
 
@@ -75,7 +80,7 @@ def live(
         new = round(size * share)
         keys = [*choose.sample(range(total), size - new), *range(total, total + new)]
         total += new
-        given = rows(keys, commit)
+        given = rows(keys, [commit] * size)
         began = time.perf_counter()
         table.upsert(given)
         found: dict[str, Any] = {"commit": commit, "commit_s": time.perf_counter() - began}

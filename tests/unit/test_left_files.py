@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -198,5 +198,47 @@ def test_log_files_of_a_write_that_is_gone(
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert late.exists() == is_called_off
     assert markers.read_all(table.storage, instant) is None
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("verb", ["upsert", "bulk_insert"])
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
+def test_files_that_come_after_their_rollback_never_count(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    kind: Literal["cow", "mor"],
+    verb: str,
+) -> None:
+    """Of tasks that go on though their driver has died: they would once the timeline is past it."""
+    table = TABLE.make(tmp_path, version=version, kind=kind)
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = {*tmp_path.glob("x/*")}
+
+    def dies(*_: object) -> None:
+        raise CommitConflict("nobody takes it back")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        writer = pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"})
+        with pytest.raises(CommitConflict):
+            getattr(writer, verb)(ROWS)
+    late = {*tmp_path.glob("x/*")} - before
+    kept = {path: path.read_bytes() for path in late}
+    assert late
+    for path in [*late, *tmp_path.glob(".hoodie/.heartbeat/*")]:
+        path.unlink()
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    for path, data in kept.items():
+        path.write_bytes(data)
+    assert table.refresh().scan().count() == 1
+    for _ in range(4):
+        table.upsert(ROWS)
+    archived = pyhudi.open_table(tmp_path, options={"hoodie.clean.commits.retained": "1"})
+    assert archived.archive(min_commits=2, max_commits=3).instants
+    assert [path for path in late if path.exists()] == []
     assert table.refresh().scan().count() == 1
     assert table.check(deep=True).findings == ()

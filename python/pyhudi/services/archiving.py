@@ -36,6 +36,7 @@ from pyhudi.storage.options import is_remote
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
 from pyhudi.txn import conflicts
+from pyhudi.txn.recovery import missed
 from pyhudi.txn.savepoint import saved_instants
 
 _PART = 200
@@ -148,6 +149,7 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
             part = choice.instants[:most]
             if part:
                 table.guard.check()
+                _remove_missed(now, part)
                 archive_instants(
                     now.storage, now.config, now.timeline, part, policy.history, table.guard.check
                 )
@@ -156,6 +158,19 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
         if len(part) == len(choice.instants):
             break
     return gone, choice.held
+
+
+def _remove_missed(table: Table, going: Sequence[Instant]) -> None:
+    """Removes files that came after their rollback: once the timeline is past them, they count."""
+    timeline = table.timeline
+    start = timeline.without(going).start or ""
+    pending = {one.requested for one in timeline.pending()}
+    for undone in timeline.completed(ROLLBACK):
+        for target in (timeline.read(undone) or {}).get("commitsRollback") or ():
+            passes = undone in going or target < start
+            # Of a plan others may be making files again.
+            if passes and target not in pending and not timeline.is_before_start(target):
+                table.storage.delete_all(missed(table.storage, timeline, target))
 
 
 def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:

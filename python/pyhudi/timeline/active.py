@@ -68,7 +68,7 @@ class Timeline:
         self._pending = tuple(i for i in self.instants if not i.is_completed)
         self.commits: tuple[Instant, ...] = self.completed(*COMMIT_ACTIONS)
         """Completed commits, delta commits and replace commits."""
-        self.first_active: str | None = self._start()
+        self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
         """Of a timeline that was cut: no instant after this time counts."""
@@ -378,7 +378,9 @@ class Timeline:
         msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
         raise TimelineMoved(msg, hint=AGAIN)
 
-    def _start(self) -> str | None:
+    @property
+    def start(self) -> str | None:
+        """The oldest of its commits, and of the compactions and clusterings that are pending."""
         planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
         return min((i.requested for i in (*self.commits, *planned)), default=None)
 

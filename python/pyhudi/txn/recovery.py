@@ -26,6 +26,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants, is_torn
 from pyhudi.slices.table import Table
+from pyhudi.slices.write_log import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
@@ -199,3 +200,29 @@ def _holds_only(storage: Storage, path: str, instant: str) -> bool:
     if not is_log or not storage.exists(path) or is_torn(storage, path):
         return False
     return block_instants(storage, path) == [instant]
+
+
+def missed(storage: Storage, timeline: Timeline, instant: str) -> set[str]:
+    """Files of a write that came after its rollback, whose task had begun them before.
+
+    In the partitions that the rollback tells of, as their markers were there. A task that writes a
+    large file, and whose driver has died, needs no stand for that.
+    """
+    if timeline.is_committed(instant):
+        return set()
+    called_off = rollback.called_off(timeline, instant)
+    records = rollback.rollbacks_of(timeline, instant)
+    partitions = {path for record in records for path in record["partitionMetadata"]}
+    found = {file.path for path in partitions for file in storage.list_dir(path)[1]}
+    return {path for path in found - called_off if _is_of(storage, path, instant)}
+
+
+def _is_of(storage: Storage, path: str, instant: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    base, log = parse_base_name(name), parse_log_name(name)
+    if base is not None or log is None:
+        return base is not None and base.instant == instant
+    if log.instant == instant:
+        return True
+    # Up to table version 6, where it bears the instant of its slice.
+    return may_be_token_of(log.write_token, instant) and _holds_only(storage, path, instant)

@@ -21,6 +21,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
+from pyhudi.slices.write_log import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -100,10 +101,13 @@ def requests_by_markers(
                 requests += _of_slice(storage, marker, target)
                 continue
             if log.instant != target:
-                requests += _call_off(
+                called_off = _call_off(
                     storage, marker.partition, log.file_id, log.instant, marker.name
                 )
-                continue
+                # One that nobody else has may come later, and is looked for by what goes here.
+                if called_off or not may_be_token_of(log.write_token, target):
+                    requests += called_off
+                    continue
         requests.append(
             RollbackRequest(marker.partition, _file_id(marker.name), target, files=(marker.name,))
         )

@@ -52,12 +52,11 @@ from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import conflicts, heartbeat, late, replace_commit, rollback
+from pyhudi.txn import conflicts, heartbeat, late, recovery, replace_commit, rollback
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.recovery import remove_marked
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -449,6 +448,9 @@ class Transaction:
         if instant.is_completed:
             self._remove_what_is_not_named(timeline.commit_metadata(instant))
             return True
+        if self._is_late:
+            # Others may have taken it back before, and not have seen all.
+            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         self._take_back(timeline, instant)
         return False
 
@@ -495,8 +497,9 @@ class Transaction:
         table = self._table
         for companion in table.companions:
             companion.on_removal(table, self.instant)
-        remove_marked(table.storage, timeline, self.instant)
+        recovery.remove_marked(table.storage, timeline, self.instant)
         table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
+        table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
 
