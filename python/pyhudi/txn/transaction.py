@@ -448,9 +448,6 @@ class Transaction:
         if instant.is_completed:
             self._remove_what_is_not_named(timeline.commit_metadata(instant))
             return True
-        if self._is_late:
-            # Others may have taken it back before, and not have seen all.
-            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         self._take_back(timeline, instant)
         return False
 
@@ -467,6 +464,9 @@ class Transaction:
             self._open.withdraw_beginning()
             self._open.withdraw_request()
             return
+        if self._is_late:
+            # Others may have taken it back before, and not have seen all.
+            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
         known = self._told_companions or self._shared or logs
         begun = None if known else markers.read_all(table.storage, self.instant)
@@ -499,7 +499,8 @@ class Transaction:
             companion.on_removal(table, self.instant)
         recovery.remove_marked(table.storage, timeline, self.instant)
         table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
-        table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
+        if not any(other.requested == self.instant for other in timeline.pending()):
+            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
 
