@@ -214,15 +214,19 @@ def missed(storage: Storage, timeline: Timeline, instant: str) -> set[str]:
     records = rollback.rollbacks_of(timeline, instant)
     partitions = {path for record in records for path in record["partitionMetadata"]}
     found = {file.path for path in partitions for file in storage.list_dir(path)[1]}
-    return {path for path in found - called_off if _is_of(storage, path, instant)}
+    by_slice = not timeline.completes_in_names
+    return {
+        path for path in found - called_off if _is_of(storage, path, instant, by_slice=by_slice)
+    }
 
 
-def _is_of(storage: Storage, path: str, instant: str) -> bool:
+def _is_of(storage: Storage, path: str, instant: str, *, by_slice: bool) -> bool:
+    """by_slice: log files bear the instant of their slice, which others append to."""
     name = path.rsplit("/", 1)[-1]
     base, log = parse_base_name(name), parse_log_name(name)
     if base is not None or log is None:
         return base is not None and base.instant == instant
-    if log.instant == instant:
-        return True
-    # Up to table version 6, where it bears the instant of its slice.
-    return may_be_token_of(log.write_token, instant) and _holds_only(storage, path, instant)
+    if not by_slice:
+        return log.instant == instant
+    may_be = log.instant == instant or may_be_token_of(log.write_token, instant)
+    return may_be and _holds_only(storage, path, instant)
