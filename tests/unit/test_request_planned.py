@@ -12,6 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
+from pyhudi.config.actions import CLUSTERING
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.compaction_plan import compaction_plan
@@ -148,3 +149,14 @@ def test_nothing_is_requested_once_the_lock_is_gone(table: Any) -> None:
     with pytest.raises(CommitConflict):
         instant.request_planned(b"plan", found.timeline)
     assert requested(table) == []
+
+
+def test_a_clustering_that_was_begun_again_and_has_no_plan(tmp_path: Path) -> None:
+    """Who stood still made its inflight file after others had carried it out (seed 27002358)."""
+    table = PEOPLE.make(tmp_path, version=9)
+    table.upsert(people(range(4), 1, 1))
+    opened(table.refresh(), CLUSTERING)[1].begin()
+    assert not pyhudi.open_table(tmp_path).cluster(dry_run=True).files_read
+    (left,) = pyhudi.open_table(tmp_path).cluster(schedule=False).left
+    assert "has no plan" in left
+    assert values_read(tmp_path) == dict.fromkeys(["k00", "k01", "k02", "k03"], 1)
