@@ -160,3 +160,20 @@ def test_a_clustering_that_was_begun_again_and_has_no_plan(tmp_path: Path) -> No
     (left,) = pyhudi.open_table(tmp_path).cluster(schedule=False).left
     assert "has no plan" in left
     assert values_read(tmp_path) == dict.fromkeys(["k00", "k01", "k02", "k03"], 1)
+
+
+def test_no_log_compaction_is_planned_while_a_write_may_begin_log_files(table: Any) -> None:
+    """Up to version 6: one that dies takes them along, and the plan names them (seed 27002393)."""
+    for value in range(2, 5):
+        table.upsert(people(range(4), value, value))
+    context = WriteContext.open(table.refresh(), SystemClock())
+    by_slice = table.config.version.logs_named_by_base_instant
+    with Transaction(context.table, "UPSERT") as txn:
+        txn.start(None)
+        beside = pyhudi.open_table(table.uri)
+        done = beside.log_compact(min_log_files=2, execute=False)
+        assert bool(done.scheduled) != by_slice
+        assert [txn.instant in reason for reason in done.left] == [True] * by_slice
+        txn.withdraw()
+    assert len(pyhudi.open_table(table.uri).log_compact(min_log_files=2).instants) == 1
+    assert values_read(Path(table.uri)) == dict.fromkeys(["k00", "k01", "k02", "k03"], 4)

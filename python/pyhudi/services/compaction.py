@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pyhudi.config.actions import COMPACTION
+from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
@@ -117,6 +117,19 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         _carry_out(compaction, work, slices, tasks, planned.schema)
         completed.append(compaction.time)
     return completed
+
+
+def waits_for(table: Table) -> str:
+    """What a plan has to wait for; empty where it has not to.
+
+    Up to table version 6 a write at work may append to a log file that the plan would name, or have
+    begun one that goes if it dies.
+    """
+    if not table.config.version.logs_named_by_base_instant:
+        return ""
+    writes = table.timeline.pending(*COMMIT_ACTIONS)
+    writing = [write for write in writes if not table.timeline.is_clustering(write)]
+    return f"no compaction is planned while {writing[0]} is pending" if writing else ""
 
 
 def slices_of_plan(table: Table, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:

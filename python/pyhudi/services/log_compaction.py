@@ -18,7 +18,7 @@ from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.schema import schema_history
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import with_logs
+from pyhudi.services.compaction import waits_for, with_logs
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.compact_logs import compact_logs
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
@@ -73,7 +73,9 @@ def compact_log_files(
             unschedule(now, pending.requested, LOG_COMPACTION)
         else:
             result = _carried_out(result, now, pending.requested)
-    planned = _scheduled(table, options, asked) if asked.schedule else None
+    planned, waits = _scheduled(table, options, asked) if asked.schedule else (None, "")
+    if waits:
+        result = replace(result, left=(*result.left, waits))
     if planned and asked.execute:
         result = _carried_out(result, table.reloaded(), planned)
     elif planned:
@@ -115,10 +117,15 @@ def is_dead(timeline: Timeline, instant: str) -> bool:
 
 def _scheduled(
     table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
-) -> str | None:
+) -> tuple[str | None, str]:
+    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    waits = ""
+
     def plan(now: Table, instant: str) -> bytes | None:
+        nonlocal waits
+        waits = waits_for(now)
         slices = _choice(now, options, asked.partitions)
-        if not slices:
+        if waits or not slices:
             return None
         # Raises for what cannot be merged, before there is a plan.
         _tasks(now, instant, slices)
@@ -129,7 +136,7 @@ def _scheduled(
         }
         return content.encode_container("HoodieCompactionPlan", record, now.clock)
 
-    return schedule(table, LOG_COMPACTION, plan)
+    return schedule(table, LOG_COMPACTION, plan), waits
 
 
 def _choice(

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pyhudi.config.actions import COMMIT, COMMIT_ACTIONS, COMPACTION, Instant
+from pyhudi.config.actions import COMMIT, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import schema_history
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import CompactionWork, slices_of_plan
+from pyhudi.services.compaction import CompactionWork, slices_of_plan, waits_for
 from pyhudi.services.compaction_choice import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
@@ -132,7 +132,7 @@ def _scheduled(
         nonlocal waits
         if asked.due_only and not is_due(now.timeline, options, instant):
             return None
-        waits = _waits(now)
+        waits = waits_for(now)
         chosen = _choice(now, options, asked, instant)
         if waits or not chosen.slices:
             return None
@@ -143,15 +143,6 @@ def _scheduled(
         return content.encode_container("HoodieCompactionPlan", record, now.clock)
 
     return schedule(table, COMPACTION, plan), waits
-
-
-def _waits(table: Table) -> str:
-    """Up to table version 6 a write at work may append to a log file that the plan would name."""
-    if not table.config.version.logs_named_by_base_instant:
-        return ""
-    writes = table.timeline.pending(*COMMIT_ACTIONS)
-    writing = [write for write in writes if not table.timeline.is_clustering(write)]
-    return f"no compaction is planned while {writing[0]} is pending" if writing else ""
 
 
 @dataclass(frozen=True)
