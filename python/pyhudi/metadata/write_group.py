@@ -15,8 +15,8 @@ from pyhudi import _native
 from pyhudi.config.file_names import log_file_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.engine.protocol import Attempt
-from pyhudi.slices.write_log import token_of_write
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.slices.write_tokens import token_of_write
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyhudi.clock import SECOND_INSTANT_DIGITS, is_bootstrap, parse_instant
 from pyhudi.config import compaction_options
@@ -164,13 +165,20 @@ def _remove_missed(table: Table, going: Sequence[Instant]) -> None:
     """Removes files that came after their rollback: once the timeline is past them, they count."""
     timeline = table.timeline
     start = timeline.without(going).start or ""
-    pending = {one.requested for one in timeline.pending()}
+    passing: set[str] = set()
+    records: dict[str, list[dict[str, Any]]] = {}
     for undone in timeline.completed(ROLLBACK):
-        for target in (timeline.read(undone) or {}).get("commitsRollback") or ():
-            passes = undone in going or target < start
-            # Of a plan others may be making files again.
-            if passes and target not in pending and not timeline.is_before_start(target):
-                table.storage.delete_all(missed(table.storage, timeline, target))
+        record = timeline.read(undone) or {}
+        for target in record.get("commitsRollback") or ():
+            records.setdefault(target, []).append(record)
+            if undone in going or target < start:
+                passing.add(target)
+    # Of a plan others may be making files again.
+    passing -= {one.requested for one in timeline.pending()}
+    for target in passing:
+        if not timeline.is_before_start(target):
+            found = missed(table.storage, timeline, target, records[target])
+            table.storage.delete_all(found)
 
 
 def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:

@@ -241,11 +241,12 @@ def _with_plan(
     if instant is None:
         msg = f"the clustering {time} is not pending any more"
         raise overtaken(msg)
-    if table.timeline.plan(instant) is None:
+    record = table.timeline.plan(instant)
+    if record is None:
         # Who stood still has begun what others have carried out, and is about to take that away.
         return replace(result, left=(*result.left, f"{instant} has no plan any more"))
     changed = changed_since(table, instant) or resizing.another_ring(table, _plan(table, instant))
-    if changed and written_early(table.storage, table.timeline.plan(instant)):
+    if changed and written_early(table.storage, record):
         msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
         return replace(result, left=(*result.left, msg))
     if changed:

@@ -13,8 +13,8 @@ from pyhudi.slices.file_sizes import check_found
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import slice_spec
-from pyhudi.slices.write_log import token_of_write
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.slices.write_tokens import token_of_write
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 

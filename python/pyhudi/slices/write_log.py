@@ -21,6 +21,7 @@ from pyhudi.slices.markers import Marker
 from pyhudi.slices.meta_columns import make_partition, with_meta
 from pyhudi.slices.partial_rows import completed
 from pyhudi.slices.write_tasks import LogFileTask, RowStream, WriteTarget
+from pyhudi.slices.write_tokens import token_of_write
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 
@@ -114,30 +115,6 @@ class _Names:
         markers.create(target.storage, target.instant, marker)
         self.given.append(name)
         return marker.path
-
-
-_ATTEMPTS = 10_000
-"""Numbers of one write in `token_of_write`."""
-
-
-def token_of_write(attempt: Attempt, instant: str) -> str:
-    """A write token that no other write has, for names that do not tell the instant.
-
-    Who takes its files back must not meet those of a writer that chose the same version. It is
-    three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
-    """
-    of_write = _number_of(instant) * _ATTEMPTS + attempt.attempt % 9_973
-    return f"{attempt.task}-{attempt.stage}-{of_write}"
-
-
-def may_be_token_of(token: str, instant: str) -> bool:
-    """Whether `token_of_write` may have made a write token for a write: few others have it."""
-    number = token.rsplit("-", 1)[-1]
-    return number.isdecimal() and int(number) // _ATTEMPTS == _number_of(instant)
-
-
-def _number_of(instant: str) -> int:
-    return int(instant[8:17]) % 214_000
 
 
 def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:

@@ -26,7 +26,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants, is_torn
 from pyhudi.slices.table import Table
-from pyhudi.slices.write_log import may_be_token_of
+from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
@@ -202,16 +202,23 @@ def _holds_only(storage: Storage, path: str, instant: str) -> bool:
     return block_instants(storage, path) == [instant]
 
 
-def missed(storage: Storage, timeline: Timeline, instant: str) -> set[str]:
+def missed(
+    storage: Storage,
+    timeline: Timeline,
+    instant: str,
+    records: Collection[rollback.Record] | None = None,
+) -> set[str]:
     """Files of a write that came after its rollback, whose task had begun them before.
 
     In the partitions that the rollback tells of, as their markers were there. A task that writes a
-    large file, and whose driver has died, needs no stand for that.
+    large file, and whose driver has died, needs no stand for that. records: of all its completed
+    rollbacks, where they were read before.
     """
     if timeline.is_committed(instant):
         return set()
-    called_off = rollback.called_off(timeline, instant)
-    records = rollback.rollbacks_of(timeline, instant)
+    if records is None:
+        records = list(rollback.rollbacks_of(timeline, instant))
+    called_off = rollback.called_off_by(records)
     partitions = {path for record in records for path in record["partitionMetadata"]}
     found = {file.path for path in partitions for file in storage.list_dir(path)[1]}
     by_slice = not timeline.completes_in_names

@@ -273,7 +273,7 @@ def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple
     return found, version
 
 
-def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Mapping[str, Any]]:
+def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
     """What the completed rollbacks of an instant say."""
     for instant in timeline.completed(ROLLBACK):
         record = timeline.read(instant) or {}
@@ -307,8 +307,13 @@ def came_later(timeline: Timeline) -> list[Instant]:
 
 def called_off(timeline: Timeline, target: str) -> set[str]:
     """Log files with blocks of a failed write that its rollback has called off: they stay."""
+    return called_off_by(rollbacks_of(timeline, target))
+
+
+def called_off_by(records: Iterable[Record]) -> set[str]:
+    """As `called_off`, of what completed rollbacks say."""
     found: set[str] = set()
-    for record in rollbacks_of(timeline, target):
+    for record in records:
         for path, part in record["partitionMetadata"].items():
             names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
             found |= {f"{path}/{name}" if path else name for name in names}
