@@ -193,6 +193,25 @@ def test_a_lock_that_is_lost_while_a_write_is_taken_back(
     assert_sound(base, clock, {**BEFORE, "k1": 4})
 
 
+def test_a_write_whose_instant_others_are_about_to_remove(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its inflight file and its markers are gone by then (seed 27003046, under odds)."""
+    checked = Transaction._checked
+
+    def conflicts(txn: Transaction, *_: object) -> None:
+        monkeypatch.setattr(Transaction, "_checked", checked)
+        clock.stand_still(DEAD_MS)
+        txn._open.withdraw_beginning()
+        txn._open.clear()
+        raise CommitConflict("another one was faster")
+
+    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    with pytest.raises(CommitConflict):
+        upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
+    assert_sound(base, clock, BEFORE)
+
+
 VERBS: dict[str, Callable[[pyhudi.HudiTable], object]] = {
     "upsert": lambda table: table.upsert(rows([8], 5)),
     "compact": lambda table: table.compact(),
@@ -246,6 +265,34 @@ def test_what_came_in_time_counts(
 
     upserted(base, rows([1, 2], 3), monkeypatch, after=others)
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k2": 3, "k5": 4})
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_its_writer_is_at_taking_back_counts_to_nobody(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, *, dies: bool
+) -> None:
+    """By its times it came in time (seed 27004777, under odds)."""
+    take_back = OpenInstant.take_publication_back
+
+    def stands() -> None:
+        clock.stand_still(STAND_MS)
+
+    def others(opened: OpenInstant, completion: str) -> None:
+        stands()
+        pyhudi.open_table(base).upsert(rows([1, 5], 4))
+        if dies:
+            raise Killed
+        take_back(opened, completion)
+
+    monkeypatch.setattr(OpenInstant, "take_publication_back", others)
+    with pytest.raises(Killed if dies else CommitConflict):
+        upserted(base, rows([1, 2], 3), monkeypatch, after=stands)
+    monkeypatch.undo()
+    wanted = {**BEFORE, "k1": 4, "k5": 4}
+    assert found(base) == wanted
+    clock = StandingClock(monkeypatch)
+    pyhudi.open_table(base).upsert(rows([6], 9))
+    assert found(base) == {**wanted, "k6": 9}
 
 
 def test_a_write_that_came_late_is_made_by_whoever_is_asked_for_it_next(

@@ -21,7 +21,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
-from pyhudi.txn import left_files, recovery
+from pyhudi.txn import left_files, recovery, rollback
 from pyhudi.txn.left_files import OLD_MS
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
@@ -240,5 +240,43 @@ def test_files_that_come_after_their_rollback_never_count(
     archived = pyhudi.open_table(tmp_path, options={"hoodie.clean.commits.retained": "1"})
     assert archived.archive(min_commits=2, max_commits=3).instants
     assert [path for path in late if path.exists()] == []
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
+def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    """Of a writer that stood still before its first one (seed 26003819, under odds)."""
+    table = TABLE.make(tmp_path, version=version, kind=kind)
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = {*tmp_path.glob("x/*")}
+
+    def dies(*_: object, **__: object) -> None:
+        raise CommitConflict("nobody takes it back")
+
+    once = {CONFLICT_RETRIES: "0"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    late = {*tmp_path.glob("x/*")} - before
+    assert late
+    kept = [*late, *tmp_path.glob(".hoodie/.temp/*")]
+    for number, path in enumerate(kept):
+        path.rename(tmp_path / ".hoodie" / f"kept-{number}")
+    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(rollback, "_carry_out", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    for number, path in enumerate(kept):
+        (tmp_path / ".hoodie" / f"kept-{number}").rename(path)
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert leftovers(tmp_path) == []
     assert table.refresh().scan().count() == 1
     assert table.check(deep=True).findings == ()

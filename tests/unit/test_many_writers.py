@@ -24,6 +24,7 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import once
+from pyhudi.write.write_context import WriteContext
 from tests.helpers.pairwise import pairwise
 from tests.helpers.pending_compaction import request_compaction
 
@@ -685,6 +686,26 @@ def test_files_that_others_took_away_from_one_who_stood_still(
     table.upsert(rows_of({"a": ("rome", 5)}))
     assert read(table) == {**START, "a": ("rome", 5)}
     assert taken
+
+
+def test_a_file_group_that_is_gone_when_its_rows_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commit came late, and was taken back (seed 26003469, under odds)."""
+    table = make(tmp_path, "v6-cow-simple")
+    table.upsert(rows_of({"x": ("lima", 7)}))
+    groups = WriteContext.groups
+
+    def without_it(context: WriteContext, partitions: Any) -> Any:
+        monkeypatch.undo()
+        for file in tmp_path.glob("lima/*"):
+            file.unlink()
+        table.rollback(table.refresh().state.timeline.commits[-1].requested)
+        return groups(context, partitions)
+
+    monkeypatch.setattr(WriteContext, "groups", without_it)
+    pyhudi.open_table(tmp_path).delete("v > 2")
+    assert read(table) == START
 
 
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-mor-global"])

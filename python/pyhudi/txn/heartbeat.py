@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyhudi.clock import Clock
+from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import processes
@@ -41,6 +42,8 @@ where there are several writers."""
 _INTERVAL_MS = 30_000
 _LATE_MS = 90_000
 """A writer that did not beat for so long must not publish: soon it counts as dead."""
+_ALWAYS_LATE_MS = -(10**12)
+"""What a heartbeat says whose writer takes its publication back."""
 _ROUNDED_MS = 2_000
 """Times of files in buckets are whole seconds."""
 _COPIED_MS = 900_000
@@ -250,10 +253,27 @@ class Heartbeat:
         there = self._storage.read_or_none(self._path)
         return there is not None and _name_in(there) != self._said.get("name")
 
-    @property
-    def is_there(self) -> bool:
-        """Whether nobody has removed the file, whosever it is."""
-        return self._storage.exists(self._path)
+    def disowns(self) -> bool:
+        """Has everybody find that what was published came late, and ends beating.
+
+        False where others have found before that it counts, or have taken it back. That of another
+        process stays, which goes on with what this one has begun.
+        """
+        self.rest()
+        with self._lock:
+            there = self._storage.read_version(self._path)
+            if there is None:
+                return False
+            content, version = there
+            if _name_in(content) != self._said.get("name"):
+                return True
+            said = {**self._said, "at_ms": self._clock.now_ms(), "late_ms": _ALWAYS_LATE_MS}
+            data = json.dumps(said).encode()
+            try:
+                return self._storage.replace_version(self._path, data, version) is not None
+            except UnsupportedTableFeature:
+                self._storage.put(self._path, data)
+                return True
 
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""

@@ -5,7 +5,8 @@ writer's heartbeat is there until it has looked once more. Whoever finds a commi
 decides about it, within a section and before anything is planned on it, by the times that the
 storage gives its files: where it took so long from the last heartbeat to the completed file that
 the lock may have been lost in between, the commit came late, and is taken back; else it counts, and
-the heartbeat goes. The writer itself takes back what nobody has decided about.
+the heartbeat goes. The writer itself takes back what nobody has decided about, and has its
+heartbeat say so first: the file may have been named long after its time, which nobody else knows.
 """
 
 from __future__ import annotations

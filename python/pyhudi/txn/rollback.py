@@ -38,7 +38,7 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
+from pyhudi.txn.rollback_plan import RollbackRequest, marked_since, plan_rollback
 
 Record: TypeAlias = dict[str, Any]
 """A `HoodieRollbackMetadata`."""
@@ -128,6 +128,9 @@ def resume(
         return _carry_out(rollback, OpenInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, found)
     failed = _opened(table, timeline, found)
+    if not keeps_plan:
+        version = table.config.version
+        requests += marked_since(table.storage, version, found.requested, requests)
     return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
 
 

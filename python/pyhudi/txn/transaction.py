@@ -302,7 +302,7 @@ class Transaction:
         """Whether what was published counts: others who have found it meanwhile have decided."""
         table = self._table
         table.guard.again()
-        if self._heartbeat is None or self._heartbeat.is_there:
+        if self._heartbeat is None or self._heartbeat.disowns():
             return False
         timeline = Timeline.load(table.storage, table.config)
         if timeline.find(self.instant, self._open.action) is None:
@@ -472,6 +472,10 @@ class Transaction:
         begun = None if known else markers.read_all(table.storage, self.instant)
         if begun is None:
             rollback.roll_back(table, timeline, pending)
+            if self._is_late:
+                # Others may have removed markers, or have begun to remove the instant.
+                now = Timeline.load(table.storage, table.config)
+                self._remove_written(now)
             return
         # Of a writer that stood still others may have removed markers.
         self.withdraw({marker.path for marker in begun} | self._written.paths)
@@ -498,11 +502,16 @@ class Transaction:
         for companion in table.companions:
             companion.on_removal(table, self.instant)
         recovery.remove_marked(table.storage, timeline, self.instant)
-        table.storage.delete_all(self._written.paths - rollback.called_off(timeline, self.instant))
+        self._remove_written(timeline)
         if not any(other.requested == self.instant for other in timeline.pending()):
             table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
+
+    def _remove_written(self, timeline: Timeline) -> None:
+        """Removes the files that this writer knows of, but for those that a rollback has kept."""
+        kept = rollback.called_off(timeline, self.instant)
+        self._table.storage.delete_all(self._written.paths - kept)
 
 
 @contextmanager

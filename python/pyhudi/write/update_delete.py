@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.clock import Clock
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, overtaken
 from pyhudi.index.copies import copy_source
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import (
@@ -160,12 +160,17 @@ def check_settable(
 def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
     """The file groups of slices that a scan read, in their order.
 
-    Raises `CommitConflict` where a clustering of one is pending.
+    Raises `CommitConflict` where a clustering of one is pending, and where one is gone: its commit
+    was taken back meanwhile.
     """
     if not slices:
         return []
     groups, read = context.groups(sorted({slice_.partition for slice_ in slices}))
     by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
+    gone = [slice_.key for slice_ in slices if slice_.key not in by_id]
+    if gone:
+        msg = f"the file group {gone[0][1]} was removed while its rows were looked at"
+        raise overtaken(msg)
     found = [by_id[slice_.key] for slice_ in slices]
     check_free(context, found)
     return found
