@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -54,9 +55,11 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.slices.planned import named_by_plans
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.txn import conflicts, guard, heartbeat, late
+from pyhudi.txn import conflicts, guard, heartbeat, late, rollback, transaction
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import UNSEEN_MS, Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
@@ -275,6 +278,8 @@ class History:
     """Who has begun to take a write back."""
     not_taken: set[str] = field(default_factory=set)
     """Writes that their writers could not take back."""
+    planned: set[str] = field(default_factory=set)
+    """Files that stayed as a service was planned with them."""
 
     def _instant(self, path: str) -> Instant | None:
         layout = self.config.layout
@@ -333,8 +338,11 @@ class History:
         """A data file of a writer that stood still between its marker and the file.
 
         Its write was rolled back meanwhile, and it was killed before it could look, or could not
-        have the lock to take it back. Up to table version 6 names of log files do not tell whose.
+        have the lock to take it back. Up to table version 6 names of log files do not tell whose,
+        and one that a service was planned with stays.
         """
+        if path in self.planned:
+            return True
         if self.config.version.logs_named_by_base_instant and ".log." in path and self.not_taken:
             return True
         writers = {time: writer for (time, _), writer in self.begun.items() if f"_{time}." in path}
@@ -613,6 +621,14 @@ def noting_what_stays(history: History, patch: pytest.MonkeyPatch) -> None:
             raise
 
     patch.setattr(Transaction, "_settled", noted)
+    for module in (rollback, transaction):
+        patch.setattr(module, "named_by_plans", partial(noting_what_is_planned, history))
+
+
+def noting_what_is_planned(history: History, timeline: Timeline) -> set[str]:
+    found = named_by_plans(timeline)
+    history.planned |= found
+    return found
 
 
 def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> None:
@@ -623,8 +639,11 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
         if "cluster" in kind.services or kind.rings:
             # It gives way to a plan that a killed one has left.
             history.doing[task.name] = Attempt(dict)
-            left = ClusteringRequest(schedule=False)
-            services.cluster(handle, left, ClusteringOptions(), clock=WorldClock(world, task))
+            left, clock = ClusteringRequest(schedule=False), WorldClock(world, task)
+            opened = Handle.of(handle, clock)
+            # Within a section: one that came late is a plan again.
+            with opened.guarded.section():
+                services.cluster(opened, left, ClusteringOptions(), clock=clock)
         history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         clock = WorldClock(world, task)
         # What came late, and whose writer was killed then, it takes back itself.

@@ -280,3 +280,51 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     assert leftovers(tmp_path) == []
     assert table.refresh().scan().count() == 1
     assert table.check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+@pytest.mark.parametrize("who", ["its writer", "the next one"])
+def test_late_log_files_stay_for_a_plan_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str, service: str
+) -> None:
+    """Seeds 26006017 and 27005640 of the simulation: nobody could carry the plan out any more.
+
+    Up to version 6 names of log files do not tell that they are of a write that was rolled back.
+    """
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = {*tmp_path.glob("x/*")}
+    late: list[Path] = []
+
+    def stands_still(txn: Transaction, *_: object, **__: object) -> None:
+        monkeypatch.undo()
+        late.extend({*tmp_path.glob("x/*")} - before)
+        (data,) = [path.read_bytes() for path in late]
+        for path in [*late, *tmp_path.glob(".hoodie/.heartbeat/*")]:
+            path.unlink()
+        pyhudi.open_table(tmp_path).upsert(ROWS)
+        late[0].write_bytes(data)
+        getattr(pyhudi.open_table(tmp_path), service)(execute=False)
+        if who == "the next one":
+            monkeypatch.setattr(txn, "_settled", lambda: False)
+            markers.create(table.storage, txn.instant, Marker("x", late[0].name, "APPEND"))
+        raise CommitConflict("another one was faster")
+
+    monkeypatch.setattr(Transaction, "commit", stands_still)
+    with pytest.raises(CommitConflict, match="faster"):
+        pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+    if who == "the next one":
+        pyhudi.open_table(tmp_path).bulk_insert(TABLE.rows("b", p="y"))
+    assert late[0].exists()
+    archived = pyhudi.open_table(tmp_path, options={"hoodie.clean.commits.retained": "1"})
+    archived.archive(min_commits=2, max_commits=3)
+    assert late[0].exists()
+    assert getattr(table.refresh(), service)(schedule=False).instants
+    for _ in range(4):
+        table.upsert(ROWS)
+    assert archived.refresh().archive(min_commits=2, max_commits=3).instants
+    assert not late[0].exists()
+    rows = table.refresh().scan().to_arrow()
+    assert rows["p"].to_pylist().count("x") == 1
+    assert table.check(deep=True).findings == ()

@@ -32,6 +32,7 @@ from pyhudi.services.clean_policy import hours_before, needing_the_past, retenti
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.table import Bound, Table
 from pyhudi.storage.options import is_remote
 from pyhudi.timeline import Timeline
@@ -150,7 +151,9 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
             part = choice.instants[:most]
             if part:
                 table.guard.check()
-                _remove_missed(now, part)
+                held = _remove_missed(now, part)
+                if held is not None:
+                    return gone, held
                 archive_instants(
                     now.storage, now.config, now.timeline, part, policy.history, table.guard.check
                 )
@@ -161,8 +164,11 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     return gone, choice.held
 
 
-def _remove_missed(table: Table, going: Sequence[Instant]) -> None:
-    """Removes files that came after their rollback: once the timeline is past them, they count."""
+def _remove_missed(table: Table, going: Sequence[Instant]) -> Bound | None:
+    """Removes files that came after their rollback: once the timeline is past them, they count.
+
+    Gives what keeps all that would go, where a plan names such a file.
+    """
     timeline = table.timeline
     start = timeline.without(going).start or ""
     passing: set[str] = set()
@@ -178,7 +184,10 @@ def _remove_missed(table: Table, going: Sequence[Instant]) -> None:
     for target in passing:
         if not timeline.is_before_start(target):
             found = missed(table.storage, timeline, target, records[target])
+            if found and found & named_by_plans(timeline):
+                return Bound(target, f"a planned service names files of {target}, rolled back")
             table.storage.delete_all(found)
+    return None
 
 
 def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:

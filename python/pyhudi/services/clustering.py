@@ -52,7 +52,7 @@ from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import Since, check_writers
-from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
+from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
 from pyhudi.txn.task_inputs import write_options, write_target
 
 _SERVICE = "cluster"
@@ -90,6 +90,7 @@ def cluster_table(
     result = ServiceResult(_SERVICE)
     for instant in pending(table.timeline) if asked.execute else ():
         result = _with_plan(result, table.reloaded(), instant.requested, options, asked)
+        table = after_commit(table)
     if asked.schedule:
         planned, waits = _scheduled(table, options, asked)
         if waits:

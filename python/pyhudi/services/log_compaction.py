@@ -35,7 +35,7 @@ from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import Since
-from pyhudi.txn.planned import PlannedTransaction, schedule, unschedule
+from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
 from pyhudi.txn.task_inputs import write_options, write_target
 
 OPERATION = "LOG_COMPACT"
@@ -73,6 +73,7 @@ def compact_log_files(
             unschedule(now, pending.requested, LOG_COMPACTION)
         else:
             result = _carried_out(result, now, pending.requested)
+            table = after_commit(table)
     planned, waits = _scheduled(table, options, asked) if asked.schedule else (None, "")
     if waits:
         result = replace(result, left=(*result.left, waits))

@@ -31,7 +31,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
-from pyhudi.txn.planned import PlannedTransaction, schedule
+from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule
 
 _SERVICE = "compact"
 _OVERGROWN = "pyhudi.overgrown"
@@ -80,6 +80,7 @@ def compact_table(
     insists = asked.instant is not None
     for instant in _pending(table, asked) if asked.execute else ():
         result = _carried_out(result, table.reloaded(), instant, work, insists=insists)
+        table = after_commit(table)
     if asked.schedule and asked.instant is None:
         planned, waits = _scheduled(table, options, asked, work)
         if waits:

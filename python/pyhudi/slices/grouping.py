@@ -228,8 +228,13 @@ def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
 
 def groups_of_plan(plan: Mapping[str, Any] | None) -> Iterator[GroupKey]:
     """The file groups that a compaction's or a clustering's plan has; none of no such plan."""
-    plan = plan or {}
-    slices = [*(plan.get("operations") or ())]
-    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
-        slices += group.get("slices") or ()
+    slices = records_of_plan(plan)
     return ((slice_["partitionPath"] or "", slice_["fileId"]) for slice_ in slices)
+
+
+def records_of_plan(plan: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """The file slices that such a plan has, each as it says."""
+    plan = plan or {}
+    yield from plan.get("operations") or ()
+    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
+        yield from group.get("slices") or ()

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.grouping import records_of_plan
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 
 
 def planned_slices(
@@ -39,6 +42,13 @@ def as_planned(table: Table, instant: str, slices: Sequence[FileSlice]) -> Table
     until = max([instant, *_written_late(table, instant, slices)])
     timeline = table.timeline.until(until)
     return table.with_schema(table_schema(table.storage, table.config, timeline))
+
+
+def named_by_plans(timeline: Timeline) -> set[str]:
+    """Paths of the files that planned services are to read, which nobody can do without them."""
+    services = timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
+    plans = map(timeline.plan, services)
+    return {path for plan in plans for slice_ in records_of_plan(plan) for path in _paths(slice_)}
 
 
 def _written_late(table: Table, instant: str, slices: Sequence[FileSlice]) -> Iterator[str]:

@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
 from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import written_early
@@ -66,6 +68,22 @@ def unschedule(table: Table, instant: str, action: str, *, insists: bool = False
         opened = OpenInstant(table, instant, action)
         _back_to_plan(opened, timeline)
         opened.withdraw_request()
+
+
+def after_commit(table: Table) -> Table:
+    """The table of now, for the next plan, after one that the same caller has carried out.
+
+    A commit counts in the properties how often others have gone on without one who has left work
+    undone (`metadata/unfinished.py`). Its writer does not give way to itself.
+    """
+    now = TableConfig.load(table.storage, table.clock)
+    if _but_undone(now) == _but_undone(table.config):
+        table = replace(table, config=now)
+    return table.reloaded()
+
+
+def _but_undone(config: TableConfig) -> dict[str, str]:
+    return {name: text for name, text in config.properties.items() if name != UNFINISHED}
 
 
 def _check_free(

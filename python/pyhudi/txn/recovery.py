@@ -167,7 +167,9 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
         # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
         storage.delete(heartbeat.path_of(instant))
         if instant not in known and not timeline.is_before_start(instant):
-            remove_marked(storage, timeline, instant)
+            with table.guard.section():
+                # What is planned meanwhile would name what goes.
+                remove_marked(storage, Timeline.load(storage, table.config), instant)
         elif instant in commits:
             _remove_unnamed(storage, timeline, commits[instant])
         markers.delete_all(storage, instant)
@@ -185,13 +187,13 @@ def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> No
 
 
 def remove_marked(storage: Storage, timeline: Timeline, instant: str) -> None:
-    """Removes the files of a write that the timeline does not have any more.
+    """Within a section: removes the files of a write that the timeline does not have any more.
 
     Before table version 8 others may have written to a log file of an older name.
     """
     found = [marker.path for marker in markers.read_all(storage, instant) or ()]
     own = {path for path in found if f"_{instant}." in path.rsplit("/", 1)[-1]}
-    others = {*found} - own - rollback.called_off(timeline, instant)
+    others = {*found} - own - rollback.those_that_stay(timeline, instant)
     storage.delete_all([*own, *(path for path in others if _holds_only(storage, path, instant))])
 
 

@@ -32,6 +32,7 @@ from pyhudi.config.file_names import (
     parse_log_name,
 )
 from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, content
@@ -308,13 +309,16 @@ def came_later(timeline: Timeline) -> list[Instant]:
     ]
 
 
-def called_off(timeline: Timeline, target: str) -> set[str]:
-    """Log files with blocks of a failed write that its rollback has called off: they stay."""
-    return called_off_by(rollbacks_of(timeline, target))
+def those_that_stay(timeline: Timeline, target: str) -> set[str]:
+    """Log files with blocks of a failed write that its rollback has called off, or a plan names.
+
+    Up to table version 6 a plan has what came after the rollback, since names do not tell it.
+    """
+    return called_off_by(rollbacks_of(timeline, target)) | named_by_plans(timeline)
 
 
 def called_off_by(records: Iterable[Record]) -> set[str]:
-    """As `called_off`, of what completed rollbacks say."""
+    """Log files with blocks that completed rollbacks have called off."""
     found: set[str] = set()
     for record in records:
         for path, part in record["partitionMetadata"].items():

@@ -49,6 +49,7 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.slices import markers
+from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
@@ -466,7 +467,7 @@ class Transaction:
             return
         if self._is_late:
             # Others may have taken it back before, and not have seen all.
-            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
+            self._remove_missed(timeline)
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
         known = self._told_companions or self._shared or logs
         begun = None if known else markers.read_all(table.storage, self.instant)
@@ -504,14 +505,18 @@ class Transaction:
         recovery.remove_marked(table.storage, timeline, self.instant)
         self._remove_written(timeline)
         if not any(other.requested == self.instant for other in timeline.pending()):
-            table.storage.delete_all(recovery.missed(table.storage, timeline, self.instant))
+            self._remove_missed(timeline)
         self._open.clear()
         table.storage.delete(heartbeat.path_of(self.instant))
 
     def _remove_written(self, timeline: Timeline) -> None:
-        """Removes the files that this writer knows of, but for those that a rollback has kept."""
-        kept = rollback.called_off(timeline, self.instant)
-        self._table.storage.delete_all(self._written.paths - kept)
+        """Removes the files that this writer knows of, but for those that are to stay."""
+        stays = rollback.those_that_stay(timeline, self.instant)
+        self._table.storage.delete_all(self._written.paths - stays)
+
+    def _remove_missed(self, timeline: Timeline) -> None:
+        found = recovery.missed(self._table.storage, timeline, self.instant)
+        self._table.storage.delete_all(found - named_by_plans(timeline))
 
 
 @contextmanager

@@ -1,0 +1,44 @@
+"""Services that carry out several plans in one call, each of which is a commit of its own."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config.table_config import TableConfig
+from pyhudi.metadata import companion
+from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.slices.table import Table
+from tests.helpers.table_builder import TableBuilder
+
+TABLE = TableBuilder(
+    {"id": (pa.string(), str), "p": (pa.string(), "x"), "v": (pa.int64(), 1)},
+    partition_by="p",
+    kind="mor",
+    first="a",
+)
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_a_plan_does_not_give_way_to_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    """Seed 27003731: each commit counts that it went on without who makes an index, and is dead."""
+    table = TABLE.make(tmp_path)
+    for part in ("x", "y"):
+        rows = TABLE.rows("a" if part == "x" else "b", p=part)
+        for _ in range(4):
+            table.bulk_insert(rows) if service == "cluster" else table.upsert(rows)
+        if part == "x":
+            assert getattr(table, service)(execute=False).scheduled
+    times = itertools.count(1)
+
+    def counts(now: Table) -> None:
+        undone = Unfinished("20240101000000000", 9, beside=True, overtaken=next(times))
+        TableConfig.load(now.storage).updated(now.storage, undone.properties, now.clock)
+
+    monkeypatch.setattr(companion, "let_fail", counts)
+    assert len(getattr(table, service)().instants) == 2
