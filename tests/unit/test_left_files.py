@@ -15,7 +15,7 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
-from pyhudi.config.actions import COMMIT
+from pyhudi.config.actions import COMMIT, ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
@@ -23,6 +23,7 @@ from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
 from pyhudi.txn import left_files, recovery, rollback
 from pyhudi.txn.left_files import OLD_MS
+from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
 from tests.sim.crash import leftovers
@@ -328,3 +329,63 @@ def test_late_log_files_stay_for_a_plan_that_names_them(
     rows = table.refresh().scan().to_arrow()
     assert rows["p"].to_pylist().count("x") == 1
     assert table.check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+@pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
+def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    kind: Literal["cow", "mor"],
+    *,
+    is_marked: bool,
+) -> None:
+    """And whose writer dies then (seed 27004805 of v6-mor-simple-metadata).
+
+    is_marked: it had made another marker before, else it was requested only.
+    """
+    table = TABLE.make(tmp_path, version=version, kind=kind)
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = files_of(tmp_path)
+
+    def dies(*_: object) -> None:
+        raise CommitConflict("nobody takes it back")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+    after = {path: path.read_bytes() for path in files_of(tmp_path) - before}
+    (marker,) = (path for path in after if ".marker." in path.name)
+    instant = marker.relative_to(tmp_path / markers.MARKER_FOLDER).parts[0]
+    written = [path for path in after if path.parent.name == "x" and path != marker]
+    for path in after:
+        if not path.name.endswith(".requested"):
+            path.unlink()
+    if is_marked:
+        markers.create(table.storage, instant, Marker("x", f"a_0-0-0_{instant}.parquet", "CREATE"))
+    begin = OpenInstant.begin
+
+    def goes_on(opened: OpenInstant, content: bytes = b"") -> None:
+        if opened.action == ROLLBACK:
+            for path, data in after.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        begin(opened, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenInstant, "begin", goes_on)
+        pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert written
+    assert [path for path in written if path.exists()] == []
+    assert leftovers(tmp_path) == []
+    assert table.refresh().check(deep=True).findings == ()
+
+
+def files_of(base: Path) -> set[Path]:
+    """All that a write makes, but for the lock."""
+    found = {path for path in base.rglob("*") if path.is_file()}
+    return {path for path in found if ".locks" not in path.parts}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,45 @@ def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPa
     assert ahead_ms
     assert not table.refresh().check(deep=True).findings
     assert not list(Path(table.uri).glob(".hoodie/.temp/*"))
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+@pytest.mark.parametrize("is_completed", [False, True])
+def test_a_file_of_who_stood_still_since_its_marker(
+    table: Any, monkeypatch: pytest.MonkeyPatch, *, is_completed: bool, has_failed: bool
+) -> None:
+    """Others have removed the marker, and the file would count once the plan is carried out (seeds
+    26004242 and 27005601 of v9-mor-bucket-rings).
+
+    is_completed: they have carried it out; else they failed. has_failed: so does it, after the
+    file.
+    """
+    rewrite, ahead_ms, now_ms = write_base.rewrite_base_file, 0, SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
+    paths = []
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise StorageError("no answer", hint="")
+
+    def stands_still(target: Any, path: str, *given: Any, **more: Any) -> Any:
+        nonlocal ahead_ms
+        ahead_ms = 3_600_000
+        paths.append(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(write_base, "rewrite_base_file", rewrite if is_completed else fails)
+            with nullcontext() if is_completed else pytest.raises(StorageError):
+                pyhudi.open_table(table.uri).compact()
+        monkeypatch.setattr(write_base, "rewrite_base_file", rewrite)
+        written = rewrite(target, path, *given, **more)
+        return fails() if has_failed else written
+
+    monkeypatch.setattr(write_base, "rewrite_base_file", stands_still)
+    with suppress(CommitConflict, AfterCommitError, StorageError):
+        table.compact()
+    assert len(paths) == 1
+    pyhudi.open_table(table.uri).compact()
+    assert not Path(table.uri, paths[0]).exists()
+    assert not table.refresh().check(deep=True).findings
 
 
 def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:

@@ -7,7 +7,7 @@ whatever its action; who may take them, and when, is the caller's part (`transac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION, COMPLETED_ACTION, State
@@ -168,11 +168,16 @@ class OpenInstant:
         self._remove(State.INFLIGHT)
         self.clear()
 
-    def remove(self) -> None:
-        """Takes it off the timeline. What it wrote must be gone."""
+    def remove(self, gone: Collection[str] | None = None) -> None:
+        """Takes it off the timeline. What it wrote must be gone.
+
+        gone: paths of that. Where markers name more, they stay: its writer has gone on meanwhile,
+        and by them the next one finds what it wrote (`recovery.py`). None: nobody goes on.
+        """
         self._remove(State.INFLIGHT)
         self._remove(State.REQUESTED)
-        self.clear()
+        if gone is None or {*self.begun()} <= {*gone}:
+            self.clear()
 
     def withdraw_request(self) -> None:
         """Takes its requested file away, of an instant that has written nothing."""

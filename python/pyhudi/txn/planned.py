@@ -9,11 +9,11 @@ heartbeat, as Hudi, only the age of what is written tells. Then it goes as any w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
-from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
@@ -21,6 +21,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import written_early
 from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.table import Table
+from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -146,12 +147,15 @@ def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
 
 def _base_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
     """Those that bear the instant, in the partitions of its plan."""
-    groups = groups_of_plan(timeline.plan(pending))
-    for partition in sorted({partition for partition, _ in groups}):
+    for partition in _partitions(timeline, pending):
         for file in table.storage.list_dir(partition)[1]:
             base = parse_base_name(file.name)
             if base is not None and base.instant == pending.requested:
                 yield file
+
+
+def _partitions(timeline: Timeline, pending: Instant) -> list[str]:
+    return sorted({partition for partition, _ in groups_of_plan(timeline.plan(pending))})
 
 
 def own_stage(table: Table) -> int:
@@ -215,7 +219,29 @@ class PlannedTransaction(Transaction):
         if self._check is not None:
             self._check(since, metadata)
 
-    def _take_back(self, timeline: Timeline, pending: Instant) -> None:  # noqa: ARG002
+    def _take_back(self, timeline: Timeline, pending: Instant) -> None:
+        storage = self._table.storage
         if self._is_surely_alone():
             _back_to_plan(self._open, timeline)
-            self._table.storage.delete(heartbeat.path_of(self.instant))
+            storage.delete(heartbeat.path_of(self.instant))
+        else:
+            storage.delete_all(self._own(_partitions(timeline, pending)))
+
+    def _own(self, partitions: Iterable[str]) -> Iterator[str]:
+        """Also where it failed before it was told what it wrote.
+
+        Others look for files once, as they take the plan over, and remove all markers then.
+        """
+        yield from super()._own(())
+        for partition in partitions:
+            for file in self._table.storage.list_dir(partition)[1]:
+                if _is_of_attempt(file.name, self.instant, self.stage):
+                    yield file.path
+
+
+def _is_of_attempt(name: str, instant: str, stage: int) -> bool:
+    """Up to table version 6 names of log files have the instant in their write tokens alone."""
+    parsed = parse_base_name(name) or parse_log_name(name)
+    if parsed is None or f"-{stage}-" not in parsed.write_token:
+        return False
+    return parsed.instant == instant or may_be_token_of(parsed.write_token, instant)

@@ -1,13 +1,13 @@
 """Rolling back a write: the plan, the deed, and the record of it.
 
 A rollback is an instant of its own: requested (with the plan), inflight, completed (with what was
-done); then the timeline files of the write go, and last its markers; a service's plan stays. A
-writer that dies anywhere in between leaves a pending rollback, which is carried out again by the
-same plan. What has to go is `rollback_plan.py`'s part. A completed commit is rolled back only where
-somebody asks for it by name (`take_back`): it is made inflight again once the rollback is requested
-and before that is inflight, so that what a writer that dies leaves of it is told from the rollback
-of a write that was completed meanwhile. Source: `RollbackHelper`, `BaseRollbackActionExecutor`
-(1.2.0).
+done); then the timeline files of the write go, and last its markers, unless they name by then what
+the plan does not; a service's plan stays. A writer that dies anywhere in between leaves a pending
+rollback, which is carried out again by the same plan. What has to go is `rollback_plan.py`'s part.
+A completed commit is rolled back only where somebody asks for it by name (`take_back`): it is made
+inflight again once the rollback is requested and before that is inflight, so that what a writer
+that dies leaves of it is told from the rollback of a write that was completed meanwhile. Source:
+`RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pyhudi.timeline import Timeline, content
 from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.rollback_plan import RollbackRequest, marked_since, plan_rollback
+from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 
 Record: TypeAlias = dict[str, Any]
 """A `HoodieRollbackMetadata`."""
@@ -129,9 +129,6 @@ def resume(
         return _carry_out(rollback, OpenInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, found)
     failed = _opened(table, timeline, found)
-    if not keeps_plan:
-        version = table.config.version
-        requests += marked_since(table.storage, version, found.requested, requests)
     return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
 
 
@@ -201,7 +198,7 @@ def _carry_out(
     if keeps_plan:
         target.withdraw_attempt()
     else:
-        target.remove()
+        target.remove([one.path(name) for one in requests for name in one.names])
     storage.delete(heartbeat.path_of(target.time))
     return record
 

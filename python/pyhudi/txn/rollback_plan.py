@@ -41,9 +41,9 @@ class RollbackRequest:
     """Log file names with blocks to call off, and their sizes."""
 
     @property
-    def paths(self) -> list[str]:
-        """Of all files that it is about, relative to the table."""
-        return [self.path(name) for name in (*self.files, *self.log_blocks)]
+    def names(self) -> tuple[str, ...]:
+        """Of all files that it is about. Hudi's plans tell whole paths of log files."""
+        return (*self.files, *(name.rsplit("/", 1)[-1] for name in self.log_blocks))
 
     def path(self, name: str) -> str:
         """A file of the request's partition, relative to the table.
@@ -117,19 +117,6 @@ def requests_by_markers(
             RollbackRequest(marker.partition, _file_id(marker.name), target, files=(marker.name,))
         )
     return requests
-
-
-def marked_since(
-    storage: Storage, version: TableVersion, target: str, planned: Iterable[RollbackRequest]
-) -> list[RollbackRequest]:
-    """What undoes the files that a writer who stood still has begun since a rollback was planned.
-
-    Their markers go with the write, and nothing would tell of them then.
-    """
-    known = {path for request in planned for path in request.paths}
-    marked = markers.read_all(storage, target) or ()
-    found = requests_by_markers(storage, version, target, marked)
-    return [request for request in found if not known.issuperset(request.paths)]
 
 
 def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -> None:

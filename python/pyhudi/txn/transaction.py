@@ -494,8 +494,13 @@ class Transaction:
         Up to table version 6 Hudi's completed file may be empty for a moment.
         """
         if metadata.paths:
-            self._open.keep_only(metadata, [*self._open.begun(), *self._written.paths])
+            own = self._own(metadata.partition_to_write_stats)
+            self._open.keep_only(metadata, [*self._open.begun(), *own])
             self._open.clear()
+
+    def _own(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
+        """Paths of what this writer wrote, whose markers others may have removed."""
+        return self._written.paths
 
     def _remove_what_came_late(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
