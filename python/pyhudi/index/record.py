@@ -159,7 +159,7 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
     storage = table.storage
     with storage.below(FOLDER).ahead(folders=[RECORD_INDEX]), storage.ahead(folders=partitions):
-        index = MetadataTable(storage, table.config, table.timeline)
+        index = MetadataTable(storage, table.config, table.timeline, for_write=True)
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
         engine = worth_waiting(table.engine, storage, rows.nbytes)
         parts = engine.run(look_up, tasks, label="look record keys up")

@@ -36,17 +36,20 @@ def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[Tabl
 
 
 def let_fail(table: Table) -> None:
-    """Has whoever makes an index beside writers fail, if it looked at them for the last time.
+    """Has whoever is making a part of the metadata table fail, if it looked for the last time.
 
-    Called by a writer that is about to complete under the table's lock: that one has lost it.
+    Called by a writer that is about to complete under the table's lock: that one has lost it, or
+    has failed. Only an index that is made beside writers, by who began it, has another look to
+    come: until its indexing is complete.
 
     table: as it is now.
     """
     undone = Unfinished.of(table.config)
-    if not undone.beside:
+    if not undone:
         return
     completed = (one for one in table.timeline.instants if one.is_completed)
-    if any((one.requested, one.action) == (undone.by, INDEXING) for one in completed):
+    is_last = any((one.requested, one.action) == (undone.by, INDEXING) for one in completed)
+    if is_last or not undone.beside or undone.overtaken:
         undone.overtake(table.storage, table.config, table.clock)
 
 

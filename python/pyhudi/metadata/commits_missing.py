@@ -71,6 +71,21 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     return _begin(metadata) > min([latest, *pending])
 
 
+def begun_since(data: Timeline, metadata: Timeline) -> set[str]:
+    """Times of writes in a metadata table, begun since the data table's timeline was loaded.
+
+    They are later than all that it tells of. What is not, and is not on it, may be archived.
+    """
+    latest = data.latest_time() or ""
+    return {
+        instant.requested
+        for instant in metadata.completed(DELTA_COMMIT)
+        if instant.requested > latest
+        and is_ordinary(instant.requested)
+        and not _is_log_compaction(metadata, instant)
+    }
+
+
 def _begin(metadata: Timeline) -> str:
     """When the first commit of a metadata table was made: what was done by then may be in it.
 

@@ -95,6 +95,10 @@ class MetadataCompanion(Companion):
         ):
             yield
 
+    def on_change(self, table: Table) -> None:
+        """Has whoever is making a part of the metadata table fail, if it would miss the change."""
+        let_fail(table)
+
     def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
         """Writes the delta commit, and counts the keys that the record index gets.
 
@@ -104,7 +108,6 @@ class MetadataCompanion(Companion):
         if FILES not in table.config.metadata_partitions:
             return {}
         _check_newest(table, commit)
-        let_fail(table)
         metadata, avro = commit.metadata, commit.schema.avro
         rows_go = metadata.operation_type not in AS_IT_WAS
         if metadata.partition_to_replace_file_ids and rows_go:

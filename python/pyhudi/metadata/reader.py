@@ -28,6 +28,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.commits_missing import (
+    begun_since,
     check_files,
     check_not_behind,
     is_original,
@@ -63,11 +64,13 @@ class MetadataTable:
         *,
         opened: Table | None = None,
         files: FileSource | None = None,
+        for_write: bool = False,
     ) -> None:
         """Reads its timeline. The arguments are the data table's.
 
-        opened: itself, where it was opened a moment ago. files: lists its files. Raises
-        `CorruptTable` when it is missing, damaged or behind the data table.
+        opened: itself, where it was opened a moment ago. files: lists its files. for_write: what
+        was begun since the data table's timeline was loaded does not count; a reader is told by
+        `may_be_ahead`. Raises `CorruptTable` when it is missing, damaged or behind the data table.
         """
         self._data_storage = storage
         self._data_config = config
@@ -80,6 +83,9 @@ class MetadataTable:
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
         pending &= {instant.requested for instant in metadata.completed()}
+        if for_write:
+            # Its write may die yet, and only complete ones are looked at again at the commit.
+            pending |= begun_since(timeline, metadata)
         self._timeline = metadata.reopened(pending) if pending else metadata
         self._listed = metadata
         check_not_behind(timeline, self._timeline)

@@ -200,6 +200,12 @@ class Companion:
         """
         return nullcontext()
 
+    def on_change(self, table: Table) -> None:
+        """Learns that a writer is about to complete a commit under the lock. table: as it is now.
+
+        Not told where who makes what is to keep step compacts the table before that.
+        """
+
     def before_complete(
         self,
         table: Table,  # noqa: ARG002

@@ -226,6 +226,8 @@ class Transaction:
                 self._check_alive()
                 self._open.keep_only(metadata, begun)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
+                for companion in table.companions:
+                    companion.on_change(now)
                 self._told_companions = True
                 metadata = in_step(now, commit, self.companions)
             data = metadata.encode(table.config.version, self._open.action, table.clock)

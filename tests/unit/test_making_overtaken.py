@@ -1,0 +1,112 @@
+"""Whoever makes a part of the metadata table, and stands still before its last act.
+
+Its lock has run out, and others have written what it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import pyhudi
+from pyhudi.api.table import HudiTable
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import INDEXING
+from pyhudi.config.property_names import UNFINISHED
+from pyhudi.errors import CommitConflict, MetadataTableWarning
+from pyhudi.metadata import bootstrap, definitions_file
+from pyhudi.txn.open_instant import OpenInstant
+from tests.sim.crash import PEOPLE, Killed, people, rows_read
+
+MAKINGS: dict[str, Callable[[HudiTable], object]] = {
+    "index": lambda table: table.create_index("record_index"),
+    "all": lambda table: table.rebuild_metadata(),
+}
+
+
+@pytest.fixture(params=[(6, "cow"), (9, "cow"), (9, "mor")], ids=lambda one: f"v{one[0]}-{one[1]}")
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    version: Literal[6, 9] = request.param[0]
+    base = tmp_path / "table"
+    PEOPLE.make(base, version=version, kind=request.param[1], first=range(8))
+    return base
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """By how many milliseconds the clock of all writers goes ahead."""
+    now_ms, by = SystemClock.now_ms, [0]
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
+    return by
+
+
+def opened(base: Path) -> HudiTable:
+    return pyhudi.open_table(str(base))
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, ahead: list[int], others: Callable[[], object]
+) -> None:
+    """What others do once the lock was looked at for the last time; a heartbeat lasts longer."""
+    change = definitions_file.change_definitions
+
+    def stood_still(*given: Any, **how: Any) -> Any:
+        changed = change(*given, **how)
+        monkeypatch.setattr(bootstrap, "change_definitions", change)
+        ahead[0] += 100_000
+        others()
+        return changed
+
+    monkeypatch.setattr(bootstrap, "change_definitions", stood_still)
+
+
+def assert_kept(base: Path, count: int) -> None:
+    opened(base).upsert(people([0, 41], 7, 7))
+    table = opened(base)
+    assert "record_index" in table.config.metadata_partitions
+    assert UNFINISHED not in table.config.properties
+    assert table.check(deep=True).findings == ()
+    rows = rows_read(base, "true")
+    assert len({row["id"] for row in rows}) == len(rows) == count
+    assert rows == rows_read(base, "false")
+
+
+@pytest.mark.parametrize("making", list(MAKINGS))
+def test_a_service_of_others(
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], making: str
+) -> None:
+    """It looks at no work that is undone, and moves every row."""
+    if making == "index":
+        opened(base).drop_index("record_index")
+    meanwhile(monkeypatch, ahead, lambda: opened(base).cluster(sort_by="v"))
+    with pytest.raises(CommitConflict, match="changed the table's properties"):
+        MAKINGS[making](opened(base))
+    # Its heartbeat has run out by then.
+    ahead[0] += 200_000
+    assert_kept(base, 9)
+
+
+def test_a_write_beside_who_took_the_making_over(
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+) -> None:
+    """What was begun beside writers is ended alone (seed 27005901 of v9-mor-simple-metadata)."""
+    opened(base).drop_index("record_index")
+    begin = OpenInstant.begin
+
+    def dies(instant: OpenInstant, *given: Any) -> Any:
+        if instant.action == INDEXING:
+            raise Killed
+        return begin(instant, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenInstant, "begin", dies)
+        patch.setattr("pyhudi.write.index_beside._Build.take_back", lambda _: None)
+        with pytest.raises(Killed):
+            opened(base).create_index("record_index", concurrently=True)
+    meanwhile(monkeypatch, ahead, lambda: opened(base).upsert(people([41], 4, 4)))
+    with pytest.warns(MetadataTableWarning, match="changed the table's properties"):
+        opened(base).upsert(people([42], 4, 4))
+    assert_kept(base, 10)
