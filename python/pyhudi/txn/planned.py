@@ -241,7 +241,9 @@ class PlannedTransaction(Transaction):
 
 def _is_of_attempt(name: str, instant: str, stage: int) -> bool:
     """Up to table version 6 names of log files have the instant in their write tokens alone."""
-    parsed = parse_base_name(name) or parse_log_name(name)
-    if parsed is None or f"-{stage}-" not in parsed.write_token:
+    base, log = parse_base_name(name), parse_log_name(name)
+    if base is not None:
+        return base.instant == instant and f"-{stage}-" in base.write_token
+    if log is None or f"-{stage}-" not in log.write_token:
         return False
-    return parsed.instant == instant or may_be_token_of(parsed.write_token, instant)
+    return log.instant == instant or may_be_token_of(log.write_token, instant)
