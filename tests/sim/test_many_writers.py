@@ -59,7 +59,7 @@ from pyhudi.slices.planned import named_by_plans
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.txn import conflicts, guard, heartbeat, late, rollback, transaction
+from pyhudi.txn import conflicts, guard, heartbeat, late, rollback
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import UNSEEN_MS, Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
@@ -644,8 +644,7 @@ def noting_what_stays(history: History, patch: pytest.MonkeyPatch) -> None:
             raise
 
     patch.setattr(Transaction, "_settled", noted)
-    for module in (rollback, transaction):
-        patch.setattr(module, "named_by_plans", partial(noting_what_is_planned, history))
+    patch.setattr(rollback, "named_by_plans", partial(noting_what_is_planned, history))
 
 
 def noting_what_is_planned(history: History, timeline: Timeline) -> set[str]:

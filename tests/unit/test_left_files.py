@@ -283,6 +283,40 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     assert table.check(deep=True).findings == ()
 
 
+def test_log_files_that_a_pending_rollback_calls_off_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells the metadata table of them (seed 27008211 of v6-mor-simple-metadata, under odds)."""
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    for _ in range(2):
+        table.upsert(ROWS)
+    before = {*tmp_path.glob("x/*")}
+
+    def dies(*_: object, **__: object) -> None:
+        raise CommitConflict("nobody takes it back")
+
+    once = {CONFLICT_RETRIES: "0"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    (late,) = {*tmp_path.glob("x/*")} - before
+    (instant,) = block_instants(table.storage, f"x/{late.name}")
+    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenInstant, "complete", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    recovery.remove_marked(table.storage, table.refresh().state.timeline, instant)
+    assert late.exists()
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    assert late.exists()
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()
+
+
 @pytest.mark.parametrize("service", ["compact", "cluster"])
 @pytest.mark.parametrize("who", ["its writer", "the next one"])
 def test_late_log_files_stay_for_a_plan_that_names_them(

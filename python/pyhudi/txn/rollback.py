@@ -307,11 +307,26 @@ def came_later(timeline: Timeline) -> list[Instant]:
 
 
 def those_that_stay(timeline: Timeline, target: str) -> set[str]:
-    """Log files with blocks of a failed write that its rollback has called off, or a plan names.
+    """Log files with blocks of a failed write that its rollbacks call off, or a plan names.
 
     Up to table version 6 a plan has what came after the rollback, since names do not tell it.
     """
-    return called_off_by(rollbacks_of(timeline, target)) | named_by_plans(timeline)
+    called_off = called_off_by(rollbacks_of(timeline, target))
+    return called_off | _to_be_called_off(timeline, target) | named_by_plans(timeline)
+
+
+def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
+    """By pending rollbacks, which tell the metadata table of such files."""
+    plans = [timeline.plan(pending) or {} for pending in timeline.pending(ROLLBACK)]
+    requests = [
+        _request(record)
+        for plan in plans
+        if (plan.get("instantToRollback") or {}).get("commitTime") == target
+        for record in plan.get("RollbackRequests") or ()
+    ]
+    return {
+        request.path(name.rsplit("/", 1)[-1]) for request in requests for name in request.log_blocks
+    }
 
 
 def called_off_by(records: Iterable[Record]) -> set[str]:

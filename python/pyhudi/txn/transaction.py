@@ -49,7 +49,6 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.slices import markers
-from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
@@ -523,7 +522,8 @@ class Transaction:
 
     def _remove_missed(self, timeline: Timeline) -> None:
         found = recovery.missed(self._table.storage, timeline, self.instant)
-        self._table.storage.delete_all(found - named_by_plans(timeline))
+        stays = rollback.those_that_stay(timeline, self.instant) if found else ()
+        self._table.storage.delete_all(found.difference(stays))
 
 
 @contextmanager
