@@ -116,6 +116,15 @@ class StandingClock(JumpingClock):
         monkeypatch.setattr(Storage, "head", dated_head)
         monkeypatch.setattr(Storage, "list_dir", dated_list)
 
+    @classmethod
+    def of_all(cls, monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+        """Also of those who take the system's."""
+        clock = cls(monkeypatch)
+        now, ticks = SystemClock.now_ms, SystemClock.ticks_ms
+        monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + clock.ahead_ms)
+        monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: ticks(self) + clock.ahead_ms)
+        return clock
+
     def _dated(self, file: Entry) -> Entry:
         stood = sum(ms for at, ms in self._stands if at < file.modified_ms)
         return Entry(file.path, file.size, file.modified_ms + stood)
@@ -127,3 +136,10 @@ class StandingClock(JumpingClock):
         self._stands.append((time.time() * 1000, ms))
         self.ahead_ms += ms
         time.sleep(0.01)
+
+
+def time_of_all(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """By how many milliseconds the clock of all writers goes ahead, as after standing still."""
+    now_ms, by = SystemClock.now_ms, [0]
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
+    return by

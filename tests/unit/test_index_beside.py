@@ -27,6 +27,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import index_beside, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
+from tests.sim.interrupted import time_of_all
 from tests.sim.states import recorded
 
 pytestmark = pytest.mark.slow
@@ -64,10 +65,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """By how many milliseconds the clock of all writers goes ahead, as after standing still."""
-    now_ms, by = SystemClock.now_ms, [0]
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
-    return by
+    return time_of_all(monkeypatch)
 
 
 def is_by_partition(base: Path) -> bool:

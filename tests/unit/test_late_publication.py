@@ -66,11 +66,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
     """Everybody's."""
-    clock = StandingClock(monkeypatch)
-    now, ticks = SystemClock.now_ms, SystemClock.ticks_ms
-    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + clock.ahead_ms)
-    monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: ticks(self) + clock.ahead_ms)
-    return clock
+    return StandingClock.of_all(monkeypatch)
 
 
 def nothing() -> None:

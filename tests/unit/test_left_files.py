@@ -34,6 +34,21 @@ TABLE = TableBuilder(
     first="a",
 )
 ROWS = TABLE.rows("a")
+ONCE = {CONFLICT_RETRIES: "0"}
+
+
+def dies(*_: object, **__: object) -> None:
+    raise CommitConflict("nobody takes it back")
+
+
+def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upsert") -> None:
+    """Writes all files, and neither completes the write nor takes it back."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_checked", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        writer = pyhudi.open_table(base, options=ONCE)
+        with pytest.raises(CommitConflict):
+            getattr(writer, verb)(ROWS)
 
 
 def left(base: Path, name: str, *, old: bool) -> Path:
@@ -163,7 +178,7 @@ def test_a_write_that_conflicts_takes_back_what_its_markers_do_not_name(
 
     monkeypatch.setattr(Transaction, "_checked", conflicts)
     with pytest.raises(CommitConflict):
-        pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+        pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     assert leftovers(tmp_path) == []
 
 
@@ -183,13 +198,12 @@ def test_log_files_of_a_write_that_is_gone(
     def fails(*_: object) -> None:
         raise CommitConflict("another one was faster")
 
-    options = {CONFLICT_RETRIES: "0"}
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "_checked", fails)
         if not is_called_off:
             patch.setattr(Transaction, "_settled", fails)
         with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=options).upsert(ROWS)
+            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     (late, *_) = {*tmp_path.glob("x/.*.log.*_0-1-*")} - before
     (instant,) = block_instants(table.storage, f"x/{late.name}")
     if is_called_off:
@@ -218,15 +232,7 @@ def test_files_that_come_after_their_rollback_never_count(
         table.upsert(ROWS)
     before = {*tmp_path.glob("x/*")}
 
-    def dies(*_: object) -> None:
-        raise CommitConflict("nobody takes it back")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", dies)
-        patch.setattr(Transaction, "_settled", dies)
-        writer = pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"})
-        with pytest.raises(CommitConflict):
-            getattr(writer, verb)(ROWS)
+    write_and_die(tmp_path, monkeypatch, verb)
     late = {*tmp_path.glob("x/*")} - before
     kept = {path: path.read_bytes() for path in late}
     assert late
@@ -255,15 +261,7 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
         table.upsert(ROWS)
     before = {*tmp_path.glob("x/*")}
 
-    def dies(*_: object, **__: object) -> None:
-        raise CommitConflict("nobody takes it back")
-
-    once = {CONFLICT_RETRIES: "0"}
-    with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", dies)
-        patch.setattr(Transaction, "_settled", dies)
-        with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    write_and_die(tmp_path, monkeypatch)
     late = {*tmp_path.glob("x/*")} - before
     assert late
     kept = [*late, *tmp_path.glob(".hoodie/.temp/*")]
@@ -274,7 +272,7 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     with monkeypatch.context() as patch:
         patch.setattr(rollback, "_carry_out", dies)
         with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     for number, path in enumerate(kept):
         (tmp_path / ".hoodie" / f"kept-{number}").rename(path)
     pyhudi.open_table(tmp_path).upsert(ROWS)
@@ -292,15 +290,7 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
         table.upsert(ROWS)
     before = {*tmp_path.glob("x/*")}
 
-    def dies(*_: object, **__: object) -> None:
-        raise CommitConflict("nobody takes it back")
-
-    once = {CONFLICT_RETRIES: "0"}
-    with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", dies)
-        patch.setattr(Transaction, "_settled", dies)
-        with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+    write_and_die(tmp_path, monkeypatch)
     (late,) = {*tmp_path.glob("x/*")} - before
     (instant,) = block_instants(table.storage, f"x/{late.name}")
     for path in tmp_path.glob(".hoodie/.heartbeat/*"):
@@ -308,7 +298,7 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     with monkeypatch.context() as patch:
         patch.setattr(OpenInstant, "complete", dies)
         with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=once).upsert(ROWS)
+            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     recovery.remove_marked(table.storage, table.refresh().state.timeline, instant)
     assert late.exists()
     pyhudi.open_table(tmp_path).upsert(ROWS)
@@ -348,7 +338,7 @@ def test_late_log_files_stay_for_a_plan_that_names_them(
 
     monkeypatch.setattr(Transaction, "commit", stands_still)
     with pytest.raises(CommitConflict, match="faster"):
-        pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+        pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     if who == "the next one":
         pyhudi.open_table(tmp_path).bulk_insert(TABLE.rows("b", p="y"))
     assert late[0].exists()
@@ -384,14 +374,7 @@ def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
         table.upsert(ROWS)
     before = files_of(tmp_path)
 
-    def dies(*_: object) -> None:
-        raise CommitConflict("nobody takes it back")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", dies)
-        patch.setattr(Transaction, "_settled", dies)
-        with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"}).upsert(ROWS)
+    write_and_die(tmp_path, monkeypatch)
     after = {path: path.read_bytes() for path in files_of(tmp_path) - before}
     (marker,) = (path for path in after if ".marker." in path.name)
     instant = marker.relative_to(tmp_path / markers.MARKER_FOLDER).parts[0]

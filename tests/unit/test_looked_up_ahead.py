@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.index import record
 from pyhudi.txn.open_instant import OpenInstant
@@ -40,11 +39,7 @@ VERBS: dict[str, Callable[[WritableTable], object]] = {
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
     """Everybody's."""
-    clock = StandingClock(monkeypatch)
-    now, ticks = SystemClock.now_ms, SystemClock.ticks_ms
-    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + clock.ahead_ms)
-    monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: ticks(self) + clock.ahead_ms)
-    return clock
+    return StandingClock.of_all(monkeypatch)
 
 
 def dies(base: Path, verb: str, options: dict[str, str]) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.clock import SystemClock
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import bootstrap, definitions_file
 from pyhudi.txn.open_instant import OpenInstant
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
+from tests.sim.interrupted import time_of_all
 
 MAKINGS: dict[str, Callable[[HudiTable], object]] = {
     "index": lambda table: table.create_index("record_index"),
@@ -37,10 +37,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """By how many milliseconds the clock of all writers goes ahead."""
-    now_ms, by = SystemClock.now_ms, [0]
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
-    return by
+    return time_of_all(monkeypatch)
 
 
 def opened(base: Path) -> HudiTable:
