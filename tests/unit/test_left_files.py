@@ -15,12 +15,15 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
-from pyhudi.config.actions import COMMIT, ROLLBACK
+from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict
+from pyhudi.metadata.reader import open_config
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
+from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.txn import left_files, recovery, rollback
 from pyhudi.txn.left_files import OLD_MS
 from pyhudi.txn.open_instant import OpenInstant
@@ -406,3 +409,40 @@ def files_of(base: Path) -> set[Path]:
     """All that a write makes, but for the lock."""
     found = {path for path in base.rglob("*") if path.is_file()}
     return {path for path in found if ".locks" not in path.parts}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_metadata_table_is_archived_past_its_rollbacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Its base files are HFiles."""
+    options = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.metadata.compact.max.delta.commits": "2",
+    }
+    table = TABLE.make(tmp_path, version=version)
+
+    def write() -> None:
+        pyhudi.open_table(tmp_path, options=options).upsert(ROWS)
+
+    def metadata() -> Timeline:
+        below = Storage(str(tmp_path / ".hoodie/metadata"))
+        return Timeline.load(below, open_config(below))
+
+    for _ in range(4):
+        write()
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "_publish", dies)
+        patch.setattr(Transaction, "_settled", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
+    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    write()
+    (undone,) = metadata().completed(ROLLBACK)
+    for _ in range(12):
+        write()
+    assert metadata().completed(DELTA_COMMIT)[0].requested > undone.requested
+    assert table.refresh().check(deep=True).findings == ()

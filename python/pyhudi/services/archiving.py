@@ -183,7 +183,7 @@ def _remove_missed(table: Table, going: Sequence[Instant]) -> Bound | None:
     passing -= {one.requested for one in timeline.pending()}
     for target in passing:
         if not timeline.is_before_start(target):
-            found = missed(table.storage, timeline, target, records[target])
+            found = missed(table, timeline, target, records[target])
             if found and found & named_by_plans(timeline):
                 return Bound(target, f"a planned service names files of {target}, rolled back")
             table.storage.delete_all(found)

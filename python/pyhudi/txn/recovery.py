@@ -205,7 +205,7 @@ def _holds_only(storage: Storage, path: str, instant: str) -> bool:
 
 
 def missed(
-    storage: Storage,
+    table: Table,
     timeline: Timeline,
     instant: str,
     records: Collection[rollback.Record] | None = None,
@@ -222,20 +222,17 @@ def missed(
         records = list(rollback.rollbacks_of(timeline, instant))
     called_off = rollback.called_off_by(records)
     partitions = {path for record in records for path in record["partitionMetadata"]}
-    found = {file.path for path in partitions for file in storage.list_dir(path)[1]}
-    by_slice = not timeline.completes_in_names
-    return {
-        path for path in found - called_off if _is_of(storage, path, instant, by_slice=by_slice)
-    }
+    found = {file.path for path in partitions for file in table.storage.list_dir(path)[1]}
+    return {path for path in found - called_off if _is_of(table, path, instant)}
 
 
-def _is_of(storage: Storage, path: str, instant: str, *, by_slice: bool) -> bool:
-    """by_slice: log files bear the instant of their slice, which others append to."""
+def _is_of(table: Table, path: str, instant: str) -> bool:
     name = path.rsplit("/", 1)[-1]
-    base, log = parse_base_name(name), parse_log_name(name)
+    base, log = parse_base_name(name, table.config.base_extension), parse_log_name(name)
     if base is not None or log is None:
         return base is not None and base.instant == instant
-    if not by_slice:
+    if not table.config.version.logs_named_by_base_instant:
         return log.instant == instant
+    # They bear the instant of their slice, which others append to.
     may_be = log.instant == instant or may_be_token_of(log.write_token, instant)
-    return may_be and _holds_only(storage, path, instant)
+    return may_be and _holds_only(table.storage, path, instant)

@@ -521,7 +521,7 @@ class Transaction:
         self._table.storage.delete_all(self._written.paths - stays)
 
     def _remove_missed(self, timeline: Timeline) -> None:
-        found = recovery.missed(self._table.storage, timeline, self.instant)
+        found = recovery.missed(self._table, timeline, self.instant)
         stays = rollback.those_that_stay(timeline, self.instant) if found else ()
         self._table.storage.delete_all(found.difference(stays))
 
