@@ -54,6 +54,16 @@ def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upse
             getattr(writer, verb)(ROWS)
 
 
+def roll_back_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, where: Any, step: str) -> None:
+    """Begins to roll a dead write back, up to a step."""
+    for path in base.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(where, step, dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(base, options=ONCE).upsert(ROWS)
+
+
 def left(base: Path, name: str, *, old: bool) -> Path:
     path = base / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -270,12 +280,7 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     kept = [*late, *tmp_path.glob(".hoodie/.temp/*")]
     for number, path in enumerate(kept):
         path.rename(tmp_path / ".hoodie" / f"kept-{number}")
-    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-        path.unlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(rollback, "_carry_out", dies)
-        with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
+    roll_back_and_die(tmp_path, monkeypatch, rollback, "_carry_out")
     for number, path in enumerate(kept):
         (tmp_path / ".hoodie" / f"kept-{number}").rename(path)
     pyhudi.open_table(tmp_path).upsert(ROWS)
@@ -296,12 +301,7 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     write_and_die(tmp_path, monkeypatch)
     (late,) = {*tmp_path.glob("x/*")} - before
     (instant,) = block_instants(table.storage, f"x/{late.name}")
-    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-        path.unlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(OpenInstant, "complete", dies)
-        with pytest.raises(CommitConflict):
-            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
+    roll_back_and_die(tmp_path, monkeypatch, OpenInstant, "complete")
     recovery.remove_marked(table.storage, table.refresh().state.timeline, instant)
     assert late.exists()
     pyhudi.open_table(tmp_path).upsert(ROWS)

@@ -123,8 +123,7 @@ def resume(
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()
-    plan = timeline.plan(pending) or {}
-    requests = [_request(record) for record in plan.get("RollbackRequests") or ()]
+    requests = _planned(timeline, pending)
     if found is None:
         return _carry_out(rollback, OpenInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, found)
@@ -145,6 +144,12 @@ def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
     """Time and action of what a pending rollback takes back; None without a plan."""
     target = (timeline.plan(pending) or {}).get("instantToRollback")
     return None if target is None else (target["commitTime"], target["action"])
+
+
+def _planned(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
+    """What a pending rollback is to do."""
+    plan = timeline.plan(pending) or {}
+    return [_request(record) for record in plan.get("RollbackRequests") or ()]
 
 
 def _request_rollback(
@@ -317,15 +322,12 @@ def those_that_stay(timeline: Timeline, target: str) -> set[str]:
 
 def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
     """By pending rollbacks, which tell the metadata table of such files."""
-    plans = [timeline.plan(pending) or {} for pending in timeline.pending(ROLLBACK)]
-    requests = [
-        _request(record)
-        for plan in plans
-        if (plan.get("instantToRollback") or {}).get("commitTime") == target
-        for record in plan.get("RollbackRequests") or ()
-    ]
     return {
-        request.path(name.rsplit("/", 1)[-1]) for request in requests for name in request.log_blocks
+        request.path(name.rsplit("/", 1)[-1])
+        for pending in timeline.pending(ROLLBACK)
+        if (target_of(timeline, pending) or ("",))[0] == target
+        for request in _planned(timeline, pending)
+        for name in request.log_blocks
     }
 
 
