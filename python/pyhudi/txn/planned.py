@@ -72,15 +72,13 @@ def unschedule(table: Table, instant: str, action: str, *, insists: bool = False
 
 
 def after_commit(table: Table) -> Table:
-    """The table of now, for the next plan, after one that the same caller has carried out.
+    """The table with its properties of now, for the next plan of the same caller.
 
     A commit counts in the properties how often others have gone on without one who has left work
     undone (`metadata/unfinished.py`). Its writer does not give way to itself.
     """
     now = TableConfig.load(table.storage, table.clock)
-    if _but_undone(now) == _but_undone(table.config):
-        table = replace(table, config=now)
-    return table.reloaded()
+    return replace(table, config=now) if _but_undone(now) == _but_undone(table.config) else table
 
 
 def _but_undone(config: TableConfig) -> dict[str, str]:
