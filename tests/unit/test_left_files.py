@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
@@ -114,6 +115,42 @@ def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path)
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert not backup.exists()
     assert table.refresh().scan().count() == 1
+
+
+def rows_of(table: HudiTable) -> list[dict[str, Any]]:
+    found = table.refresh().scan(columns=["id", "v"]).to_arrow()
+    return sorted(found.to_pylist(), key=str)
+
+
+def test_a_torn_log_file_stays_that_a_plan_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer died in the first block; a clustering was planned with it meanwhile."""
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    table.upsert(TABLE.rows("a", v=2))
+    before = set(tmp_path.glob("x/.*.log.*"))
+
+    def planned_with(*_: object, **__: object) -> None:
+        for torn in set(tmp_path.glob("x/.*.log.*")) - before:
+            torn.write_bytes(torn.read_bytes()[:40])
+        assert pyhudi.open_table(tmp_path).cluster(execute=False).scheduled
+        dies()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "commit", planned_with)
+        patch.setattr(Transaction, "_settled", dies)
+        with pytest.raises(CommitConflict):
+            pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
+    (torn,) = set(tmp_path.glob("x/.*.log.*")) - before
+    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    other = pyhudi.open_table(tmp_path)
+    other.upsert(pa.Table.from_pylist([{"id": "b", "p": "y", "v": 1}], schema=ROWS.schema))
+    assert torn.exists()
+    rows = [{"id": "a", "v": 2}, {"id": "b", "v": 1}]
+    assert rows_of(other) == rows
+    assert other.refresh().cluster().instants
+    assert rows_of(other) == rows
 
 
 def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import bootstrap, definitions_file
 from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.write import index_beside
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
 from tests.sim.interrupted import time_of_all
 
@@ -107,3 +108,27 @@ def test_a_write_beside_who_took_the_making_over(
     with pytest.warns(MetadataTableWarning, match="changed the table's properties"):
         opened(base).upsert(people([42], 4, 4))
     assert_kept(base, 10)
+
+
+def test_a_restore_beside_who_ends_an_index(
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+) -> None:
+    """Its indexing is complete, so that nothing pending tells of it."""
+    opened(base).drop_index("record_index")
+    first = opened(base).inspect.commits()["requested"][0].as_py()
+    opened(base).upsert(people([40], 3, 3))
+    change = definitions_file.change_definitions
+
+    def stood_still(*given: Any, **how: Any) -> Any:
+        changed = change(*given, **how)
+        monkeypatch.setattr(index_beside, "change_definitions", change)
+        ahead[0] += 100_000
+        opened(base).restore(first)
+        return changed
+
+    monkeypatch.setattr(index_beside, "change_definitions", stood_still)
+    with pytest.raises(CommitConflict, match="changed the table's properties"):
+        opened(base).create_index("record_index", concurrently=True)
+    ahead[0] += 200_000
+    opened(base).create_index("record_index")
+    assert_kept(base, 9)

@@ -21,6 +21,7 @@ from pyhudi.errors import (
     HistoryUnavailable,
     UnsupportedTableFeature,
 )
+from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.unfinished import all_of
 from pyhudi.services.clustering import pending as pending_clusterings
@@ -127,8 +128,8 @@ def _looked_at(handle: Handle, clock: Clock) -> Table:
 
 def _at_rest(handle: Handle, clock: Clock) -> Table:
     """The table after what dead writers left was ended or removed, with nobody at work."""
-    config = metadata_lifecycle.finished(handle, clock)
-    table = open_whole(handle, clock, config)
+    let_fail(open_whole(handle, clock, metadata_lifecycle.finished(handle, clock)))
+    table = open_whole(handle, clock)
     check_no_live_writer(table, table.timeline)
     check = partial(check_writable, table.storage, table.config)
     targets = [

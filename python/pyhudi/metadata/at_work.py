@@ -38,9 +38,9 @@ def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[Tabl
 def let_fail(table: Table) -> None:
     """Has whoever is making a part of the metadata table fail, if it looked for the last time.
 
-    Called by a writer that is about to complete under the table's lock: that one has lost it, or
-    has failed. Only an index that is made beside writers, by who began it, has another look to
-    come: until its indexing is complete.
+    Called under the table's lock by who completes a commit or takes commits back: that one has
+    lost it, or has failed. Only an index that is made beside writers, by who began it, has another
+    look to come: until its indexing is complete.
 
     table: as it is now.
     """

@@ -21,6 +21,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
+from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -285,13 +286,14 @@ def without_torn_logs(
 ) -> list[RollbackRequest]:
     """The requests, but that a slice's newest log file is deleted where nothing in it is whole.
 
-    Its writer died in the first block. One that a completed commit names is damaged, and stays.
+    Its writer died in the first block. One that a completed commit names is damaged, and stays; so
+    does one that a plan names.
     """
     found = []
     for request in requests:
         newest = max(request.log_blocks, key=_log_version, default=None)
         path = "" if newest is None else request.path(newest)
-        if newest is None or not is_torn(storage, path) or _is_committed(timeline, path):
+        if newest is None or not is_torn(storage, path) or _is_named(timeline, path):
             found.append(request)
             continue
         found.append(replace(request, files=(newest,), log_blocks={}))
@@ -305,8 +307,9 @@ def _log_version(name: str) -> int:
     return 0 if log is None else log.version
 
 
-def _is_committed(timeline: Timeline, path: str) -> bool:
-    return any(path in timeline.commit_metadata(commit).paths for commit in timeline.commits)
+def _is_named(timeline: Timeline, path: str) -> bool:
+    committed = (path in timeline.commit_metadata(commit).paths for commit in timeline.commits)
+    return any(committed) or path in named_by_plans(timeline)
 
 
 def _file_id(name: str) -> str:
