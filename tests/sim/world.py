@@ -54,6 +54,13 @@ class Odds:
     """Clocks differ by so much at most."""
 
 
+def _shut() -> threading.Lock:
+    """A lock that whoever takes it waits for; a semaphore is slower, and there are many turns."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
 @dataclass
 class Task:
     """One process: what it does, and whether it may go on."""
@@ -61,7 +68,7 @@ class Task:
     name: str
     work: Callable[[Task], None]
     world: World
-    gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    gate: threading.Lock = field(default_factory=_shut)
     wakes_ms: int = 0
     is_over: bool = False
     is_dead: bool = False

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,32 @@ def test_what_came_in_time_counts(
 
     upserted(base, rows([1, 2], 3), monkeypatch, after=others)
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k2": 3, "k5": 4})
+
+
+def test_a_metadata_table_is_not_compacted_with_it(
+    base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes once another has looked, who is about to publish too (seed 24360513)."""
+    publish, held = OpenInstant.publish, list[Act]()
+
+    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+        own = partial(publish, opened, completion, content)
+        if opened.table.storage.uri != str(base):
+            own()
+        elif not held:
+            held.append(own)
+            clock.stand_still(STAND_MS)
+            compacts = {"hoodie.metadata.compact.max.delta.commits": "1"}
+            pyhudi.open_table(base, options=compacts).upsert(rows([5], 4))
+        else:
+            monkeypatch.setattr(OpenInstant, "publish", publish)
+            held[0]()
+            own()
+
+    monkeypatch.setattr(OpenInstant, "publish", published)
+    with pytest.raises(CommitConflict, match="taken back"):
+        upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
+    assert_sound(base, clock, {**BEFORE, "k5": 4})
 
 
 @pytest.mark.parametrize("dies", [False, True])

@@ -30,6 +30,7 @@ from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
+from pyhudi.txn import late
 from pyhudi.txn.left_files import remove_staged
 from pyhudi.txn.rollback import was_rolled_back
 
@@ -142,13 +143,13 @@ def _without_late(data: Table, metadata_table: Table) -> Table:
     """
     timeline = Timeline.load(data.storage, data.config)
     known, first = {instant.requested for instant in timeline.instants}, timeline.first_active or ""
-    late = [
+    found = [
         delta.requested
         for delta in metadata_table.timeline.completed(DELTA_COMMIT)
         if delta.requested > first and delta.requested not in known
         if is_ordinary(delta.requested) and was_rolled_back(timeline, delta.requested)
     ]
-    for target in late:
+    for target in found:
         remove_delta_commit(metadata_table, target)
         metadata_table = metadata_table.reloaded()
     return metadata_table
@@ -185,7 +186,8 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     """
     deltas = metadata_table.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
-    pending = Timeline.load(data.storage, data.config).pending()
+    # A commit may have come late since this writer looked.
+    pending = late.load(data).pending()
     if metadata_table.timeline.completes_in_names:
         return any(
             delta_commit(metadata_table, instant.requested) is not None for instant in pending
