@@ -36,6 +36,7 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.lock_options import STRATEGY
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.service_options import COMPACT_AFTER
@@ -56,6 +57,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.planned import named_by_plans
+from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
@@ -339,14 +341,17 @@ class History:
         """A data file of a writer that stood still between its marker and the file.
 
         Its write was rolled back meanwhile, and it was killed before it could look, or could not
-        have the lock to take it back. Up to table version 6 names of log files do not tell whose,
-        and one that a service was planned with stays.
+        have the lock to take it back. Up to table version 6 one that a service was planned with
+        stays.
         """
         if path in self.planned:
             return True
-        if self.config.version.logs_named_by_base_instant and ".log." in path and self.not_taken:
-            return True
-        writers = {time: writer for (time, _), writer in self.begun.items() if f"_{time}." in path}
+        log = parse_log_name(path.rsplit("/", 1)[-1])
+        writers = {
+            time: writer
+            for (time, _), writer in self.begun.items()
+            if f"_{time}." in path or (log and may_be_token_of(log.write_token, time))
+        }
         return any(
             (writer.is_dead and writer.stood_still) or time in self.not_taken
             for time, writer in writers.items()

@@ -18,12 +18,13 @@ from pyhudi.config.log import logger
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
-from pyhudi.errors import CommitConflict, MissingFile, TimelineMoved, without_hint
+from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.slices.cleaned import was_never_committed, was_taken
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.txn import late
+from pyhudi.write.write_context import Handle, WritableTable, open_whole
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _IN_MEMORY = 1024 * 1024
@@ -50,6 +51,7 @@ def retried(
     # A DataFrame, which from PySpark 4 on is a stream as well, is worked out anew each time.
     once = is_read_once(given) and not is_spark_frame(given)
     again = _Again(given) if retries and once else None
+    is_decided = False
     try:
         for number in range(retries):
             try:
@@ -64,6 +66,13 @@ def retried(
                 if not _was_taken(handle.storage, error):
                     raise
                 cause = without_hint(error)
+            except CorruptTable as error:
+                # What no file shows may be of a commit that came late, and is taken back.
+                if error.file is not None or is_decided:
+                    raise
+                _decide(handle, clock)
+                is_decided = True
+                cause = without_hint(error)
             logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
@@ -72,6 +81,12 @@ def retried(
     finally:
         if again is not None:
             again.close()
+
+
+def _decide(handle: Handle, clock: Clock) -> None:
+    """Has every commit of the table count that stays."""
+    with handle.guarded.section():
+        late.load(open_whole(handle, clock))
 
 
 def _was_taken(storage: Storage, error: MissingFile) -> bool:
