@@ -395,6 +395,43 @@ def test_late_log_files_stay_for_a_plan_that_names_them(
     assert table.check(deep=True).findings == ()
 
 
+def test_archiving_waits_for_a_plan_that_names_a_late_log_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to version 6 rollbacks are archived by their number, also from before the plan."""
+    table = TABLE.make(tmp_path, version=6, kind="mor", options={"hoodie.metadata.enable": "false"})
+    for _ in range(2):
+        table.upsert(ROWS)
+
+    def dead() -> set[Path]:
+        before = {*tmp_path.glob("x/*")}
+        write_and_die(tmp_path, monkeypatch)
+        for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+            path.unlink()
+        return {*tmp_path.glob("x/*")} - before
+
+    (late,) = dead()
+    data = late.read_bytes()
+    late.unlink()
+    pyhudi.open_table(tmp_path).upsert(ROWS)
+    late.write_bytes(data)
+    assert pyhudi.open_table(tmp_path).compact(execute=False).scheduled
+    for _ in range(8):
+        # Each rolls the one before back.
+        dead()
+    archiving = pyhudi.open_table(tmp_path, options={"hoodie.clean.commits.retained": "1"})
+    waits = archiving.archive(min_commits=2, max_commits=3)
+    assert "a planned service names files of" in str(waits.left)
+    assert late.exists()
+    assert table.refresh().compact(schedule=False).instants
+    for _ in range(4):
+        table.upsert(ROWS)
+    assert archiving.refresh().archive(min_commits=2, max_commits=3).instants
+    assert not late.exists()
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()
+
+
 @pytest.mark.parametrize("is_marked", [False, True])
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
 def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
