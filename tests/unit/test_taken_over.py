@@ -23,6 +23,7 @@ from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.aged import age
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people
@@ -109,6 +110,32 @@ def test_a_late_file_of_who_gave_way_bars_nobody(
     assert table.refresh().compact().instants
     assert not table.refresh().check(deep=True).findings
     assert not Path(table.uri, path).exists()
+
+
+def test_files_of_an_attempt_that_was_taken_back(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write was planned with them meanwhile (seed 28010372 of v9-mor-bucket-rings, under odds).
+
+    The plan was carried out again with other files, so that its instant is complete.
+    """
+    (planned,) = table.compact().instants
+    start = Transaction.start
+
+    def carried_out_again(txn: Transaction, *given: Any) -> None:
+        monkeypatch.setattr(Transaction, "start", start)
+        opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
+        taken_back = OpenInstant(opened, planned, COMPACTION)
+        done = found(table, taken_back)
+        taken_back.take_publication_back(done.completed or "")
+        assert pyhudi.open_table(table.uri).compact(instant=planned).instants == (planned,)
+        start(txn, *given)
+
+    monkeypatch.setattr(Transaction, "start", carried_out_again)
+    assert pyhudi.open_table(table.uri).update("v = 2", {"v": "v + 10"}).rows_updated == 1
+    values = table.refresh().scan(columns=["v"]).to_arrow()["v"].to_pylist()
+    assert sorted(values) == [1, 1, 1, 12]
+    assert not table.refresh().check(deep=True).findings
 
 
 def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:

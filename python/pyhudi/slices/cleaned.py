@@ -138,8 +138,9 @@ def was_taken(timeline: Timeline, name: str) -> bool:
 def was_never_committed(timeline: Timeline, version: TableVersion, name: str) -> bool:
     """Whether a file of that name is of a write that never completed, so that it may be withdrawn.
 
-    Names of log files up to version 6 bear their slice's instant and not their own; there a commit
-    that is not archived yet has to name the file.
+    Or of an attempt at a plan that was taken back, and made again with other files. Names of log
+    files up to version 6 bear their slice's instant and not their own; there a commit that is not
+    archived yet has to name the file.
     """
     log = parse_log_name(name)
     made = log or parse_base_name(name)
@@ -147,9 +148,10 @@ def was_never_committed(timeline: Timeline, version: TableVersion, name: str) ->
         return False
     if not timeline.is_committed(made.instant):
         return True
-    if log is None or not version.logs_named_by_base_instant:
-        return False
-    return name not in _Written(timeline)
+    if log is not None and version.logs_named_by_base_instant:
+        return name not in _Written(timeline)
+    active = any(commit.requested == made.instant for commit in timeline.commits)
+    return active and name not in _Written(timeline)
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
