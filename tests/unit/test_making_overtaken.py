@@ -6,6 +6,7 @@ Its lock has run out, and others have written what it does not know.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,8 +18,11 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import bootstrap, definitions_file
+from pyhudi.metadata.table_writer import clear_partitions
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write import index_beside
+from pyhudi.write.index_beside import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
 from tests.sim.interrupted import time_of_all
 
@@ -132,3 +136,37 @@ def test_a_restore_beside_who_ends_an_index(
     ahead[0] += 200_000
     opened(base).create_index("record_index")
     assert_kept(base, 9)
+
+
+def test_who_fails_takes_nothing_back_that_others_list(
+    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+) -> None:
+    """They had gone on with it, and stood still as well (seed 28020111, under odds)."""
+    opened(base).drop_index("record_index")
+    ended = _Build.ended
+
+    def stood_still(build: _Build, stats: list[WriteStat]) -> None:
+        monkeypatch.setattr(_Build, "ended", ended)
+        ahead[0] += 200_000
+
+        def takes_back_and_dies() -> None:
+            def dies(*given: Any) -> None:
+                clear_partitions(*given)
+                raise Killed
+
+            monkeypatch.setattr("pyhudi.write.index_beside.clear_partitions", dies)
+            with suppress(Killed), build.table.guard.section():
+                build.take_back()
+            monkeypatch.setattr("pyhudi.write.index_beside.clear_partitions", clear_partitions)
+
+        meanwhile(monkeypatch, ahead, takes_back_and_dies)
+        with pytest.warns(MetadataTableWarning, match="changed the table's properties"):
+            opened(base).upsert(people([40], 4, 4))
+        raise CommitConflict(f"{len(stats)} files for nothing")
+
+    monkeypatch.setattr(_Build, "ended", stood_still)
+    with pytest.raises(CommitConflict, match="for nothing"):
+        opened(base).create_index("record_index", concurrently=True)
+    ahead[0] += 200_000
+    opened(base).create_index("record_index")
+    assert_kept(base, 10)

@@ -313,6 +313,8 @@ class _Build:
             # What it put on the timeline after others had taken it over.
             remove_left(table, self.instant)
             return
+        # Others who went on with it under its name, and stand still, must not list what goes.
+        config = Unfinished.of(config).overtake(table.storage, config, clock)
         for name in self.names:
             self._remove_files(config, name)
         remove_left(table, self.instant)
