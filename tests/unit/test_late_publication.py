@@ -21,13 +21,13 @@ import pyhudi
 from pyhudi.admin import services
 from pyhudi.admin.services import open_for_service
 from pyhudi.clock import SystemClock
-from pyhudi.config.actions import ROLLBACK
+from pyhudi.config.actions import COMPACTION, ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.commit_entries import with_commit_id
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.services.clustering import ClusteringRequest
-from pyhudi.slices import markers
+from pyhudi.slices import markers, write_base
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -251,6 +251,51 @@ def test_whoever_finds_it_takes_it_back(
     assert_sound(
         base, clock, {**BEFORE, "k1": 4} | ({"k8": 5} if verb == "upsert" else {}), at_once=not dies
     )
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_plan_that_others_have_begun_to_carry_out(
+    tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, version: Literal[6, 8, 9]
+) -> None:
+    """They removed its files and failed twice: by their heartbeat it comes late.
+
+    Seed 29010687 of v9-mor-bucket-rings, under odds.
+    """
+    base = tmp_path / "t"
+    made = pyhudi.create_table(base, rows([0], 0).schema, key="id", type="mor", version=version)
+    made.upsert(rows(range(4), 1))
+    made.upsert(rows([1], 2))
+    publish, start = OpenInstant.publish, Heartbeat.start
+
+    def fails(*_: object, **__: object) -> None:
+        clock.stand_still(DEAD_MS)
+        raise StorageError("no answer", hint="")
+
+    def loses_its_lock(beat: Heartbeat) -> None:
+        start(beat)
+        clock.stand_still(DEAD_MS)
+
+    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+        if opened.action == COMPACTION and opened.table.storage.uri == str(base):
+            monkeypatch.setattr(OpenInstant, "publish", publish)
+            clock.stand_still(DEAD_MS)
+            for where, step, by in (
+                (write_base, "rewrite_base_file", fails),
+                (Heartbeat, "start", loses_its_lock),
+            ):
+                with monkeypatch.context() as patch:
+                    patch.setattr(where, step, by)
+                    with pytest.raises((StorageError, CommitConflict)):
+                        pyhudi.open_table(base).compact()
+        publish(opened, completion, content)
+
+    monkeypatch.setattr(OpenInstant, "publish", published)
+    with pytest.raises(CommitConflict, match="taken back"):
+        pyhudi.open_table(base).compact()
+    assert found(base) == {**BEFORE, "k1": 2}
+    clock.stand_still(DEAD_MS)
+    assert pyhudi.open_table(base).compact().instants
+    assert_sound(base, clock, {**BEFORE, "k1": 2})
 
 
 def test_what_came_in_time_counts(

@@ -189,6 +189,8 @@ class PlannedTransaction(Transaction):
         self._open = replace(self._open, time=instant, action=action)
         self._check = check
         self._insists = insists
+        self._takes_over = False
+        """Whether somebody has begun it before, who may stand still and publish it yet."""
         self.stage = 0
         """Of the engine call that writes the files, as `Engine.run` has it."""
 
@@ -197,6 +199,7 @@ class PlannedTransaction(Transaction):
         timeline = conflicts.timeline_of_now(table)
         action = self._open.action
         pending = _check_free(table, timeline, instant, action, insists=self._insists)
+        self._takes_over = pending.state is State.INFLIGHT
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
         table.guard.check()
@@ -217,11 +220,19 @@ class PlannedTransaction(Transaction):
         if self._check is not None:
             self._check(since, metadata)
 
+    def _withdraw_request(self) -> None:
+        if self._takes_over and self._heartbeat is not None:
+            # What is published late is found by it (`late.py`).
+            self._heartbeat.rest()
+        else:
+            super()._withdraw_request()
+
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
         storage = self._table.storage
         if self._is_surely_alone():
             _back_to_plan(self._open, timeline)
-            storage.delete(heartbeat.path_of(self.instant))
+            if not self._takes_over:
+                storage.delete(heartbeat.path_of(self.instant))
         else:
             storage.delete_all(self._own(_partitions(timeline, pending)))
 
