@@ -20,6 +20,7 @@ from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.reader import open_config
+from pyhudi.metadata.write_group import write_group
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
@@ -31,6 +32,7 @@ from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
 from tests.sim.crash import leftovers
+from tests.sim.interrupted import StandingClock
 
 TABLE = TableBuilder(
     {"id": (pa.string(), str), "p": (pa.string(), "x"), "v": (pa.int64(), 1)},
@@ -343,6 +345,41 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     assert late.exists()
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert late.exists()
+    assert table.refresh().scan().count() == 1
+    assert table.check(deep=True).findings == ()
+
+
+def test_records_of_a_rollback_that_others_have_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would count as theirs (seed 29050029 of v6-mor-simple-metadata, under odds)."""
+    clock = StandingClock.of_all(monkeypatch)
+    table = TABLE.make(tmp_path, version=6, kind="mor")
+    for _ in range(2):
+        table.upsert(ROWS)
+    write_and_die(tmp_path, monkeypatch)
+    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
+        path.unlink()
+    found: list[set[Path]] = []
+
+    def logs() -> set[Path]:
+        return {*tmp_path.glob(".hoodie/metadata/*/.*.log.*")}
+
+    def stands_still(*given: Any) -> Any:
+        monkeypatch.setattr("pyhudi.metadata.companion.write_group", write_group)
+        clock.stand_still(400_000)
+        pyhudi.open_table(tmp_path).upsert(ROWS)
+        found.append(logs())
+        written = write_group(*given)
+        found.append(logs())
+        return written
+
+    monkeypatch.setattr("pyhudi.metadata.companion.write_group", stands_still)
+    with pytest.raises(CommitConflict):
+        pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
+    before, after = found
+    assert before < after
+    assert logs() == before
     assert table.refresh().scan().count() == 1
     assert table.check(deep=True).findings == ()
 
