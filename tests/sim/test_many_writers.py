@@ -688,7 +688,11 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
         retried(handle, None, lambda one, _: upsert.upsert(one, rows_of(rows), clock=clock), clock)
         for name in kind.services:
             history.doing[task.name] = Attempt(dict)
-            SERVICES[name](handle, WorldClock(world, task))
+            try:
+                SERVICES[name](handle, clock)
+            except CommitConflict:
+                # A plan that another one withdrew as it was begun is taken off the timeline.
+                SERVICES[name](handle, clock)
 
     world.add("last", work)
     world.run()
