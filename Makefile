@@ -168,7 +168,7 @@ soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two re
 	  tests/sim/test_processes.py tests/cloud/test_many_writers.py $(PYTEST_ARGS)
 
 .PHONY: simulate
-simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on
+simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on; with PYHUDI_HARD=1 harder ones
 	PYHUDI_SEEDS=$(SEEDS) PYHUDI_FIRST_SEED=$(FIRST_SEED) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) \
 	  tests/sim/test_many_writers.py -k "not missing" $(PYTEST_ARGS)
 

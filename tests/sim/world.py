@@ -52,6 +52,21 @@ class Odds:
     """A change is made, and its answer lost."""
     skew_ms: int = 0
     """Clocks differ by so much at most."""
+    stand: float = 0.0
+    """The task stands still at a change that others go by, before or after it."""
+
+    @classmethod
+    def hard(cls, seed: int) -> Odds:
+        """Those of a seed that finds more faults than others, and more slowly."""
+        random_ = random.Random(seed * 11 + 5)
+        return cls(
+            switch=random_.choice([0.25, 0.25, 0.6]),
+            kill=random_.choice([0, 0, 0.003, 0.01]),
+            pause=random_.choice([0.002, 0.005, 0.01]),
+            lose=random_.choice([0, 0, 0.003]),
+            skew_ms=random_.choice([0, 100]),
+            stand=random_.choice([0.03, 0.06, 0.12]),
+        )
 
 
 def _shut() -> threading.Lock:
@@ -206,14 +221,25 @@ class World:
             self.at_work.forget(task)
             raise Killed
         if chance > 1 - odds.pause:
-            task.stood_still = True
-            task.stands_until_ms = self.now_ms + self.random.choice([20_000, 100_000, 400_000])
-            self.tell(f"stands still until {task.stands_until_ms - START_MS}")
-            self._switch(task)
+            self._stand(task, [20_000, 100_000, 400_000])
         elif self.random.random() < odds.switch:
             self._switch(task)
         if task.is_dead:
             raise Killed
+
+    def stand_at(self, path: str) -> None:
+        """At a change of a file by which others go, beside what `step` has happen."""
+        task = self.running
+        if not self.odds.stand or self._in_timer or task is None or task.is_dead:
+            return
+        if _is_gone_by(path) and self.random.random() < self.odds.stand:
+            self._stand(task, [20_000, 70_000, 100_000, 400_000])
+
+    def _stand(self, task: Task, for_ms: list[int]) -> None:
+        task.stood_still = True
+        task.stands_until_ms = self.now_ms + self.random.choice(for_ms)
+        self.tell(f"stands still until {task.stands_until_ms - START_MS}")
+        self._switch(task)
 
     def tell(self, what: str) -> None:
         """Prints it, where somebody looks at one seed."""
@@ -237,6 +263,16 @@ class World:
     def _switch(self, task: Task) -> None:
         self._go_on()
         task.gate.acquire()
+
+
+def _is_gone_by(path: str) -> bool:
+    """Timelines, heartbeats, locks and properties."""
+    if not path.startswith(".hoodie/"):
+        return False
+    in_folder = path.count("/") == 1 or path.startswith(".hoodie/metadata/.hoodie")
+    return in_folder or any(
+        part in path for part in ("timeline", "heartbeat", "properties", ".locks")
+    )
 
 
 class _AtWork(set[str]):
@@ -369,6 +405,10 @@ class WorldStorage(Storage):
         modified = self._world.modified.get(self._prefix + file.path, START_MS)
         return Entry(file.path, file.size, modified)
 
+    def _changes(self, path: str) -> None:
+        self._world.stand_at(self._prefix + path)
+        self._world.step(changes=True)
+
     def _written(self, path: str) -> None:
         self._world.tell(f"made {self._prefix}{path}")
         self._world.modified[self._prefix + path] = self._world.now_ms
@@ -376,14 +416,15 @@ class WorldStorage(Storage):
             raise StorageError("the answer was lost")
         # Also before anything else is looked at.
         self._world.step(changes=False)
+        self._world.stand_at(self._prefix + path)
 
     def put(self, path: str, data: bytes) -> None:
-        self._world.step(changes=True)
+        self._changes(path)
         super().put(path, data)
         self._written(path)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        self._world.step(changes=True)
+        self._changes(path)
         made = super().put_if_absent(path, data)
         if made:
             if not self._prefix:
@@ -398,14 +439,14 @@ class WorldStorage(Storage):
     def replace_version(
         self, path: str, data: bytes, expected: str | None, *, durable: bool = False
     ) -> str | None:
-        self._world.step(changes=True)
+        self._changes(path)
         made = super().replace_version(path, data, expected, durable=durable)
         if made is not None:
             self._written(path)
         return made
 
     def delete(self, path: str) -> bool:
-        self._world.step(changes=True)
+        self._changes(path)
         gone = super().delete(path)
         if not self._prefix:
             (self._world.removed if gone else self._world.missed)(path)
