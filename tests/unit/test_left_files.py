@@ -57,10 +57,15 @@ def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upse
             getattr(writer, verb)(ROWS)
 
 
-def roll_back_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, where: Any, step: str) -> None:
-    """Begins to roll a dead write back, up to a step."""
+def end_heartbeats(base: Path) -> None:
+    """Whoever has died counts as dead then."""
     for path in base.glob(".hoodie/.heartbeat/*"):
         path.unlink()
+
+
+def roll_back_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, where: Any, step: str) -> None:
+    """Begins to roll a dead write back, up to a step."""
+    end_heartbeats(base)
     with monkeypatch.context() as patch:
         patch.setattr(where, step, dies)
         with pytest.raises(CommitConflict):
@@ -144,8 +149,7 @@ def test_a_torn_log_file_stays_that_a_plan_names(
         with pytest.raises(CommitConflict):
             pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     (torn,) = set(tmp_path.glob("x/.*.log.*")) - before
-    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-        path.unlink()
+    end_heartbeats(tmp_path)
     other = pyhudi.open_table(tmp_path)
     other.upsert(pa.Table.from_pylist([{"id": "b", "p": "y", "v": 1}], schema=ROWS.schema))
     assert torn.exists()
@@ -358,8 +362,7 @@ def test_records_of_a_rollback_that_others_have_completed(
     for _ in range(2):
         table.upsert(ROWS)
     write_and_die(tmp_path, monkeypatch)
-    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-        path.unlink()
+    end_heartbeats(tmp_path)
     found: list[set[Path]] = []
 
     def logs() -> set[Path]:
@@ -443,8 +446,7 @@ def test_archiving_waits_for_a_plan_that_names_a_late_log_file(
     def dead() -> set[Path]:
         before = {*tmp_path.glob("x/*")}
         write_and_die(tmp_path, monkeypatch)
-        for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-            path.unlink()
+        end_heartbeats(tmp_path)
         return {*tmp_path.glob("x/*")} - before
 
     (late,) = dead()
@@ -549,8 +551,7 @@ def test_a_metadata_table_is_archived_past_its_rollbacks(
         patch.setattr(Transaction, "_settled", dies)
         with pytest.raises(CommitConflict):
             pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
-    for path in tmp_path.glob(".hoodie/.heartbeat/*"):
-        path.unlink()
+    end_heartbeats(tmp_path)
     write()
     (undone,) = metadata().completed(ROLLBACK)
     for _ in range(12):

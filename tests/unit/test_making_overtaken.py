@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import pytest
@@ -50,19 +51,22 @@ def opened(base: Path) -> HudiTable:
 
 
 def meanwhile(
-    monkeypatch: pytest.MonkeyPatch, ahead: list[int], others: Callable[[], object]
+    monkeypatch: pytest.MonkeyPatch,
+    ahead: list[int],
+    others: Callable[[], object],
+    making: ModuleType = bootstrap,
 ) -> None:
     """What others do once the lock was looked at for the last time; a heartbeat lasts longer."""
     change = definitions_file.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)
-        monkeypatch.setattr(bootstrap, "change_definitions", change)
+        monkeypatch.setattr(making, "change_definitions", change)
         ahead[0] += 100_000
         others()
         return changed
 
-    monkeypatch.setattr(bootstrap, "change_definitions", stood_still)
+    monkeypatch.setattr(making, "change_definitions", stood_still)
 
 
 def assert_kept(base: Path, count: int) -> None:
@@ -121,16 +125,7 @@ def test_a_restore_beside_who_ends_an_index(
     opened(base).drop_index("record_index")
     first = opened(base).inspect.commits()["requested"][0].as_py()
     opened(base).upsert(people([40], 3, 3))
-    change = definitions_file.change_definitions
-
-    def stood_still(*given: Any, **how: Any) -> Any:
-        changed = change(*given, **how)
-        monkeypatch.setattr(index_beside, "change_definitions", change)
-        ahead[0] += 100_000
-        opened(base).restore(first)
-        return changed
-
-    monkeypatch.setattr(index_beside, "change_definitions", stood_still)
+    meanwhile(monkeypatch, ahead, lambda: opened(base).restore(first), index_beside)
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         opened(base).create_index("record_index", concurrently=True)
     ahead[0] += 200_000

@@ -148,10 +148,10 @@ def was_never_committed(timeline: Timeline, version: TableVersion, name: str) ->
         return False
     if not timeline.is_committed(made.instant):
         return True
-    if log is not None and version.logs_named_by_base_instant:
+    by_slice = log is not None and version.logs_named_by_base_instant
+    if by_slice or any(commit.requested == made.instant for commit in timeline.commits):
         return name not in _Written(timeline)
-    active = any(commit.requested == made.instant for commit in timeline.commits)
-    return active and name not in _Written(timeline)
+    return False
 
 
 def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
