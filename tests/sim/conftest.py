@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from pyhudi.errors import LockWarning, MetadataTableWarning
 from tests.sim.crash import count_native_writes
+from tests.sim.kinds import Kind, make
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -26,3 +28,18 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         # A storage that is dead or full does not take the lock back.
         warnings.simplefilter("ignore", LockWarning)
         yield
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Path]:
+    """Gives a table of each kind, to be copied."""
+    made: dict[Kind, Path] = {}
+
+    def table(kind: Kind) -> Path:
+        if kind not in made:
+            base = tmp_path_factory.mktemp("kinds") / "table"
+            make(base, kind)
+            made[kind] = base
+        return made[kind]
+
+    return table

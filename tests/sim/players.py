@@ -1,0 +1,202 @@
+"""What the tasks of a played history do: verbs and services that a seed chooses, and reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from pyhudi.admin import services
+from pyhudi.api.table import HudiTable
+from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.log_compaction_options import LogCompactionOptions
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import (
+    AfterCommitError,
+    CommitConflict,
+    CommitUnknown,
+    ConfigError,
+    HistoryUnavailable,
+    LockTimeout,
+    StorageError,
+)
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.services.clustering import ClusteringRequest
+from pyhudi.services.log_compaction import LogCompactionRequest
+from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.txn.guard import LockGuard
+from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
+from pyhudi.write.merge import merge
+from pyhudi.write.merge_steps import MergeClause
+from pyhudi.write.retries import retried
+from pyhudi.write.write_context import Handle
+from tests.sim.history import Attempt, Effect, History, seen_in
+from tests.sim.kinds import CITIES, Kind, rows_of
+from tests.sim.world import Task, World, WorldClock, WorldStorage
+
+
+def verbs(
+    world: World, task: Task, number: int, table: Kind
+) -> tuple[Effect, Callable[[Handle, Any], object]]:
+    """Some verb with arguments of the seed's, and what it does to rows."""
+    choose = world.random
+    clock = WorldClock(world, task)
+    value = 100 * (number + 1) + world.tasks.index(task)
+    city = choose.choice(CITIES)
+    # A key's city is given with it, so that it is in one partition only.
+    keys = choose.sample(range(8), choose.randint(1, 3))
+    some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
+    known = ["upsert"] * 4 + ["insert", "delete"] + [*table.services]
+    kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
+    world.tell(f"{kind} {value} of {some} or {city}")
+    if kind in SERVICES:
+        return dict, lambda handle, _: SERVICES[kind](handle, clock)
+    if kind == "upsert":
+        return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
+            handle, rows_of(some), clock=clock
+        )
+    if kind == "insert":
+        new = {f"{task.name}{number}": (city, value)}
+        return lambda rows: {**rows, **new}, lambda handle, _: upsert.insert(
+            handle, rows_of(new), clock=clock
+        )
+    if kind == "delete":
+        # Without the city they are looked for in both; that is refused where none gives way.
+        named = ["id"] if number and table.gives_way else ["id", "city"]
+        return lambda rows: {k: v for k, v in rows.items() if k not in some}, (
+            lambda handle, _: upsert.delete_keys(handle, rows_of(some).select(named), clock=clock)
+        )
+    limit = choose.choice([1, 150, 250])
+    if kind == "update":
+        return lambda rows: {
+            k: (c, value) if c == city and v < limit else (c, v) for k, (c, v) in rows.items()
+        }, lambda handle, _: update_delete.update(
+            handle, f"city = '{city}' AND v < {limit}", {"v": str(value)}, clock=clock
+        )
+    if kind == "where":
+        return lambda rows: {k: (c, v) for k, (c, v) in rows.items() if v >= limit}, (
+            lambda handle, _: update_delete.delete(handle, f"v < {limit}", clock=clock)
+        )
+    if kind == "put":
+        mine = {k: row for k, row in some.items() if row[0] == city} or {
+            f"{task.name}{number}": (city, value)
+        }
+        return lambda rows: {
+            **{k: row for k, row in rows.items() if row[0] != city},
+            **mine,
+        }, lambda handle, _: overwrite.overwrite_partitions(handle, rows_of(mine), clock=clock)
+    clauses = [
+        MergeClause("update", "v < 200", {"v": "source.v"}),
+        MergeClause("insert"),
+    ]
+    return lambda rows: {
+        **rows,
+        **{k: row for k, row in some.items() if k not in rows or rows[k][1] < 200},
+    }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
+
+
+def compacted(handle: Handle, clock: WorldClock) -> object:
+    return services.compact(handle, CompactionRequest(), CompactionOptions(), clock=clock)
+
+
+def logs_compacted(handle: Handle, clock: WorldClock) -> object:
+    some = LogCompactionOptions(least=2)
+    return services.log_compact(handle, LogCompactionRequest(), some, clock=clock)
+
+
+def clustered(handle: Handle, clock: WorldClock) -> object:
+    joining = ClusteringOptions(single_group=False)
+    if "hoodie.index.bucket.engine" in handle.options and clock.now_ms() % 2:
+        merging = {"hoodie.bucket.index.split.threshold": "1000"}
+        handle = replace(handle, options={**handle.options, **merging})
+    return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
+
+
+def cleaned(handle: Handle, clock: WorldClock) -> object:
+    return services.clean(handle, CleanOptions(commits=1), clock=clock)
+
+
+def archived(handle: Handle, clock: WorldClock) -> object:
+    return services.archive(handle, ArchiveOptions(least=1, most=2), clock=clock)
+
+
+def indexed(handle: Handle, clock: WorldClock) -> object:
+    """Makes an index beside the others, or takes it away."""
+    name = INDEXES[clock.now_ms() % len(INDEXES)]
+    try:
+        return metadata_lifecycle.create_index(handle, IndexRequest(name), clock, concurrently=True)
+    except ConfigError:
+        # Others may take it away just then.
+        with contextlib.suppress(ConfigError):
+            metadata_lifecycle.drop_index(handle, name, clock)
+        return None
+
+
+INDEXES = ("record_index", "record_index", "column_stats", "bloom_filters")
+
+SERVICES = {
+    "compact": compacted,
+    "log_compact": logs_compacted,
+    "cluster": clustered,
+    "index": indexed,
+    "clean": cleaned,
+    "archive": archived,
+}
+
+
+def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task], None]:
+    def work(task: Task) -> None:
+        world, clock = task.world, WorldClock(task.world, task)
+        storage = WorldStorage(uri, world)
+        known = TableConfig.load(storage, clock)
+        for number in range(count):
+            if world.odds.pause and world.random.random() < 0.3:
+                world.sleep(world.random.randint(0, 300))
+            effect, verb = verbs(world, task, number, kind)
+            attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
+            history.doing[task.name] = attempt
+            history.attempts.append(attempt)
+            handle = Handle(storage, LocalEngine(1), kind.options, known=known)
+            try:
+                with (
+                    leaving_late(handle, clock) if world.leaves_late else nullcontext(handle) as one
+                ):
+                    retried(one, None, verb, clock)
+                attempt.said, attempt.had = "done", attempt.published
+            except (CommitUnknown, AfterCommitError) as error:
+                world.tell(f"ends with {error!r}")
+            except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
+                attempt.said = "failed"
+                world.tell(f"ends with {error!r}")
+
+    return work
+
+
+@contextmanager
+def leaving_late(handle: Handle, clock: WorldClock) -> Iterator[Handle]:
+    """The handle as a verb of `HudiTable` has it, on storage that is far away."""
+    guarded = Handle.of(handle, clock)
+    assert isinstance(guarded.guard, LockGuard)
+    guarded.guard._has_threads = True
+    with guarded.guard.leaving_late():
+        yield guarded
+
+
+def reads(history: History, uri: str, kind: Kind) -> Callable[[Task], None]:
+    def work(task: Task) -> None:
+        for _ in range(2):
+            first = len(history.moments) - 1
+            storage = WorldStorage(uri, task.world)
+            try:
+                found = HudiTable(storage, LocalEngine(1), kind.options).scan().to_arrow()
+            except (StorageError, HistoryUnavailable):
+                continue
+            history.sights.append((seen_in(found), first, len(history.moments)))
+
+    return work

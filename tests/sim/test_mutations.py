@@ -1,0 +1,101 @@
+"""That the simulation would find what is missing: each of these is taken away in turn."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pyhudi.config.timeline_layout import LAYOUT_2
+from pyhudi.txn import conflicts, guard, heartbeat, late
+from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.transaction import Transaction
+from tests.sim.kinds import KINDS, Kind
+from tests.sim.play import play_all
+from tests.sim.world import World
+
+
+def without_lock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LockGuard, "section", lambda _: contextlib.nullcontext())
+    patch.setattr(LockGuard, "check", lambda _: None)
+
+
+def without_a_look_at_its_own(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conflicts, "check_own", lambda *_: None)
+    patch.setattr(OpenInstant, "check_inflight", lambda _: None)
+    patch.setattr(OpenInstant, "others_went_on", lambda *_: False)
+    patch.setattr(Heartbeat, "is_late", False)
+    patch.setattr(LockGuard, "check", lambda _: None)
+
+
+def without_a_look_at_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conflicts, "check_since", lambda *_: None)
+
+
+def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
+    begin = Transaction.__init__
+
+    def without(self: Transaction, *given: Any, rechecks: Any = (), **how: Any) -> None:  # noqa: ARG001
+        begin(self, *given, **how)
+
+    patch.setattr(Transaction, "__init__", without)
+
+
+def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(heartbeat, "live_instants", lambda *_: [])
+
+
+def without_a_look_for_late_commits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(late, "_is_late", lambda *_: False)
+    # Few stands are about a publication.
+    init = World.__init__
+    often = {"pause": 0.05}
+    patch.setattr(World, "__init__", lambda w, seed, odds: init(w, seed, replace(odds, **often)))
+
+
+def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
+    section = LockGuard.section
+
+    @contextlib.contextmanager
+    def early(self: LockGuard) -> Iterator[None]:
+        storage = cast("Any", self)._lock._storage
+        with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
+            yield
+
+    patch.setattr(guard, "forget", lambda: None)
+    patch.setattr(LockGuard, "section", early)
+
+
+MUTATIONS = [
+    (without_lock, 0),
+    (without_a_look_at_its_own, 400),
+    (without_a_look_at_others, 0),
+    (without_a_second_look, 0),
+    (without_heartbeats, 0),
+    (without_a_look_for_late_commits, 0),
+    (asked_before_the_lock, 0),
+]
+"""What is missing, and the seed from which on it is looked for: few of them meet the second."""
+
+
+@pytest.mark.parametrize(
+    ("mutation", "first"), MUTATIONS, ids=[mutation.__name__ for mutation, _ in MUTATIONS]
+)
+def test_what_is_missing_is_found(
+    mutation: Callable[[pytest.MonkeyPatch], None],
+    first: int,
+    tables: Callable[[Kind], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = KINDS[0]
+    start = tables(kind)
+    mutation(monkeypatch)
+    with pytest.raises(AssertionError, match="PYHUDI_SEED"):
+        play_all(3000, kind, start, tmp_path, monkeypatch, first)
