@@ -11,7 +11,6 @@ partitions there are to be, and what they hold, is the part of `kinds/`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -58,8 +57,6 @@ STAGE = 3
 """Of the engine call that writes base files."""
 
 _FIRST_SUFFIX = 10
-_TOGETHER = 8
-"""First log files that are written at a time."""
 
 
 def initialise(
@@ -210,9 +207,7 @@ class Making:
         """A log file without records for each file group, and base files with the records."""
         target = self.target
         paths = [start_log(target, number) for number in range(self.partition.groups)]
-        # Small files, each of which waits for storage: together they wait once.
-        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-start") as pool:
-            list(pool.map(partial(store_start_log, target), paths))
+        target.storage.at_once(*(partial(store_start_log, target, path) for path in paths))
         return self._write_bases()
 
     def _write_bases(self) -> list[WriteStat]:

@@ -66,7 +66,7 @@ def forget() -> None:
         coming.clear()
 
 
-def take_at_once(steps: Sequence[Callable[[], None]]) -> None:
+def take_at_once(steps: Sequence[Callable[[], object]]) -> None:
     """Takes steps that do not need each other. Raises the first failure once all are taken."""
     with ThreadPoolExecutor(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
         taken = [pool.submit(step) for step in steps]

@@ -181,7 +181,7 @@ class Storage:
             }
         )
 
-    def at_once(self, *steps: Callable[[], None]) -> None:
+    def at_once(self, *steps: Callable[[], object]) -> None:
         """Takes steps that do not need each other: at once where each has round trips."""
         if len(steps) > 1 and is_remote(self.uri):
             take_at_once(steps)

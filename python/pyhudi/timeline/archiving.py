@@ -8,8 +8,7 @@ instants in both places, which readers take for one, and the next archiving take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from itertools import chain
 
 from pyhudi.config.actions import (
     CLEAN,
@@ -32,8 +31,6 @@ from pyhudi.timeline.spans import Span
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
 """Pending actions whose plan the LSM history keeps."""
-_TOGETHER = 16
-"""Files that are read at a time: storage may be far away."""
 
 
 def archive(
@@ -50,8 +47,7 @@ def archive(
     """
     if config.layout.completion_in_name:
         unknown = _not_in_history(storage, config, instants)
-        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="pyhudi-archive") as pool:
-            rows = list(pool.map(partial(_row, storage, config, timeline), unknown))
+        rows = _rows(storage, config, timeline, unknown)
         add_to_history(storage, config.history_folder, rows, check)
     else:
         write_archive_log(storage, config, timeline, instants, options)
@@ -71,30 +67,36 @@ def _not_in_history(
     return [instant for instant in instants if (instant.requested, instant.action) not in known]
 
 
-def _row(
-    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant
-) -> ArchivedInstant:
-    return ArchivedInstant(
-        instant.requested,
-        instant.completed or instant.requested,
-        instant.action,
-        storage.read(config.layout.path(instant.file_name)) or None,
-        _plan(storage, config, timeline, instant),
-    )
+def _rows(
+    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+) -> list[ArchivedInstant]:
+    done = {instant: config.layout.path(instant.file_name) for instant in instants}
+    plans = {instant: _plan_files(config, timeline, instant) for instant in instants}
+    with storage.ahead(files=[*done.values(), *chain.from_iterable(plans.values())]):
+        return [
+            ArchivedInstant(
+                instant.requested,
+                instant.completed or instant.requested,
+                instant.action,
+                storage.read(done[instant]) or None,
+                next(filter(None, map(storage.read, plans[instant])), None),
+            )
+            for instant in instants
+        ]
 
 
-def _plan(
-    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant
-) -> bytes | None:
-    """The requested file, of an overwrite the inflight one (`createLSMTimelineInstant`)."""
+def _plan_files(config: TableConfig, timeline: Timeline, instant: Instant) -> list[str]:
+    """Files of which one has the plan: the requested one, of an overwrite the inflight one.
+
+    Source: `createLSMTimelineInstant` (1.2.0).
+    """
     pending = [file for file in timeline.files(instant) if not file.is_completed]
     if not pending or pending[0].action not in _PLANNED:
-        return None
+        return []
     overwrites = pending[0].action in (CLUSTERING, REPLACE_COMMIT)
     requested = [file for file in pending if file.state is State.REQUESTED]
     kept = reversed(pending) if overwrites else requested
-    contents = (storage.read(config.layout.path(file.file_name)) for file in kept)
-    return next(filter(None, contents), None)
+    return [config.layout.path(file.file_name) for file in kept]
 
 
 def _remove(
