@@ -313,21 +313,20 @@ class DeltaCommit:
         try:
             complete_delta_commit(delta, OPERATION, stats)
         except CommitConflict:
-            self._remove_unnamed(stats)
+            self._remove_unnamed(delta, stats)
             raise
         return stats
 
-    def _remove_unnamed(self, stats: Iterable[WriteStat]) -> None:
+    def _remove_unnamed(self, delta: OpenInstant, stats: Iterable[WriteStat]) -> None:
         """Removes what was written after others had completed the same delta commit.
 
         Up to table version 6 it would count as theirs, before what came in between.
         """
-        metadata_table = self._metadata_table.reloaded()
-        done = metadata_table.timeline.find(self._instant, DELTA_COMMIT)
+        now = self._metadata_table.reloaded().timeline
+        done = now.find(self._instant, DELTA_COMMIT)
         if done is not None and done.is_completed:
-            named = metadata_table.timeline.commit_metadata(done).paths
-            own = {stat.path for stat in stats if stat.path is not None}
-            metadata_table.storage.delete_all(own - named)
+            own = [stat.path for stat in stats if stat.path is not None]
+            delta.keep_only(now.commit_metadata(done), own)
 
     def _check_free(self) -> None:
         """Makes sure that no service has the instant: a rollback would delete that one's files.

@@ -47,7 +47,7 @@ def archive(
     """
     if config.layout.completion_in_name:
         unknown = _not_in_history(storage, config, instants)
-        rows = _rows(storage, config, timeline, unknown)
+        rows = _rows(storage, timeline, unknown)
         add_to_history(storage, config.history_folder, rows, check)
     else:
         write_archive_log(storage, config, timeline, instants, options)
@@ -68,10 +68,10 @@ def _not_in_history(
 
 
 def _rows(
-    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
+    storage: Storage, timeline: Timeline, instants: Sequence[Instant]
 ) -> list[ArchivedInstant]:
-    done = {instant: config.layout.path(instant.file_name) for instant in instants}
-    plans = {instant: _plan_files(config, timeline, instant) for instant in instants}
+    done = {instant: timeline.path(instant) for instant in instants}
+    plans = {instant: _plan_files(timeline, instant) for instant in instants}
     with storage.ahead(files=[*done.values(), *chain.from_iterable(plans.values())]):
         return [
             ArchivedInstant(
@@ -85,7 +85,7 @@ def _rows(
         ]
 
 
-def _plan_files(config: TableConfig, timeline: Timeline, instant: Instant) -> list[str]:
+def _plan_files(timeline: Timeline, instant: Instant) -> list[str]:
     """Files of which one has the plan: the requested one, of an overwrite the inflight one.
 
     Source: `createLSMTimelineInstant` (1.2.0).
@@ -96,7 +96,7 @@ def _plan_files(config: TableConfig, timeline: Timeline, instant: Instant) -> li
     overwrites = pending[0].action in (CLUSTERING, REPLACE_COMMIT)
     requested = [file for file in pending if file.state is State.REQUESTED]
     kept = reversed(pending) if overwrites else requested
-    return [config.layout.path(file.file_name) for file in kept]
+    return [timeline.path(file) for file in kept]
 
 
 def _remove(

@@ -203,7 +203,7 @@ class PlannedTransaction(Transaction):
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
         table.guard.check()
-        if pending.state is State.INFLIGHT:
+        if self._takes_over:
             # Whoever began it may publish it this moment, and looks for a heartbeat then.
             timeline = conflicts.timeline_of_now(table)
             _pending(timeline, instant, action)
