@@ -17,6 +17,7 @@ import pyhudi
 from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Table
 from pyhudi.txn.guard import LockGuard
@@ -247,6 +248,90 @@ def test_files_that_a_cleaner_takes_from_a_plan(
     # Two by the others, and its own that is made again.
     assert len(begun) == 2
     assert read(table) == {**START, "a": ("rome", 8), "c": ("rome", 3)}
+
+
+COMPACTS = {"hoodie.compact.inline.max.delta.commits": 1}
+
+
+def before_listing(monkeypatch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
+    """Has others at work once, after a write has read the timeline and before it lists files."""
+    groups = WriteContext.groups
+
+    def listed(self: WriteContext, partitions: Any) -> Any:
+        monkeypatch.setattr(WriteContext, "groups", groups)
+        others()
+        return groups(self, partitions)
+
+    monkeypatch.setattr(WriteContext, "groups", listed)
+
+
+@pytest.mark.parametrize("verb", ["upsert", "delete_keys", "merge", "insert", "update"])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_files_that_a_cleaner_takes_before_they_are_listed(
+    kind: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not listed any more looks like what was never there."""
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options={**table.options, **COMPACTS})
+    theirs = {"a": ("rome", 4), "c": ("rome", 4), "b": ("oslo", 4)}
+
+    def others() -> None:
+        for _ in range(2):
+            second.upsert(rows_of(theirs))
+            if KINDS[kind][1] == "mor":
+                second.compact()
+        second.upsert(rows_of({"d": ("oslo", 4)}))
+        assert second.clean(retain=1).files_removed
+
+    before_listing(monkeypatch, others)
+    VERBS[verb][0](table, 3)
+    assert read(table) == VERBS[verb][1]({**START, **theirs, "d": ("oslo", 4)}, 3)
+    assert not pyhudi.open_table(table.uri).check(deep=True).findings
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+@pytest.mark.parametrize("kind", ["v9-mor-record-index", "v8-mor-bloom", "v6-mor-global"])
+def test_files_that_a_service_and_a_cleaner_take_before_they_are_listed(
+    kind: str, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row of the partition has changed since the timeline was read."""
+    table = make(tmp_path / "table", kind)
+    table.upsert(rows_of({"a": ("rome", 1)}))
+    second = pyhudi.open_table(table.uri, options={**table.options, **COMPACTS})
+
+    def others() -> None:
+        if service == "compact":
+            second.compact()
+        else:
+            second.cluster()
+        for value in (4, 5):
+            second.upsert(rows_of({"e": ("lima", value)}))
+        assert second.clean(retain=1).files_removed
+
+    before_listing(monkeypatch, others)
+    table.upsert(rows_of({"a": ("rome", 9)}))
+    assert read(table) == {**START, "a": ("rome", 9), "e": ("lima", 5)}
+    assert not pyhudi.open_table(table.uri).check(deep=True).findings
+
+
+@pytest.mark.parametrize("verb", ["update", "delete"])
+@pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-cow-simple"])
+def test_files_that_a_cleaner_takes_before_a_filter_is_planned(
+    kind: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "table", kind)
+    second = pyhudi.open_table(table.uri, options=table.options)
+
+    def planned(*given: Any) -> Any:
+        monkeypatch.setattr("pyhudi.write.update_delete.plan_select", plan_select)
+        for value in (4, 5):
+            second.upsert(rows_of({"b": ("oslo", value)}))
+        assert second.clean(retain=1).files_removed
+        return plan_select(*given)
+
+    monkeypatch.setattr("pyhudi.write.update_delete.plan_select", planned)
+    VERBS[verb][0](table, 3)
+    assert read(table) == VERBS[verb][1]({**START, "b": ("oslo", 5)}, 3)
 
 
 def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:

@@ -45,21 +45,44 @@ class StorageListing:
 
 
 class ListedOnce:
-    """The files that were on storage when somebody first asked: while nobody else writes."""
+    """The files that were on storage when somebody first asked.
 
-    def __init__(self, storage: Storage) -> None:
+    For who goes by one state of a table, and asks again: files that others have removed meanwhile
+    stay, and what reads them finds out.
+    """
+
+    def __init__(self, storage: Storage, check: Callable[[], None] = lambda: None) -> None:
+        """check: comes after each listing; raises where files may lack in it."""
         self._storage = storage
+        self._check = check
         self._known: dict[str, list[Entry]] = {}
+        self._all: list[str] | None = None
+        """Paths of the partitions, where all were listed."""
 
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """As `FileSource.list_files`; partitions that are given as paths are listed once."""
+        """As `FileSource.list_files`; each partition is listed once."""
         if partitions is None or callable(partitions):
-            return list_files(self._storage, partitions)
-        wanted = set(partitions)
-        self._known.update(list_files(self._storage, wanted - self._known.keys()))
-        return ((path, self._known[path]) for path in sorted(wanted))
+            paths = [path for path in self._whole() if partitions is None or partitions(path)]
+        else:
+            paths = sorted(set(partitions))
+            self._list([path for path in paths if path not in self._known])
+        return ((path, self._known[path]) for path in paths)
+
+    def _whole(self) -> list[str]:
+        if self._all is None:
+            listed = dict(list_files(self._storage))
+            self._check()
+            self._known = {**listed, **self._known}
+            self._all = sorted(listed)
+        return self._all
+
+    def _list(self, paths: Collection[str]) -> None:
+        if paths:
+            listed = dict(list_files(self._storage, paths))
+            self._check()
+            self._known.update(listed)
 
 
 class GivenFiles:

@@ -29,6 +29,7 @@ from pyhudi.schema.computed import Names, SetValue, project
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, incoming
@@ -38,7 +39,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
 from pyhudi.write.rechecks import nothing_found
 from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WritableTable, WriteContext, made_anew
 
 _FIND = "find rows"
 
@@ -58,7 +59,7 @@ def delete(
     """
     context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
     check_appends(context, "delete", appends=False)
-    tasks = plan_select(context.table, where, (RECORD_KEY,), context.task_memory, context.made_keys)
+    tasks = _planned(context, where, (RECORD_KEY,))
     source = copy_source(context)
     finds = [FindTask(task, source) for task in tasks]
     found = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
@@ -94,7 +95,7 @@ def update(
     check_appends(context, "update", appends=False)
     values = _checked(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
-    tasks = plan_select(context.table, where, columns, context.task_memory, context.made_keys)
+    tasks = _planned(context, where, columns)
     source = copy_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
@@ -107,6 +108,11 @@ def update(
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
     placed = PlacedRows(context, groups, updates)
     return write(placed, UPSERT, went_by=[nothing_found(context, where)])
+
+
+def _planned(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
+    with made_anew():
+        return plan_select(context.table, where, columns, context.task_memory, context.made_keys)
 
 
 def set_values(

@@ -5,8 +5,8 @@ What the verbs do with it is `upsert.py`'s part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import HistoryUnavailable, SchemaMismatch, overtaken, without_hint
 from pyhudi.index.choice import choose
 from pyhudi.index.key_form import check_keys, check_paths, keys_are_prefixed
 from pyhudi.index.key_source import KeySource
@@ -64,10 +64,13 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.table import Guard, Table, Unguarded
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
+from pyhudi.storage.ahead import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.behind import check_nothing_lacks
 from pyhudi.txn.guard import guard_of
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
@@ -78,6 +81,15 @@ from pyhudi.write import checks
 _FRESH_MS = 1000
 """How long a timeline is as good as one that is loaded anew, before a write is planned on it."""
 _COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
+
+
+@contextmanager
+def made_anew() -> Iterator[None]:
+    """A block that plans by a state of the table. If that has lost files, another try follows."""
+    try:
+        yield
+    except HistoryUnavailable as error:
+        raise overtaken(f"the write's plan is too old: {without_hint(error)}") from error
 
 
 class WritableTable(Protocol):
@@ -444,9 +456,24 @@ class WriteContext:
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
         """The file groups of partitions (None for all), and of each the slice that is read."""
-        view = FileSystemView(self.storage, self.config, self.timeline, partitions)
+        view = FileSystemView(self.storage, self.config, self.timeline, partitions, self._files)
         slices = view.slices()
         return file_groups(self.timeline, view.unmerged_slices(), slices), slices
+
+    @cached_property
+    def _files(self) -> ListedOnce:
+        """Those of the table's state that the write is planned on, whatever is removed meanwhile.
+
+        A file group that a cleaner has removed by then would look like one that was never there.
+        """
+
+        def check() -> None:
+            # What was asked for ahead may be older than the listing.
+            forget()
+            with made_anew():
+                check_nothing_lacks(self.storage, self.config, self.timeline)
+
+        return ListedOnce(self.storage, check)
 
     def target(self, instant: str) -> WriteTarget:
         """What all tasks of the write share."""
