@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -15,7 +15,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, archive_log_write
 from pyhudi.txn.conflicts import since_plan
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.write_context import open_whole
@@ -320,3 +320,21 @@ def test_files_of_a_saved_commit_are_known_when_those_before_it_are_archived(
     assert table.archive(min_commits=2, max_commits=3).instants
     found = table.check(deep=True)
     assert found.ok, str(found)
+
+
+def test_somebody_who_was_slow_removes_what_is_being_archived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still while it archived the same instants, and its lock was taken."""
+    base = tmp_path / "t"
+    table = written(base, version=6, kind="cow")
+    make = archive_log_write._records
+
+    def made(*given: Any) -> Any:
+        min(base.glob(".hoodie/*.inflight")).unlink()
+        return make(*given)
+
+    monkeypatch.setattr(archive_log_write, "_records", made)
+    with pytest.raises(CommitConflict, match=r"has archived meanwhile: \d+\.inflight is gone"):
+        table.archive(min_commits=2, max_commits=3)
+    assert table.refresh().scan().count() == 4

@@ -52,7 +52,7 @@ def write_archive_log(
     """Writes the next log file of the archive with all files of the instants.
 
     Raises `UnsupportedTableFeature` for actions that are never archived, `CommitConflict` where
-    another writer, who had taken the lock, made that file first.
+    another writer, who had taken the lock, made that file first, or removes those of the instants.
     """
     records = _records(storage, config, timeline, instants)
     batch = options.block_records
@@ -73,6 +73,11 @@ def _records(
 ) -> list[dict[str, Any]]:
     listed = storage.list_dir(config.layout.folder)[1]
     changed = {entry.name: entry.modified_ms for entry in listed}
+    files = [file for instant in instants for file in timeline.files(instant)]
+    gone = next((file for file in files if file.file_name not in changed), None)
+    if gone is not None:
+        # Whoever stood still while it archived goes on removing what it has archived.
+        raise overtaken(f"another writer has archived meanwhile: {gone.file_name} is gone")
     return [
         {
             **_content(timeline, file),
@@ -81,8 +86,7 @@ def _records(
             "actionState": file.state.value,
             "stateTransitionTime": format_instant(changed[file.file_name], config.timezone),
         }
-        for instant in instants
-        for file in timeline.files(instant)
+        for file in files
     ]
 
 
