@@ -53,6 +53,8 @@ def verbs(
     keys = choose.sample(range(8), choose.randint(1, 3))
     some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
     known = ["upsert"] * 4 + ["insert", "delete"] + [*table.services]
+    # A clean removes something every other time at most.
+    known += ["clean"] * 3 if table.forgets else []
     kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
     world.tell(f"{kind} {value} of {some} or {city}")
     if kind in SERVICES:

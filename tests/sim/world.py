@@ -229,10 +229,15 @@ class World:
 
     def stand_at(self, path: str) -> None:
         """At a change of a file by which others go, beside what `step` has happen."""
+        if _is_gone_by(path):
+            self.may_stand()
+
+    def may_stand(self) -> None:
+        """Also before data files are listed, which others may take away."""
         task = self.running
         if not self.odds.stand or self._in_timer or task is None or task.is_dead:
             return
-        if _is_gone_by(path) and self.random.random() < self.odds.stand:
+        if self.random.random() < self.odds.stand:
             self._stand(task, [20_000, 70_000, 100_000, 400_000])
 
     def _stand(self, task: Task, for_ms: list[int]) -> None:
@@ -398,6 +403,8 @@ class WorldStorage(Storage):
 
     def list_dir(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
         self._world.step(changes=False)
+        if prefix and not (self._prefix + prefix).startswith(".hoodie"):
+            self._world.may_stand()
         folders, files = super().list_dir(prefix)
         return folders, [self._dated(file) for file in files]
 
