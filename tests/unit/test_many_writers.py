@@ -255,17 +255,19 @@ COMPACTS = {"hoodie.compact.inline.max.delta.commits": 1}
 
 def before_listing(monkeypatch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
     """Has others at work once, after a write has read the timeline and before it lists files."""
-    groups = WriteContext.groups
+    view = WriteContext.view
 
     def listed(self: WriteContext, partitions: Any) -> Any:
-        monkeypatch.setattr(WriteContext, "groups", groups)
+        monkeypatch.setattr(WriteContext, "view", view)
         others()
-        return groups(self, partitions)
+        return view(self, partitions)
 
-    monkeypatch.setattr(WriteContext, "groups", listed)
+    monkeypatch.setattr(WriteContext, "view", listed)
 
 
-@pytest.mark.parametrize("verb", ["upsert", "delete_keys", "merge", "insert", "update"])
+@pytest.mark.parametrize(
+    "verb", ["upsert", "delete_keys", "merge", "insert", "update", "overwrite"]
+)
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_files_that_a_cleaner_takes_before_they_are_listed(
     kind: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -289,10 +291,13 @@ def test_files_that_a_cleaner_takes_before_they_are_listed(
     assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
 
+@pytest.mark.parametrize(
+    "verb", ["upsert", "delete_keys", "merge", "overwrite", "delete_partitions"]
+)
 @pytest.mark.parametrize("service", ["compact", "cluster"])
 @pytest.mark.parametrize("kind", ["v9-mor-record-index", "v8-mor-bloom", "v6-mor-global"])
 def test_files_that_a_service_and_a_cleaner_take_before_they_are_listed(
-    kind: str, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, service: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No row of the partition has changed since the timeline was read."""
     table = make(tmp_path / "table", kind)
@@ -309,8 +314,8 @@ def test_files_that_a_service_and_a_cleaner_take_before_they_are_listed(
         assert second.clean(retain=1).files_removed
 
     before_listing(monkeypatch, others)
-    table.upsert(rows_of({"a": ("rome", 9)}))
-    assert read(table) == {**START, "a": ("rome", 9), "e": ("lima", 5)}
+    VERBS[verb][0](table, 3)
+    assert read(table) == VERBS[verb][1]({**START, "a": ("rome", 1), "e": ("lima", 5)}, 3)
     assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
 

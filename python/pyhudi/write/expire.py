@@ -18,7 +18,6 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.meta_columns import PARTITION_METADATA
 from pyhudi.txn.conflicts import touched
 from pyhudi.write import incoming
@@ -44,7 +43,7 @@ def expire_partitions(
     if not context.config.partition_fields:
         raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")
     context = context if dry_run else context.recovered()
-    slices = FileSystemView(context.storage, context.config, context.timeline).slices()
+    slices = context.view().slices()
     expired, left = _split(context, slices, options, clock)
     going = [slice_ for slice_ in slices if slice_.partition in expired]
     result = ServiceResult(

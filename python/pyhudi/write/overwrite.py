@@ -14,7 +14,6 @@ from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.slices.file_groups import file_groups
-from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.result import WriteResult
@@ -125,7 +124,7 @@ def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replac
     A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a
     clustering of one is pending.
     """
-    view = FileSystemView(context.storage, context.config, context.timeline, partitions)
+    view = context.view(partitions)
     slices = view.slices()
     check_not_clustered(file_groups(context.timeline, view.unmerged_slices(), slices))
     return _by_partition(

@@ -456,9 +456,13 @@ class WriteContext:
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
         """The file groups of partitions (None for all), and of each the slice that is read."""
-        view = FileSystemView(self.storage, self.config, self.timeline, partitions, self._files)
+        view = self.view(partitions)
         slices = view.slices()
         return file_groups(self.timeline, view.unmerged_slices(), slices), slices
+
+    def view(self, partitions: Sequence[str] | None = None) -> FileSystemView:
+        """The files of partitions (None for all) that the write is planned on."""
+        return FileSystemView(self.storage, self.config, self.timeline, partitions, self._files)
 
     @cached_property
     def _files(self) -> ListedOnce:
