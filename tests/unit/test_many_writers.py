@@ -16,6 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
+from pyhudi.index import record
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
@@ -337,6 +338,31 @@ def test_files_that_a_cleaner_takes_before_a_filter_is_planned(
     monkeypatch.setattr("pyhudi.write.update_delete.plan_select", planned)
     VERBS[verb][0](table, 3)
     assert read(table) == VERBS[verb][1]({**START, "b": ("oslo", 5)}, 3)
+
+
+@pytest.mark.parametrize("kind", ["v9-cow-record-index", "v9-mor-record-index"])
+def test_a_record_index_that_was_compacted_since_the_timeline_was_read(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names a file group of then, and is not damaged: there is no warning, and another try."""
+    table = make(tmp_path / "table", kind)
+    compacts = {**table.options, "hoodie.metadata.compact.max.delta.commits": 1}
+    second = pyhudi.open_table(table.uri, options=compacts)
+    look_up = record._tag_by_index
+    tries: list[int] = []
+
+    def looked_up(*given: Any, **more: Any) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            for value in (4, 5):
+                second.upsert(rows_of({"new": ("lima", value)}))
+        return look_up(*given, **more)
+
+    monkeypatch.setattr(record, "_tag_by_index", looked_up)
+    table.upsert(rows_of({"new": ("lima", 6)}))
+    # Two of the others.
+    assert len(tries) == 4
+    assert read(table) == {**START, "new": ("lima", 6)}
 
 
 def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:

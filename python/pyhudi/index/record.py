@@ -28,7 +28,13 @@ from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, without_hint
+from pyhudi.errors import (
+    ConfigError,
+    CorruptTable,
+    MetadataTableWarning,
+    overtaken,
+    without_hint,
+)
 from pyhudi.index.live import tag_by_rows
 from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import Index, IndexedTable
@@ -38,6 +44,7 @@ from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.timeline.behind import later_timeline
 
 
 class RecordIndex(Index):
@@ -141,12 +148,16 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     """Where the index says that the incoming rows are, in whatever partition that is.
 
     rows: columns record key and partition path. partitioned: each row is looked for in its own
-    partition's index. Keys of deleted records are nowhere.
+    partition's index. Keys of deleted records are nowhere. Raises `CommitConflict` where the index
+    cannot be used, and others have written since the timeline was loaded.
     """
     try:
         return _tag_by_index(table, rows, partitioned=partitioned)
     except CorruptTable as error:
         cause = without_hint(error)
+    # Its base files tell of commits, too, that came after what the write is planned on.
+    if later_timeline(table.storage, table.config, table.timeline) is not None:
+        raise overtaken(f"the record index has moved on: {cause}")
     warn(
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,
