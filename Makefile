@@ -167,6 +167,11 @@ soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two re
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q --timeout 0 \
 	  tests/sim/test_processes.py tests/cloud/test_many_writers.py $(PYTEST_ARGS)
 
+.PHONY: soak-spark
+soak-spark: $(STAMPS)/spark4 ## two Spark drivers of one table, killed, stopped and started again, for SOAK_SECONDS (600) on each of two tables
+	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) .venv-spark4/bin/python -m pytest -q --timeout 0 \
+	  tests/spark/test_many_drivers.py $(PYTEST_ARGS)
+
 .PHONY: simulate
 simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on; with PYHUDI_HARD=1 harder ones
 	PYHUDI_SEEDS=$(SEEDS) PYHUDI_FIRST_SEED=$(FIRST_SEED) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) \

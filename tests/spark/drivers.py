@@ -139,7 +139,7 @@ def drive(
 
     drivers = {name: start(name) for name in NAMES}
     until = time.monotonic() + seconds
-    while not result.findings and (time.monotonic() < until or least(folder) < LEAST):
+    while not result.findings and (time.monotonic() < until or not result.done):
         name = chance.choice(NAMES)
         while not drivers[name].is_ready() and not result.findings:
             wait(1, *drivers.values())
@@ -165,6 +165,8 @@ def drive(
         if what != "stood still":
             drivers[name] = start(name)
         old.signal(signal.SIGKILL)
+    while not result.findings and least(folder) < LEAST:
+        wait(1, *drivers.values())
     for one in drivers.values():
         one.kill()
     judge(base, folder, result)
