@@ -45,10 +45,10 @@ def listed(monkeypatch: pytest.MonkeyPatch, table: HudiTable) -> Counter[str]:  
     return counts
 
 
-def test_an_upsert_lists_the_timeline_four_times(table: HudiTable, listed: Counter[str]) -> None:
-    """Opening, requested, written, and about to be complete."""
+def test_an_upsert_lists_the_timeline_five_times(table: HudiTable, listed: Counter[str]) -> None:
+    """Opening, files listed, requested, written, and about to be complete."""
     upsert.upsert(table, ROWS.slice(0, 5))
-    assert listed[".hoodie/timeline"] == 4
+    assert listed[".hoodie/timeline"] == 5
     buckets = [count for path, count in listed.items() if ".bucket_index" in path]
     assert set(buckets) == {1}
 
