@@ -45,7 +45,7 @@ def main(base: str, folder: str, name: str) -> None:
 def session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     return (
-        SparkSession.builder.master("local[2,3]")
+        SparkSession.builder.master("local[2,8]")  # workers are killed
         .config("spark.ui.enabled", "false")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.memory", "512m")
