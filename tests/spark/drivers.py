@@ -160,11 +160,9 @@ def drive(
         if what == "python killed":
             old.kill_python()
             wait(chance.uniform(0, 3))
-        else:
-            old.kill()
+        old.kill()
         if what != "stood still":
             drivers[name] = start(name)
-        old.signal(signal.SIGKILL)
     while not result.findings and least(folder) < LEAST:
         wait(1, *drivers.values())
     for one in drivers.values():
@@ -186,19 +184,25 @@ class Reader:
 
     def read(self, result: Driven) -> None:
         try:
-            rows = pyhudi.open_table(self._base).scan().to_arrow().to_pylist()
+            found = values(pyhudi.open_table(self._base), result)
         except HistoryUnavailable:
             return
         result.reads += 1
-        found = {row["id"]: row["v"] for row in rows}
-        if len(found) < len(rows):
-            result.findings.append("keys are there twice")
         result.findings += [f"{key} is gone" for key in self._newest if key not in found]
         result.findings += [
             f"{name} went back" for name in NAMES if found.get(name, 0) < self._newest.get(name, 0)
         ]
-        result.findings += torn(found)
         self._newest |= found
+
+
+def values(table: pyhudi.HudiTable, result: Driven) -> dict[str, int]:
+    """What the table holds by key; tells of keys that are there twice, and of torn batches."""
+    rows = table.scan().to_arrow().to_pylist()
+    found = {row["id"]: row["v"] for row in rows}
+    if len(found) < len(rows):
+        result.findings.append("keys are there twice")
+    result.findings += torn(found)
+    return found
 
 
 def torn(found: dict[str, int]) -> list[str]:
@@ -210,11 +214,7 @@ def torn(found: dict[str, int]) -> list[str]:
 def judge(base: str, folder: Path, result: Driven) -> None:
     """Compares what is in the table with what was said."""
     table = pyhudi.open_table(base, options=SHORT)
-    rows = table.scan().to_arrow().to_pylist()
-    found = {row["id"]: row["v"] for row in rows}
-    if len(found) < len(rows):
-        result.findings.append("keys are there twice")
-    result.findings += torn(found)
+    found = values(table, result)
     result.batches = {name: next_batch(str(folder), name) for name in NAMES}
     for name, written in result.batches.items():
         lost = [n for n in range(written) if f"{name}-{n}-0" not in found]
