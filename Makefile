@@ -262,6 +262,7 @@ lint-python: $(STAMPS)/develop
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/mypy
 	PYTHONPATH=python $(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/check_language.py
 
 .PHONY: lint-rust
 lint-rust: $(STAMPS)/develop
