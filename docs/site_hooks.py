@@ -1,6 +1,6 @@
 """What the site (`make docs`) does to the pages beyond rendering them; they stay plain Markdown.
 
-Two pages stand at the top of the repository and not in docs/. Links to them, and theirs into docs/,
+Some pages are at the top of the repository and not in docs/. Links to them, and theirs into docs/,
 are written for the repository; here they become links within the site.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 TOP = Path(__file__).parents[1]
-ABOVE = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+ABOVE = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 FENCE = re.compile(r"^```python [a-z]+$", re.MULTILINE)
 """A block with a tag for the tests, which the renderer does not know."""
 
