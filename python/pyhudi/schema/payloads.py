@@ -8,9 +8,9 @@ when two live records of one key meet. Sources: `PartialUpdateHandler`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -25,10 +25,9 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.schema.mergers import CheckedMerger, Merger
+from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, schema_defaults
-
-Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
-"""`(older, newer) -> merged`, or `-> (merged, deleted)`; see `register_merger`."""
 
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 DEBEZIUM_UNAVAILABLE_VALUE = "__debezium_unavailable_value"
@@ -65,7 +64,7 @@ class FieldMerge:
     over by its ordering value stands if it is newer."""
     sequence_ordering: bool = False
     """The ordering field is text, `file.position`, whose parts are compared as numbers."""
-    merger: Merger | None = None
+    merger: CheckedMerger | None = None
     merger_columns: tuple[str, ...] | None = None
     """What the merger looks at and makes, None for every column."""
 
@@ -112,7 +111,9 @@ def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | N
             newer record of one key; gives the merged batch (any Arrow data with those columns, as
             many rows), or that and a boolean array that marks keys to be deleted. It is called once
             a batch and sees no deletes: a delete always beats what is older, and what is newer
-            stands. On Spark it travels to the executors by pickling.
+            stands. Its values must fit their columns (floats are rounded), and key and partition
+            columns must have the value of one of the two records: else reads and writes raise
+            `SchemaMismatch`. On Spark it travels to the executors by pickling.
         columns: those that it looks at or makes, None for all; keys and the columns of the scan
             come along.
 
@@ -182,10 +183,16 @@ def _custom(config: TableConfig) -> FieldMerge | None:
     for name in (merge.strategy_id, merge.payload_class):
         if name is not None and name in _registered:
             merger, columns = _registered[name]
+            keeps = (
+                RECORD_KEY,
+                PARTITION_PATH,
+                *config.record_key_fields,
+                *config.partition_fields,
+            )
             return FieldMerge(
                 "COMMIT_TIME_ORDERING",
                 deletes_always_win=True,
-                merger=merger,
+                merger=CheckedMerger(name, merger, keeps),
                 merger_columns=columns,
             )
     known = _OF_PAYLOAD.get(merge.payload_class or "")

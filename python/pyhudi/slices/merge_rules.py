@@ -28,6 +28,6 @@ def field_rules(
         deletes_always_win=rule.deletes_always_win,
         deletes_are_rows=in_batch and rule.deletes_merged_in_batch,
         sequence_ordering=rule.sequence_ordering,
-        merger=rule.merger,
+        merger=rule.merger.of(schema) if rule.merger else None,
         merger_columns=looked_at or (),
     )

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow};
 use pyhudi_merge::{MergeError, RowMerger};
 use pyhudi_slice::{CustomMerger, FillRule, MergeSpec};
@@ -131,18 +131,13 @@ impl PythonMerger {
     }
 }
 
-/// The merger's columns by name, in the types that the table has.
+/// The merger's columns by name. The caller has brought them to the table's types.
 fn in_order(merged: &RecordBatch, like: &RecordBatch) -> PyResult<RecordBatch> {
     let columns = like.schema_ref().fields().iter().map(|field| {
-        let column = merged
+        merged
             .column_by_name(field.name())
-            .ok_or_else(|| mismatch(format!("the merger left out the column {}", field.name())))?;
-        if column.data_type() == field.data_type() {
-            Ok(Arc::clone(column))
-        } else {
-            arrow::compute::cast(column, field.data_type())
-                .map_err(|error| slice_error(error.into()))
-        }
+            .cloned()
+            .ok_or_else(|| mismatch(format!("the merger left out the column {}", field.name())))
     });
     let columns = columns.collect::<PyResult<Vec<_>>>()?;
     RecordBatch::try_new(like.schema(), columns).map_err(|error| slice_error(error.into()))
