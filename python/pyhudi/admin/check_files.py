@@ -211,6 +211,14 @@ def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[
             yield Finding("missing_file", "error", partition, name, size, "no file")
 
 
+def was_committed(timeline: Timeline, instant: str) -> bool:
+    """Whether an instant is a commit of either timeline, as far as the archive reaches."""
+    if not timeline.is_committed(instant) or not timeline.is_before_start(instant):
+        return timeline.is_committed(instant)
+    archived = [commit.requested for commit in timeline.archive.commits()]
+    return not archived or instant < archived[0] or instant in archived
+
+
 def _archived_removals(timeline: Timeline) -> Named:
     """What archived cleans removed; partitions are added that cleans of either timeline emptied."""
     removed = Named()

@@ -1,7 +1,9 @@
 """Removing what dead writers left that nothing on the timeline tells of; `check` finds the same.
 
 No commit names what goes, and nobody reads it, or should: a file that bears the instant of a commit
-which does not name it is read as a part of it. What may be a living writer's stays.
+which does not name it is read as a part of it. What may be a living writer's stays. A metadata
+table that lists missing files of rolled back commits is rebuilt: its indexes tell of their rows,
+too. A missing file that a commit names is a loss, which no repair hides.
 """
 
 from __future__ import annotations
@@ -16,24 +18,30 @@ from pyhudi.admin.check_files import (
     named_files,
     staged_files,
     stored_table,
+    was_committed,
 )
 from pyhudi.admin.check_findings import Finding
-from pyhudi.admin.check_metadata import check_folders
+from pyhudi.admin.check_metadata import check_folders, check_listing, open_metadata
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.slices.table import Table
 from pyhudi.txn import conflicts, heartbeat
+from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable
 
 
 def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, ...]:
     """Removes files and folders that are nobody's, and gives them.
 
-    Failed writes are rolled back first. Raises `CommitConflict` where a restore has begun,
-    `LockTimeout` where others hold the table's lock.
+    Failed writes are rolled back first, and the metadata table is rebuilt where it lists files of
+    rolled back commits. Raises `CommitConflict` where a restore has begun, `LockTimeout` where
+    others hold the table's lock.
     """
     clock = clock or SystemClock()
-    opened = services.open_for_service(Handle.of(table, clock), clock, changes=True)
+    handle = Handle.of(table, clock)
+    opened = services.open_for_service(handle, clock, changes=True)
     with opened.guard.section():
         # Files come first: a write is on the timeline before it has any.
         stored = stored_table(opened.storage, opened.config)
@@ -43,7 +51,29 @@ def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, .
         for finding in found:
             opened.guard.check()
             _remove(now, finding)
-    return found
+        listed = tuple(_listed_in_vain(now, stored_table(now.storage, now.config)))
+        if listed:
+            metadata_lifecycle.rebuild(handle, clock)
+    return (*found, *listed)
+
+
+def _listed_in_vain(table: Table, stored: StoredTable) -> Iterator[Finding]:
+    """Files of commits that do not count, which the metadata table lists and storage has not."""
+    if FILES not in table.config.metadata_partitions:
+        return
+    metadata, _ = open_metadata(table.storage, table.config, table.timeline)
+    if metadata is None:
+        return
+    named = named_files(table.timeline)
+    for finding in check_listing(metadata, table.timeline, named, stored):
+        log = parse_log_name(finding.item)
+        base = parse_base_name(finding.item, table.config.base_extension)
+        file = log or base
+        path = f"{finding.partition}/{finding.item}".lstrip("/")
+        if finding.kind != "metadata_extra_file" or file is None or path in named.written:
+            continue
+        if not was_committed(table.timeline, file.instant):
+            yield finding
 
 
 def _left(table: Table, stored: StoredTable) -> Iterator[Finding]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from pyhudi import _native
 from pyhudi.config.actions import (
@@ -36,6 +35,7 @@ from pyhudi.config.metadata_names import (
 from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, CorruptTable, overtaken
+from pyhudi.metadata import rolled_back
 from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
@@ -137,17 +137,28 @@ class MetadataCompanion(Companion):
         """Takes the delta commit back, unless it is that of a complete action of the same time.
 
         Up to table version 6 the log files that the rollback and the write left, or that the
-        rollback deleted, are recorded first.
+        rollback deleted, are recorded first. So are, on all versions, the files of a write that
+        the metadata table has compacted already: see `rolled_back.py`.
         """
         if FILES not in table.config.metadata_partitions:
             return
         metadata_table, time = open_metadata_table(table), rollback.time
-        if table.config.version.rollback_appends_command:
-            _record_left_logs(table, metadata_table, rollback)
-            metadata_table, time = metadata_table.reloaded(), f"{time}006"
         action = rollback.record["instantsRollback"][0]["action"]
         others = table.timeline.of_same_time(rollback.target, action)
-        if not any(other.is_completed for other in others):
+        is_shared = any(other.is_completed for other in others)
+        is_merged = not is_shared and rolled_back.has_merged(table, metadata_table, rollback)
+        if is_merged:
+            table = rolled_back.drop_indexes(table)
+        appends = table.config.version.rollback_appends_command
+        if appends or is_merged:
+            entries = (
+                *(_left_logs(table.storage, rollback) if appends else ()),
+                *(rolled_back.deleted_entries(rollback) if is_merged else ()),
+            )
+            _record_files(table, metadata_table, time, tuple(dict.fromkeys(entries)))
+            metadata_table = metadata_table.reloaded()
+        if not is_shared:
+            time = f"{time}006" if appends else time
             roll_back_delta_commit(metadata_table, rollback.target, time)
 
     def on_removal(self, table: Table, instant: str) -> None:
@@ -192,14 +203,15 @@ class MetadataCompanion(Companion):
         run_services(table)
 
 
-def _record_left_logs(data: Table, metadata_table: Table, rollback: Rollback) -> None:
-    time = rollback.time
+def _record_files(
+    data: Table, metadata_table: Table, time: str, entries: tuple[tuple[str, str, int, bool], ...]
+) -> None:
+    """Writes entries of `files` in the delta commit of a rollback, unless that is complete."""
     known = delta_commit(metadata_table, time)
     if known is not None and known.is_completed:
         return
     if known is not None:
         metadata_table = _without_begun(metadata_table, time)
-    entries = tuple(_left_logs(data.storage, rollback.record["partitionMetadata"]))
     delta = DeltaCommit(data, metadata_table, time)
     tasks = (
         [FileTask(Recording.of(data.storage, data.config.version, delta.groups), entries)]
@@ -225,16 +237,13 @@ def _without_begun(metadata_table: Table, time: str) -> Table:
     return metadata_table.reloaded()
 
 
-def _left_logs(
-    storage: Storage, partitions: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, str, int, bool]]:
+def _left_logs(storage: Storage, rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
     """Log files with called-off blocks, and those that call them off.
 
     With log files that are gone: other commits, and rollbacks before, may have added them.
     """
-    for path, part in partitions.items():
-        for file in part["successDeleteFiles"]:
-            name = file.rsplit("/", 1)[-1]
+    for path, part in rollback.record["partitionMetadata"].items():
+        for name in rolled_back.deleted_names(part):
             if parse_log_name(name) is not None:
                 yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}

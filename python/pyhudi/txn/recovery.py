@@ -67,6 +67,8 @@ def recover(
             # What is taken back is so in all partitions of the metadata table that there are.
             conflicts.check_config(table)
             timeline = _taken_back(table, insists=insists)
+            # A companion may have dropped indexes that a rollback has made wrong.
+            conflicts.check_config(table)
     if has_dead or _is_time_to_look(table):
         folders = remove_left_files(table.storage, timeline, table.clock)
         if markers.MARKER_FOLDER in folders:

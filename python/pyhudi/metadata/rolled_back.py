@@ -1,0 +1,82 @@
+"""Rollbacks of commits that the metadata table has in base files: compacted, or built with them.
+
+Rolling back the delta commit does not remove such records. Their files are deleted from `files` by
+name. Every other partition depends on rows that the commit changed (a key it deleted has no record
+index entry any more, statistics cover its files), so these partitions are dropped, and the next
+writer rebuilds them. Hudi 1.2.0 fails such a rollback and leaves it pending
+(`HoodieBackedTableMetadataWriter.update`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyhudi.config import property_names as names
+from pyhudi.config.metadata_names import FILES, NO_PATH
+from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.following import can_follow
+from pyhudi.metadata.kinds.registry import in_order
+from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.table_writer import clear_partitions
+from pyhudi.metadata.unfinished import Unfinished, all_of
+from pyhudi.slices.listing import ListedOnce
+from pyhudi.slices.table import Rollback, Table
+
+
+def has_merged(table: Table, metadata_table: Table, rollback: Rollback) -> bool:
+    """Whether `files` lists files of a rollback without the delta commit of the rolled back write.
+
+    Raises `CorruptTable` where the metadata table is damaged or behind.
+    """
+    if can_follow(table, {rollback.target}):
+        return False
+    # The write is pending by now: its own delta commit does not count.
+    listed = MetadataTable.beside(
+        table.reloaded(), metadata_table, ListedOnce(metadata_table.storage)
+    )
+    partitions = rollback.record["partitionMetadata"]
+    paths = {entry.path for entries in listed.data_files(partitions).values() for entry in entries}
+    return any(
+        f"{path}/{name}".lstrip("/") in paths
+        for path, part in partitions.items()
+        for name in deleted_names(part)
+    )
+
+
+def deleted_entries(rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
+    """Entries of `files` for all files that a rollback deletes, on storage or not."""
+    for path, part in rollback.record["partitionMetadata"].items():
+        yield from ((path or NO_PATH, name, 0, True) for name in deleted_names(part))
+
+
+def deleted_names(part: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the files that a rollback deletes in one partition."""
+    return (file.rsplit("/", 1)[-1] for file in part["successDeleteFiles"])
+
+
+def drop_indexes(table: Table) -> Table:
+    """Drops all partitions but `files`, for the next writer to rebuild them; the table then.
+
+    Raises `CommitConflict` where the table's properties have changed.
+    """
+    config, storage = table.config, table.storage
+    dropped = [name for name in config.metadata_partitions if name != FILES]
+    if not dropped:
+        return table
+    before = Unfinished.of(config)
+    rebuilt = all_of(storage, config, before.by or table.generator.next())
+    # Whoever builds an index now has seen rows of the write: its last act is to fail.
+    rebuilt = replace(
+        rebuilt,
+        removed=in_order({*before.removed, *dropped}),
+        moving=before.moving,
+        beside=before.beside,
+        overtaken=before.overtaken + 1,
+    )
+    changes = {names.METADATA_PARTITIONS: FILES, **rebuilt.properties}
+    config = config.updated(storage, changes, table.clock)
+    change_definitions(storage, config, {}, removed=dropped)
+    clear_partitions(storage, dropped, table.guard)
+    return replace(table, config=config)
