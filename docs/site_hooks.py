@@ -41,6 +41,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Turns links across the edge of docs/ into links within the site."""
     for name in ABOVE:
         markdown = markdown.replace(f"](../{name}", f"]({name}")
+        markdown = markdown.replace(f"](../../{name}", f"](../{name}")
     if page.file.src_uri in ABOVE:
         markdown = markdown.replace("](docs/", "](")
     return FENCE.sub("```python", markdown)

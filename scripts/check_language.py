@@ -137,9 +137,9 @@ def dialect_in_pages() -> Counter[str]:
 
 
 def long_pages() -> Counter[str]:
-    """Pages of more than MAX_PAGE_WORDS words, and how many words they have."""
+    """Pages of more than MAX_PAGE_WORDS words."""
     counts = {str(page.relative_to(ROOT)): len(page.read_text("utf-8").split()) for page in pages()}
-    return Counter({page: words for page, words in counts.items() if words > MAX_PAGE_WORDS})
+    return Counter(page for page, words in counts.items() if words > MAX_PAGE_WORDS)
 
 
 def odd_tests() -> Counter[str]:

@@ -230,9 +230,9 @@ def test_what_the_documents_show_works(hdfs: HdfsFolder) -> None:
         hdfs.uri("trips"), people([1], 1, 1), key="id", options=SMALL,
         storage_options={"user": "ada"},
     )  # fmt: skip
-    (code,) = snippets(Path(__file__).parents[2] / "docs" / "storage.md", "hdfs")
+    (code,) = snippets(Path(__file__).parents[2] / "docs" / "how-to" / "hdfs.md", "hdfs")
     real = code.replace("hdfs://namenode:8020/lake/trips", hdfs.uri("trips"))
     assert real != code
     names: dict[str, Any] = {"pyhudi": pyhudi}
-    exec(compile(real, "storage.md", "exec"), names)
+    exec(compile(real, "example", "exec"), names)
     assert names["table"].scan().count() == 1

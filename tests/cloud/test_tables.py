@@ -257,11 +257,10 @@ def test_an_upgrade_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
     assert rows_of(uri, bucket) == wanted
 
 
-def shown(uri: str) -> str:
-    """The code of the page on storage that opens a table of the URI's scheme."""
-    page = Path(__file__).parents[2] / "docs" / "storage.md"
-    (code,) = (block for block in snippets(page, "bucket") if f'"{uri.partition(":")[0]}:' in block)
-    return code
+def shown(cloud: str) -> str:
+    """The first example of the guide to a cloud."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / f"{cloud}.md"
+    return snippets(page, "bucket")[0]
 
 
 SHOWN = {
@@ -284,7 +283,7 @@ def test_what_the_documents_show_works(bucket: Bucket, monkeypatch: pytest.Monke
     pyhudi.create_table(
         uri, people([1], 1, 1), key="id", options=SMALL, storage_options=bucket.options
     )
-    code = shown(uri)
+    code = shown(bucket.cloud)
     real = {**SHOWN[bucket.cloud], "//bucket": f"//{bucket.name}"}
     if isinstance(bucket.server, GcsServer):
         real["/keys/lake.json"] = str(bucket.server.account)
@@ -293,7 +292,7 @@ def test_what_the_documents_show_works(bucket: Bucket, monkeypatch: pytest.Monke
         code = code.replace(said, meant)
     assert "…" not in code
     names: dict[str, Any] = {"pyhudi": pyhudi}
-    exec(compile(code, "storage.md", "exec"), names)
+    exec(compile(code, "example", "exec"), names)
     assert names["table"].scan().count() == 1
 
 
