@@ -57,6 +57,31 @@ def test_values_that_stay_are_cast(values: list[Any], given: Any, wanted: Any) -
         assert str(made.to_pylist()) == str(column(values, given).to_pylist())
 
 
+REQUIRED = [
+    *(pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(10, 2)),
+    *(pa.string(), pa.large_string(), pa.binary(), pa.binary(3), pa.date32(), pa.time32("ms")),
+    *(pa.time64("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.list_(pa.int32())),
+    pa.map_(pa.string(), pa.int32()),
+    pa.struct([pa.field("x", pa.float64(), nullable=False)]),
+]
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_null_structs_take_required_fields_of_any_type(kind: pa.DataType) -> None:
+    loose = pa.struct([("a", kind)])
+    wanted = pa.struct([pa.field("a", kind, nullable=False)])
+    nulls = pa.StructArray.from_arrays(
+        [pa.nulls(3, kind)], fields=list(loose), mask=pa.array([True] * 3)
+    )
+    made = cast_exactly(pa.chunked_array([nulls, nulls.slice(1, 0)]), pa.field("x", wanted))
+    assert made.type == wanted
+    assert made.to_pylist() == [None] * 3
+    made.validate(full=True)
+    assert made.cast(wanted, safe=True).to_pylist() == [None] * 3
+    with pytest.raises(SchemaMismatch, match=r"x\.a has nulls"):
+        cast_exactly(column([{"a": None}, None], loose), pa.field("x", wanted))
+
+
 CHANGED = [
     ([0.5, 0.1], pa.float64(), pa.float32(), "0.1"),
     ([0.5, 1e300], pa.float64(), pa.float32(), "1e\\+300"),

@@ -163,6 +163,50 @@ def test_sliced_nested_columns_keep_their_values(tmp_path: Path) -> None:
     assert (c["items"], c["byname"]) == ([{"a": 2}, {"a": 3}], [("y", {"a": 2})])
 
 
+def required(data_type: pa.DataType) -> pa.StructType:
+    return pa.struct([pa.field("a", data_type, nullable=False), ("b", pa.string())])
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_null_structs_with_required_fields_are_written_back(tmp_path: Path, kind: Any) -> None:
+    """Arrow took nulls below a null struct for values of the required field."""
+    one = required(pa.int32())
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("s", one),
+            ("l", pa.list_(one)),
+            ("m", pa.map_(pa.string(), one)),
+            ("n", required(one)),
+        ]
+    )
+    full = {"a": 1, "b": "x"}
+    rows = [
+        {"id": "a", "s": full, "l": [full, full], "m": [("k", full), ("none", None)]},
+        {"id": "b", "s": None, "l": [], "m": [], "n": {"a": full, "b": None}},
+        {"id": "c", "s": None, "l": None, "m": None, "n": None},
+    ]
+    first = pa.Table.from_pylist(rows, schema=schema)
+    table = pyhudi.create_table(tmp_path / "t", first, key="id", type=kind)
+    modes: tuple[Literal["merge"], Literal["strict"]] = ("merge", "strict")
+    for mode in modes:
+        for data in (table.scan().to_arrow(), table.scan().to_arrow().slice(1)):
+            table.upsert(data, schema_mode=mode)
+            assert by_id(table.scan().to_arrow()) == by_id(first)
+    holes = table.scan().to_arrow().to_pylist()
+    holes[0]["s"] = {"a": None, "b": "x"}
+    hollow = pa.Table.from_pylist(holes, schema=table.scan().to_arrow().schema)
+    for mode in modes:
+        with pytest.raises(SchemaMismatch, match=r"s\.a has nulls"):
+            table.upsert(hollow, schema_mode=mode)
+    table.upsert(
+        pa.table({"id": ["c"], "s": pa.nulls(1, pa.struct([("b", pa.string())]))}),
+        schema_mode="merge",
+    )
+    with pytest.raises(SchemaMismatch, match=r"s\.a"):
+        table.upsert(pa.table({"id": ["c"], "s": [{"b": "x"}]}), schema_mode="merge")
+
+
 def test_strict_stays_the_default(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch, match="extra"):
         TABLE.make(tmp_path / "t").insert(pa.table({"id": ["k3"], "extra": [1]}))

@@ -361,6 +361,43 @@ def test_an_enum_takes_its_symbols_alone(tmp_path: Path, kind: Kind) -> None:
     assert table.refresh().scan().to_arrow().to_pylist() == first.to_pylist()
 
 
+NESTED_ENUMS: list[tuple[str, pa.DataType, Any, Any]] = [
+    ("x.grade", pa.struct([("grade", pa.string())]), {"grade": "A"}, {"grade": "Q"}),
+    ("x.element", pa.list_(pa.string()), ["A", "B"], ["A", "Q"]),
+    ("x.value", pa.map_(pa.string(), pa.string()), [("k", "A"), ("l", None)], [("k", "Q")]),
+    (
+        "x.element.in.grade",
+        pa.list_(pa.struct([("in", pa.struct([("grade", pa.string())]))])),
+        [{"in": {"grade": "A"}}, {"in": None}],
+        [{"in": {"grade": "Q"}}],
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize(("path", "data_type", "good", "bad"), NESTED_ENUMS)
+def test_nested_enum_takes_its_symbols_alone(
+    tmp_path: Path, kind: Kind, path: str, data_type: pa.DataType, good: object, bad: object
+) -> None:
+    """Hudi cannot read a base file with another text there."""
+    schema = pa.schema([("id", pa.string()), ("x", data_type)])
+    base = tmp_path / "t"
+    made(base, schema, kind)
+    file = base / ".hoodie" / "hoodie.properties"
+    enum = r'{"type"\:"enum","name"\:"g","symbols"\:["A","B"]}'
+    begin, column = file.read_text().split(r'"name"\:"x"', 1)
+    column = column.replace('"string"', enum, 1)
+    file.write_text(rf'{begin}"name"\:"x"{column}')
+    table = pyhudi.open_table(base, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
+    rows = pa.Table.from_pylist([{"id": "a", "x": good}, {"id": "b", "x": None}], schema=schema)
+    table.insert(rows)
+    odd = pa.Table.from_pylist([{"id": "b", "x": good}, {"id": "c", "x": bad}], schema=schema)
+    for write in (table.insert, table.upsert, table.bulk_insert):
+        with pytest.raises(SchemaMismatch, match=f"'{path}' is an enum.* 'Q'"):
+            write(odd)
+    assert table.refresh().scan().to_arrow().to_pylist() == rows.to_pylist()
+
+
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_column_that_older_files_lack_is_null_whatever_its_default(
     tmp_path: Path, kind: Kind

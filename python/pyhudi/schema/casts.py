@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import SchemaMismatch, without_hint
+from pyhudi.schema.required import entries_of, loosened, tightened
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -120,10 +121,18 @@ def _plain(column: Column) -> Column:
 
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:
+    loose = loosened(field.type)
     try:
-        return column.cast(_way(column.type, field.type)).cast(field.type, safe=True)
+        made = column.cast(loosened(_way(column.type, loose))).cast(loose, safe=True)
     except _FAILS as error:
         raise _mismatch(column, field, _example(column, field) or str(error)) from error
+    if loose == field.type:
+        return made
+    try:
+        chunks = [tightened(chunk, field.type, field.name) for chunk in made.chunks]
+    except SchemaMismatch as error:
+        raise _mismatch(column, field, without_hint(error), hint=error.hint) from error
+    return pa.chunked_array(chunks, field.type)
 
 
 def _way(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
@@ -192,7 +201,7 @@ def _example(column: Column, field: pa.Field[Any]) -> str:
 
 def _changed_by(column: Column, way: pa.DataType, field: pa.Field[Any]) -> str:
     try:
-        made = column.cast(way).cast(field.type, safe=False)
+        made = column.cast(way).cast(loosened(field.type), safe=False)
         return _first_change(column, made, field.name, every=True)
     except _FAILS:
         return ""
@@ -268,18 +277,11 @@ def _leaves(
             at = made.type.get_field_index(name)
             yield from _leaves(child, new[at], f"{path}.{name}")
     elif pa.types.is_map(given.type):
-        yield from _leaves(_entries(given), _entries(made), path)
+        yield from _leaves(entries_of(given).flatten(), entries_of(made).flatten(), path)
     elif _is_list(given.type):
         yield from _leaves(given.flatten(), made.flatten(), path)
     else:
         yield path, given, made
-
-
-def _entries(values: pa.Array[Any]) -> pa.Array[Any]:
-    """The pairs of maps, as structs of key and value."""
-    pair = [values.type.key_field.with_name("key"), values.type.item_field.with_name("value")]
-    flat: pa.Array[Any] = values.cast(pa.list_(pa.struct(pair))).flatten()
-    return flat
 
 
 def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:

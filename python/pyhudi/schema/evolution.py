@@ -13,13 +13,13 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.avro_names import Json, named_once, written_out
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.required import entries_of, list_of, map_of
 from pyhudi.schema.schema_history import continued
 from pyhudi.schema.storable import avro_schema, check_reserved
 from pyhudi.schema.table_schema import TableSchema
@@ -198,13 +198,12 @@ def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any
         return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
     if pa.types.is_list(kind) and pa.types.is_list(values.type):
         items = _filled(values.flatten(), kind.value_type, path)
-        return pa.ListArray.from_arrays(_offsets(values), items, mask=_mask(values))
+        return list_of(values, items)
     if pa.types.is_map(kind) and pa.types.is_map(values.type):
-        entries = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+        entries = entries_of(values)
         flat = entries.flatten()
         items = _filled(flat.field(1), kind.item_type, path)
-        made = pa.MapArray.from_arrays(_offsets(entries), flat.field(0), items)
-        return pc.if_else(values.is_null(), pa.scalar(None, made.type), made)
+        return map_of(entries, flat.field(0), items)
     return values
 
 
@@ -219,19 +218,11 @@ def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[
     at = values.type.get_field_index(field.name)
     name = f"{path}.{field.name}"
     if at < 0:
+        if not field.nullable and values.null_count == len(values):
+            field = field.with_nullable(True)
         return _nulls(len(values), field, name)
     # `field` would show what lies below a null struct.
     return _filled(values.flatten()[at], field.type, name)
-
-
-def _offsets(values: pa.ListArray) -> pa.Array[Any]:
-    """Where each list begins among the flattened elements; null lists have none."""
-    lengths = pc.fill_null(pc.list_value_length(values), 0)
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-
-
-def _mask(values: pa.Array[Any]) -> pa.Array[Any] | None:
-    return values.is_null() if values.null_count else None
 
 
 def _nulls(count: int, field: pa.Field[Any], path: str) -> pa.Array[Any]:

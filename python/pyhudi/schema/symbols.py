@@ -1,48 +1,71 @@
-"""Enums of Avro: which texts a column may hold, which its Arrow type does not tell.
+"""Enums of Avro: the texts that a column or nested field may hold, which Arrow types do not tell.
 
-Only columns are looked at, not fields of structs: log files refuse those, base files do not.
+Log files refuse other texts in columns by themselves, base files do not.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.avro_names import Json, written_out
+from pyhudi.schema.required import entries_of
+
+Path: TypeAlias = tuple[str, ...]
+"""A column and what is below it: fields of structs, `element` of lists, `value` of maps."""
 
 
-def enum_symbols(avro: str) -> dict[str, list[str]]:
-    """The symbols of each column that is an enum, by the table's Avro schema."""
+def enum_symbols(avro: str) -> dict[Path, list[str]]:
+    """The symbols of each enum, by the table's Avro schema."""
     if '"enum"' not in avro:
         return {}
-    record = json.loads(avro)
-    found: dict[str, list[str]] = {}
-    named: dict[str, list[str]] = {}
-    for field in record["fields"]:
-        kind = field["type"]
-        for branch in kind if isinstance(kind, list) else [kind]:
-            if isinstance(branch, dict) and branch["type"] == "enum":
-                found[field["name"]] = named[_full_name(branch, record)] = branch["symbols"]
-            elif isinstance(branch, str) and branch in named:
-                found[field["name"]] = named[branch]
-    return found
+    return dict(_enums(written_out(json.loads(avro)), ()))
 
 
-def _full_name(kind: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    space = kind.get("namespace", record.get("namespace"))
-    return f"{space}.{kind['name']}" if space else str(kind["name"])
-
-
-def check_symbols(rows: pa.Table, symbols: Mapping[str, list[str]]) -> None:
+def check_symbols(rows: pa.Table, symbols: Mapping[Path, list[str]]) -> None:
     """Raises `SchemaMismatch` naming the column for a value that is none of its symbols."""
-    for name in symbols.keys() & set(rows.column_names):
-        column = rows.column(name).drop_null()
-        known = pa.array(symbols[name], column.type)
-        odd = column.filter(pc.invert(pc.is_in(column, value_set=known)))
-        if len(odd):
-            msg = f"column {name!r} is an enum, which has no symbol {odd[0].as_py()!r}"
-            raise SchemaMismatch(msg, hint=f"Its symbols are {', '.join(symbols[name])}.")
+    for path, known in symbols.items():
+        if path[0] not in rows.column_names:
+            continue
+        for chunk in rows.column(path[0]).chunks:
+            values = _values_at(chunk, path[1:]).drop_null()
+            odd = values.filter(pc.invert(pc.is_in(values, value_set=pa.array(known, values.type))))
+            if len(odd):
+                name = ".".join(path)
+                msg = f"column {name!r} is an enum, which has no symbol {odd[0].as_py()!r}"
+                raise SchemaMismatch(msg, hint=f"Its symbols are {', '.join(known)}.")
+
+
+def _enums(kind: Json, path: Path) -> Iterator[tuple[Path, list[str]]]:
+    if isinstance(kind, list):
+        for branch in kind:
+            yield from _enums(branch, path)
+    elif isinstance(kind, dict):
+        match kind["type"]:
+            case "enum":
+                yield path, kind["symbols"]
+            case "record":
+                for field in kind["fields"]:
+                    yield from _enums(field["type"], (*path, field["name"]))
+            case "array":
+                yield from _enums(kind["items"], (*path, "element"))
+            case "map":
+                yield from _enums(kind["values"], (*path, "value"))
+            case dict() | list() as inner:
+                yield from _enums(inner, path)
+
+
+def _values_at(values: pa.Array[Any], path: Path) -> pa.Array[Any]:
+    for name in path:
+        if pa.types.is_struct(values.type):
+            values = values.flatten()[values.type.get_field_index(name)]
+        elif pa.types.is_map(values.type):
+            values = entries_of(values).flatten().field(1)
+        else:
+            values = values.flatten()
+    return values
