@@ -159,7 +159,7 @@ test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark t
 	  tests/engine tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-engines
-test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by the wheel and by what docs/engines.md shows
+test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by the wheel and by the examples of docs/how-to
 	.venv-engines/bin/python -m pytest -q tests/other_engines $(PYTEST_ARGS)
 
 .PHONY: soak

@@ -1,7 +1,4 @@
-"""Ray, Dask, Daft and DataFusion read a table as `docs/engines.md` shows it.
-
-The page's own blocks are run, so that it is they that work.
-"""
+"""Ray, Dask, Daft and DataFusion read a table by the examples of the guides in `docs/how-to`."""
 
 from __future__ import annotations
 
@@ -17,7 +14,8 @@ import pyhudi
 from pyhudi import HudiTable
 from tests.helpers.snippets import snippets
 
-PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
+PAGES = (GUIDES / "ray-dask-daft.md", GUIDES / "polars-duckdb-pandas.md")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
 CITIES = ("rome", "oslo", "lima")
 NUMBERS = "fare > 10 AND fare < 1000"
@@ -27,15 +25,16 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # What the engines do is thei
 
 
 def block(engine: str) -> str:
-    """The page's block that imports an engine."""
+    """The block of the guides that imports an engine."""
     own = re.compile(rf"^(import|from) {engine}\b", re.MULTILINE)
-    (found,) = filter(own.search, snippets(PAGE, "engine"))
-    return found
+    blocks = (block for page in PAGES for block in snippets(page, "engine"))
+    (code,) = filter(own.search, blocks)
+    return code
 
 
 def run(engine: str, **names: Any) -> dict[str, Any]:
     names |= {"pa": pa, "pyhudi": pyhudi, "__name__": "snippet"}
-    exec(compile(block(engine), str(PAGE), "exec"), names)
+    exec(compile(block(engine), f"the example of {engine}", "exec"), names)
     return names
 
 

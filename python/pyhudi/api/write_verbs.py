@@ -82,7 +82,7 @@ class WritingVerbs:
 
         Args:
             data: Arrow data or a stream of it, a data frame, a list of dicts, and what else
-                docs/engines.md lists; or a Spark DataFrame, whose session then does the work.
+                docs/reference/write-inputs.md lists; or a Spark DataFrame, whose session then does the work.
             schema_mode: "strict" wants the table's columns, "merge" gives the table new ones and
                 wider numbers, and nulls to columns that the data lack; the same for every piece of
                 a stream, by its schema.
