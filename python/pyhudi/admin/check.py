@@ -69,6 +69,7 @@ def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResu
         *check_files.check_nested(stored),
         *check_files.check_root(config, stored),
         *check_files.staged_files(stored, table.clock),
+        *check_files.check_plans(timeline),
         *check_metadata.check_folders(storage, config),
     ]
     metadata = None

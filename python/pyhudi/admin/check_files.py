@@ -13,9 +13,18 @@ from typing import Any
 
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.clock import Clock
-from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
+from pyhudi.config.actions import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    RESTORE,
+    ROLLBACK,
+)
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.slices.cleaned import files_of_plan
 from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
 from pyhudi.slices.nested import nested
@@ -277,6 +286,23 @@ def _of(kind: str, severity: Severity, file: StoredFile, expected: str) -> Findi
 
 def _is_pending(timeline: Timeline, instant: str) -> bool:
     return any(pending.requested == instant for pending in timeline.pending())
+
+
+def check_plans(timeline: Timeline) -> Iterator[Finding]:
+    """Pending services whose plan nobody can execute: damaged, empty or without a plan."""
+    services = (COMPACTION, LOG_COMPACTION, CLUSTERING)
+    for instant in timeline.pending(*services, REPLACE_COMMIT):
+        try:
+            plan = timeline.plan(instant)
+        except CorruptTable as error:
+            found = without_hint(error)
+            yield Finding("damaged_plan", "error", "", str(instant), "a plan", found)
+            continue
+        is_clustering = instant.action == CLUSTERING
+        if is_clustering and (plan is None or plan.get("clusteringPlan") is None):
+            yield Finding("empty_plan", "warning", "", str(instant), "a plan", "none")
+        elif instant.action in services and plan is None:
+            yield Finding("empty_plan", "error", "", str(instant), "a plan", "none")
 
 
 def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:

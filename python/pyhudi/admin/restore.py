@@ -182,8 +182,12 @@ def _named(timeline: Timeline, instant: str) -> Instant:
 
 
 def _check_failed(table: Table, target: Instant) -> None:
-    """Raises unless a pending instant is a clustering, or the newest write of a dead writer."""
-    if target in pending_clusterings(table.timeline):
+    """Raises unless a pending instant is a clustering, or the newest write of a dead writer.
+
+    Neither can be told of an instant whose plan nobody can read, or carry out.
+    """
+    timeline = table.timeline
+    if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
         return
     failed = failed_writes(table.timeline)
     if target not in failed:
@@ -199,7 +203,7 @@ def _roll_back_failed(table: Table, target: Instant) -> str:
     A planned clustering is taken off the timeline, as Hudi does, and nothing tells of it.
     """
     timeline = table.timeline
-    if target in pending_clusterings(timeline):
+    if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
         unschedule(table, target.requested, target.action, insists=True)
         return ""
     for begun in timeline.pending(ROLLBACK):

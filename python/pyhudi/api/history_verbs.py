@@ -130,7 +130,8 @@ class HistoryVerbs:
 
         A rollback stands on the timeline, as Hudi's do. A metadata table that cannot follow, since
         it was compacted or got partitions since the commit, is made anew. A clustering that is
-        planned, or was begun by a writer that died, leaves the timeline without a trace.
+        planned, or was begun by a writer that died, leaves the timeline without a trace, also one
+        whose plan is damaged or empty.
 
         Args:
             instant: that of the commit, its requested time.

@@ -243,9 +243,10 @@ def _with_plan(
         msg = f"the clustering {time} is not pending any more"
         raise overtaken(msg)
     record = table.timeline.plan(instant)
-    if record is None:
-        # Who stood still has begun what others have carried out, and is about to take that away.
-        return replace(result, left=(*result.left, f"{instant} has no plan any more"))
+    if record is None or record.get("clusteringPlan") is None:
+        # A stalled writer may have begun what others have executed, and be about to remove that.
+        msg = f'{instant} has no plan: rollback("{time}") takes it off the timeline'
+        return replace(result, left=(*result.left, msg))
     changed = changed_since(table, instant) or resizing.another_ring(table, _plan(table, instant))
     if changed and written_early(table.storage, record):
         msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"

@@ -25,7 +25,7 @@ from pyhudi.config.actions import (
 from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2, META_FOLDER, TimelineLayout
-from pyhudi.errors import TimelineMoved, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
 from pyhudi.lazy import cached_property
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
@@ -307,7 +307,23 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a plan that nobody can carry out.
         """
-        return self._content_of(instant, State.REQUESTED)
+        try:
+            return self._content_of(instant, State.REQUESTED)
+        except CorruptTable as error:
+            if instant.is_completed or instant.action not in (CLUSTERING, REPLACE_COMMIT):
+                raise
+            hint = f'rollback("{instant.requested}") takes it off the timeline.'
+            raise CorruptTable(
+                without_hint(error), file=error.file, offset=error.offset, hint=hint
+            ) from error
+
+    def has_damaged_plan(self, instant: Instant) -> bool:
+        """Whether nobody can read the plan of a pending instant."""
+        try:
+            self.plan(instant)
+        except CorruptTable:
+            return True
+        return False
 
     def is_clustering(self, instant: Instant) -> bool:
         """Whether a replace commit is a clustering, which up to table version 6 its plan tells."""

@@ -20,6 +20,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import written_early
 from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
@@ -61,8 +62,8 @@ def unschedule(table: Table, instant: str, action: str, *, insists: bool = False
     with table.guard.section():
         timeline = conflicts.timeline_of_now(table)
         pending = _check_free(table, timeline, instant, action, insists=insists)
-        planned = timeline.plan(pending)
-        if written_early(table.storage, planned):
+        is_damaged = timeline.has_damaged_plan(pending)
+        if not is_damaged and written_early(table.storage, timeline.plan(pending)):
             msg = f"writers have written to the buckets that the {action} {instant} is to make"
             raise CommitConflict(msg, hint="Carry it out with cluster().")
         table.guard.check()
@@ -143,13 +144,22 @@ def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
     return [file.path for file in found]
 
 
+def _planned_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+    """Files in the partitions of a plan; in all partitions if nobody can read the plan."""
+    if timeline.has_damaged_plan(pending) or timeline.plan(pending) is None:
+        for _, files in walk_partitions(table.storage):
+            yield from files
+        return
+    for partition in _partitions(timeline, pending):
+        yield from table.storage.list_dir(partition)[1]
+
+
 def _base_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
     """Those that bear the instant, in the partitions of its plan."""
-    for partition in _partitions(timeline, pending):
-        for file in table.storage.list_dir(partition)[1]:
-            base = parse_base_name(file.name)
-            if base is not None and base.instant == pending.requested:
-                yield file
+    for file in _planned_files(table, timeline, pending):
+        base = parse_base_name(file.name)
+        if base is not None and base.instant == pending.requested:
+            yield file
 
 
 def _partitions(timeline: Timeline, pending: Instant) -> list[str]:
