@@ -25,6 +25,7 @@ from pyhudi.slices.table import Table
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.task_inputs import write_options
+from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.partitions import chosen
@@ -166,6 +167,8 @@ def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionReq
 def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
     storage, options = handle.storage, LockOptions.of(handle.options)
+    if changes:
+        metadata_lifecycle.define_statistics(handle, clock)
     config = TableConfig.load(storage, clock)
     with storage.ahead(folders=looked_at(config)):
         table = open_whole(handle, clock, config)

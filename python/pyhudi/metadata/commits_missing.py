@@ -22,8 +22,12 @@ _MILLISECOND_TIME = 17
 """Digits of an instant; up to table version 6 those of services and initialisation have 3 more."""
 
 
+class MetadataBehind(CorruptTable):
+    """The metadata table lacks commits of the data table."""
+
+
 def check_not_behind(data: Timeline, metadata: Timeline) -> None:
-    """Raises `CorruptTable` when a completed commit of the data table is not in the metadata table.
+    """Raises `MetadataBehind` when the metadata table lacks a completed commit of the data table.
 
     A commit of the data table has a delta commit of the same time in the metadata table, completed
     before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
@@ -31,7 +35,8 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
     """
     missing = missing_commits(data, metadata)
     if missing:
-        raise CorruptTable(f"{FOLDER} is behind the table: it lacks the commit {missing[0]}")
+        msg = f"{FOLDER} is behind the table: it lacks the commit {missing[0]}"
+        raise MetadataBehind(msg, hint=MAKE_ANEW)
 
 
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:

@@ -39,6 +39,7 @@ from pyhudi.metadata import rolled_back
 from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.metadata.commits_missing import check_not_behind
 from pyhudi.metadata.definitions import definitions_path, index_definitions
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
@@ -103,18 +104,20 @@ class MetadataCompanion(Companion):
         """Writes the delta commit, and counts the keys that the record index gets.
 
         Raises `CommitConflict` where a newer one of the same data partition would hide its
-        statistics of partitions.
+        statistics of partitions, `MetadataBehind` where the metadata table lacks earlier commits:
+        it would never be used again.
         """
         if FILES not in table.config.metadata_partitions:
             return {}
         _check_newest(table, commit)
+        of = open_metadata_table(table)
+        check_not_behind(table.timeline, of.timeline)
         metadata, avro = commit.metadata, commit.schema.avro
         rows_go = metadata.operation_type not in AS_IT_WAS
         if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = ChangedSlices(table, commit.instant, metadata, schema, avro)
-        of = open_metadata_table(table)
         delta = DeltaCommit(table, of, commit.instant)
         change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
-from pyhudi.config.metadata_names import COLUMN_STATS, not_kept
+from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
 from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
 from pyhudi.config.option_values import whole_number
+from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.config.wording import names_text
@@ -92,6 +93,22 @@ def chosen_as(
         if version.index_versions or "." not in name
     )
     return replace(options, stats_columns=tuple(left))
+
+
+class UndefinedStatistics(UnsupportedTableFeature):
+    """Nothing tells which columns the statistics of a table are of."""
+
+
+def check_defined(config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
+    """Raises `UndefinedStatistics` for statistics without the definition that they should have.
+
+    Hudi's Java client writes none (`SparkHoodieBackedTableMetadataWriter` alone does, 1.2.0).
+    """
+    if COLUMN_STATS not in config.metadata_partitions or COLUMN_STATS in definitions:
+        return
+    if config.version.has_index_definitions:
+        msg = f"{METADATA_PARTITIONS} has {COLUMN_STATS}: the index definitions lack it"
+        raise UndefinedStatistics(msg, hint=MAKE_ANEW)
 
 
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:

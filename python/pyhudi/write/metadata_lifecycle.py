@@ -30,6 +30,7 @@ from pyhudi.config.option_values import switch
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
+from pyhudi.metadata import catching_up
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.bootstrap import check_can_start, initialise
 from pyhudi.metadata.checks_before_write import (
@@ -37,7 +38,7 @@ from pyhudi.metadata.checks_before_write import (
     check_kept,
     check_not_building,
 )
-from pyhudi.metadata.definitions import parse_definitions
+from pyhudi.metadata.definitions import index_definitions, parse_definitions
 from pyhudi.metadata.definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.kinds.protocol import Wish
@@ -51,7 +52,12 @@ from pyhudi.metadata.kinds.registry import (
     partitions_asked,
     wanted_partitions,
 )
-from pyhudi.metadata.statistics_columns import check_nested, chosen_as
+from pyhudi.metadata.statistics_columns import (
+    UndefinedStatistics,
+    check_defined,
+    check_nested,
+    chosen_as,
+)
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.services.compaction import complete_pending
@@ -153,6 +159,47 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     return TableConfig.load(table.storage, clock)
 
 
+def define_statistics(table: WritableTable, clock: Clock | None = None) -> None:
+    """Rebuilds column statistics that have no definition, with the columns that Hudi chooses.
+
+    Which columns the old ones are of, and of which index version, nothing tells.
+    """
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    config = TableConfig.load(handle.storage, clock)
+    if not _has_undefined_statistics(handle, config):
+        return
+    with _at_work(handle, clock) as (config, by):
+        if _has_undefined_statistics(handle, config):
+            gone = [
+                name
+                for name in config.metadata_partitions
+                if name in (COLUMN_STATS, PARTITION_STATS)
+            ]
+            before = Unfinished.of(config)
+            again = replace(all_of(handle.storage, config), by=by, moving=before.moving)
+            _take_away(handle, config, gone, clock, again)
+            make_again(handle, clock, by)
+
+
+def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
+    try:
+        check_defined(config, index_definitions(handle.storage, config))
+    except UndefinedStatistics:
+        return True
+    return False
+
+
+def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
+    """Adds commits that the metadata table lacks; whether that was possible (`catching_up.py`)."""
+    clock = clock or SystemClock()
+    handle = Handle.of(table, clock)
+    with handle.guarded.section():
+        opened = open_whole(handle, clock)
+        check_no_live_writer(opened, opened.timeline)
+        return catching_up.catch_up(opened)
+
+
 @contextmanager
 def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
     with at_work(handle.storage, clock, handle.guarded) as (config, by):
@@ -181,6 +228,7 @@ def rebuild(
     clock, memory = clock or SystemClock(), memory_limit(memory)
     handle = Handle.of(table, clock)
     options = MetadataOptions.of(table.options)
+    define_statistics(handle, clock)
     with _at_work(handle, clock) as (config, by):
         again = all_of(table.storage, config)
         check_makeable(again.partitions)

@@ -19,11 +19,14 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.plugins import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
+from pyhudi.metadata.commits_missing import MetadataBehind
+from pyhudi.metadata.statistics_columns import UndefinedStatistics
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.slices.cleaned import was_never_committed, was_taken
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late
+from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable, open_whole
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
@@ -52,6 +55,7 @@ def retried(
     once = is_read_once(given) and not is_spark_frame(given)
     again = _Again(given) if retries and once else None
     is_decided = False
+    mended: set[type] = set()
     try:
         for number in range(retries):
             try:
@@ -65,6 +69,11 @@ def retried(
             except MissingFile as error:
                 if not _was_taken(handle.storage, error):
                     raise
+                cause = without_hint(error)
+            except (UndefinedStatistics, MetadataBehind) as error:
+                if type(error) in mended or not _is_mended(error, handle, clock):
+                    raise
+                mended.add(type(error))
                 cause = without_hint(error)
             except CorruptTable as error:
                 # What no file shows may be of a commit that came late, and is taken back.
@@ -81,6 +90,14 @@ def retried(
     finally:
         if again is not None:
             again.close()
+
+
+def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
+    """Repairs a metadata table that another writer did not keep; whether that was possible."""
+    if isinstance(error, MetadataBehind):
+        return metadata_lifecycle.catch_up(handle, clock)
+    metadata_lifecycle.define_statistics(handle, clock)
+    return True
 
 
 def _decide(handle: Handle, clock: Clock) -> None:

@@ -36,6 +36,7 @@ from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import (
+    check_defined,
     check_nested,
     chosen_by,
     forgotten_columns,
@@ -87,6 +88,7 @@ class ColumnStats(PartitionKind):
         return new_definition(wish.config, self.name, self.name, self.name, columns, options)
 
     def refusal(self, name: str, table: Known) -> str | None:
+        check_defined(table.config, table.definitions)
         definition = table.definitions.get(name)
         if definition is None:
             missing = table.config.version.has_index_definitions

@@ -52,7 +52,7 @@ class Files(PartitionKind):
     def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
         """What was written, and what must not come back."""
         removed = removed_files(change.metadata_table, change.groups[name], change.metadata)
-        yield FileTask(change.recording, (*_entries(change.metadata), *removed))
+        yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
         """What is gone, file by file: also of a partition that is gone (`removed_files.py`)."""
@@ -69,7 +69,7 @@ class Files(PartitionKind):
         return table.partition(name).files()
 
 
-def _entries(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
+def entries_of(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
     """Each touched partition and each written file."""
     for partition, stats in metadata.partition_to_write_stats.items():
         key = partition or NO_PATH

@@ -1,0 +1,78 @@
+"""Adding commits to a metadata table that lacks them: another writer did not keep it in sync.
+
+The files of each commit go into `files`, by what its metadata names. The other partitions would
+need the rows of the table as they were before the commit: they are dropped, and the next writer
+rebuilds them.
+"""
+
+from __future__ import annotations
+
+from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
+from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.metadata_names import FILES
+from pyhudi.metadata.commits_missing import missing_commits
+from pyhudi.metadata.companion import DeltaCommit
+from pyhudi.metadata.kinds.files import FileTask, entries_of
+from pyhudi.metadata.records import Recording
+from pyhudi.metadata.rolled_back import drop_indexes
+from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
+from pyhudi.slices.table import Table
+from pyhudi.timeline import Instant
+
+
+def catch_up(table: Table) -> bool:
+    """Adds the commits that the metadata table lacks, within a section; whether that was possible.
+
+    It is not if a clean, a restore or a rollback of a commit was completed since, which the
+    metadata table would lack, too, or if a commit names nothing. Raises `CommitConflict` where
+    the table's properties have changed.
+    """
+    if FILES not in table.config.metadata_partitions:
+        return True
+    table = table.reloaded()
+    missing = _missing(table)
+    if missing is None:
+        return False
+    if missing:
+        table = drop_indexes(table)
+    for commit in missing:
+        metadata_table = open_metadata_table(table)
+        if delta_commit(metadata_table, commit.requested) is not None:
+            # A writer died before it completed its delta commit.
+            remove_delta_commit(metadata_table, commit.requested)
+            metadata_table = metadata_table.reloaded()
+        _remove_orphans(metadata_table, commit.requested)
+        delta = DeltaCommit(table, metadata_table, commit.requested)
+        recording = Recording.of(table.storage, table.config.version, delta.groups)
+        entries = tuple(entries_of(table.timeline.commit_metadata(commit)))
+        delta.write(table.engine, [FileTask(recording, entries)])
+    return True
+
+
+def _remove_orphans(metadata_table: Table, instant: str) -> None:
+    """Removes log files of a delta commit that is not on the timeline: they would count."""
+    if not metadata_table.timeline.completes_in_names:
+        return
+    storage = metadata_table.storage
+    for file in storage.list_dir(FILES)[1]:
+        log = parse_log_name(file.name)
+        if log is not None and log.instant == instant:
+            storage.delete(file.path)
+
+
+def _missing(table: Table) -> list[Instant] | None:
+    """The commits that the metadata table lacks, by completion; None where more may be missing."""
+    timeline, metadata_table = table.timeline, open_metadata_table(table)
+    times = set(missing_commits(timeline, metadata_table.timeline))
+    commits = [commit for commit in timeline.commits if commit.requested in times]
+    commits.sort(key=lambda commit: commit.completed or commit.requested)
+    if not commits:
+        return []
+    first = min(times)
+    if any(other.requested > first for other in timeline.completed(CLEAN, RESTORE)):
+        return None
+    for instant in timeline.completed(ROLLBACK):
+        targets = (timeline.read(instant) or {}).get("commitsRollback") or ()
+        if instant.requested > first and any(delta_commit(metadata_table, t) for t in targets):
+            return None
+    return None if any(timeline.read(commit) is None for commit in commits) else commits
