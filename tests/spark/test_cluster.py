@@ -20,7 +20,7 @@ NEEDED = ("pyhudi", "pyarrow", "numpy", "sqlglot")
 
 @pytest.fixture
 def packages(tmp_path: Path) -> Path:
-    """The packages of a virtual environment, packed as `docs/spark-writing.md` says."""
+    """The packages of a virtual environment, packed as `docs/how-to/spark-write.md` says."""
     packed = tmp_path / "packages.tar"
     with tarfile.open(packed, "w") as tar:  # Hadoop refuses one with an entry "./"
         for name in NEEDED:

@@ -18,7 +18,7 @@ from tests.helpers.snippets import snippets
 ROOT = Path(__file__).parents[2]
 PAGES = [
     page
-    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
     if snippets(page, "spark")
 ]
 SCHEMA = pa.schema(

@@ -39,7 +39,7 @@ class SourceSettings:
 class HudiDataSource(DataSource):  # type: ignore[misc]
     """The data source; `pyhudi.spark.register_source` makes one that fits the session.
 
-    Options and what they mean: docs/spark.md.
+    Options and what they mean: docs/how-to/spark-read.md.
     """
 
     settings = SourceSettings()
