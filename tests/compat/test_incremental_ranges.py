@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.actions import LOG_COMPACTION
+from pyhudi.timeline.named_instants import PlainTime
 from tests.compat.test_alternating import hudi_options
 from tests.helpers.both_readers import INCLUSIVE, NEWEST, NO_FALLBACK
 from tests.helpers.oracle.client import HudiOracle
@@ -87,3 +89,37 @@ def test_every_range_is_what_hudi_reads(tmp_path: Path, hudi: HudiOracle) -> Non
         assert how is None, f"{start} to {end}: {how}"
         compared += bool(theirs)
     assert compared > 2 * len(times)
+
+
+@pytest.mark.parametrize("hudi", ["0.15.0", NEWEST], indirect=True)
+def test_hudi_takes_bounds_for_points_in_time(tmp_path: Path, hudi: HudiOracle) -> None:
+    """So do its options on Spark; everywhere else either time of a commit means that commit."""
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        SCHEMA,
+        key="id",
+        version=6 if hudi.hudi == "0.15.0" else 9,
+        options={"hoodie.table.cdc.enabled": "true"},
+    )
+    results = [table.upsert(pa.Table.from_pylist(rows([n], n, n), SCHEMA)) for n in range(3)]
+
+    def keys(begin: str, end: str, query: str) -> list[str]:
+        read = hudi.read(tmp_path / "t", query=query, begin=begin, end=end, options=NO_FALLBACK)
+        found = (
+            row if query == "incremental" else json.loads(row["after"]) for row in read["rows"]
+        )
+        return sorted(row["id"] for row in found)
+
+    def ours(begin: str, end: str) -> list[str]:
+        return sorted(table.incremental(begin, end).to_arrow()["id"].to_pylist())
+
+    first, _, last = ((result.instant, result.completion) for result in results)
+    for begin, end in itertools.product(first, last):
+        theirs = keys(begin, end, "incremental")
+        assert ours(PlainTime(begin), PlainTime(end)) == theirs
+        assert ours(begin, end) == ["k1", "k2"]
+        # Ranges of changes have requested times in all versions.
+        assert keys(begin, end, "cdc") == ["k1", "k2"]
+        assert table.changes(begin, end).count() == 2
+    if table.version == 9:
+        assert keys(first[0], last[0], "incremental") == ["k0", "k1"]

@@ -273,7 +273,8 @@ def test_queries_are_those_that_the_options_ask_for(spark: SparkSession, tmp_pat
     write(rows(spark, ("a", "osaka", 1, 1)), base, options)
     first = pyhudi.open_table(base).history().column("instant")[0].as_py()
     write(rows(spark, ("a", "osaka", 2, 2), ("b", "lima", 3, 1)), base, options, mode="append")
-    done = pyhudi.open_table(base).history().column("completed")[1].as_py()
+    history = pyhudi.open_table(base).history()
+    done, last = history.column("completed")[1].as_py(), history.column("instant")[0].as_py()
 
     def found(**more: str) -> list[Any]:
         names = {"as_of": "as.of.instant", "begin": R + "begin.instanttime"}
@@ -287,6 +288,10 @@ def test_queries_are_those_that_the_options_ask_for(spark: SparkSession, tmp_pat
     assert {"_hoodie_commit_time", "_hoodie_record_key"} <= set(found()[0].asDict())
     assert [row["v"] for row in found(as_of=first)] == [1]
     assert sorted(row["v"] for row in found(query="incremental", begin=str(done))) == [2, 3]
+    # A commit's requested time is a point in time before it, as in Hudi; for changes as well as in
+    # Hudi, it is that commit.
+    assert sorted(row["v"] for row in found(query="incremental", begin=last)) == [2, 3]
+    assert not found(query="incremental", form="cdc", begin=last)
     changes = found(query="incremental", form="cdc", begin="000")
     assert sorted(row["op"] for row in changes) == ["i", "i", "u"]
     with pytest.raises(ConfigError, match=r"begin\.instanttime"):

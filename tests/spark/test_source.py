@@ -99,6 +99,12 @@ def test_every_type_of_query(source: SparkSession, golden: GoldenTables) -> None
     }
     for kind, (options, rows_) in wanted.items():
         assert_same(load(source, base, query_type=kind, **options), rows_.to_arrow())
+    # Either time of a commit means it, but for Hudi's own options, which are points in time.
+    either = load(source, base, query_type="incremental", begin=first.requested)
+    assert_same(either, table.incremental(start).to_arrow())
+    hudis = {"hoodie.datasource.read.begin.instanttime": first.requested}
+    assert_same(load(source, base, query_type="incremental", **hudis), table.to_arrow())
+    assert_same(load(source, base, query_type="cdc", **hudis), table.changes(start).to_arrow())
 
 
 @needs_spark4

@@ -326,6 +326,40 @@ def test_what_came_and_what_differs(trips: HudiTable, run: Run) -> None:
     assert run("diff", trips.uri, last, last).code == 0
 
 
+def test_incremental_from_position_reads_each_commit_once(tmp_path: Path, run: Run) -> None:
+    options = {"hoodie.table.cdc.enabled": True}
+    table, seen = PLAIN.make(tmp_path / "t", options={**SMALL, **options}), tmp_path / "seen"
+    for verb in ("incremental", "changes"):
+        seen.unlink(missing_ok=True)
+        codes, found = [], []
+        for name in ("k1", "k2", None, "k3"):
+            if name is not None:
+                table.upsert(PLAIN.rows([f"{name}-{verb}"], city="rome"))
+            done = run(verb, table.uri, "--position", seen, "--json")
+            codes.append(done.code)
+            rows = (row.get("after", row)["id"] for row in done.rows)
+            found += [name for name in rows if name.endswith(verb)]
+        assert codes == [0, 0, 1, 0]
+        assert found == [f"{name}-{verb}" for name in ("k1", "k2", "k3")]
+    shown = run("incremental", table.uri, "--end", seen.read_text().strip())
+    assert f"next: --start {seen.read_text()}" in shown.err
+    for wrong in (("--start", "earliest"), ("--limit", 1)):
+        refused = run("incremental", table.uri, "--position", seen, *wrong)
+        assert (refused.code, "leave" in refused.err) == (2, True)
+
+
+def test_position_stays_where_reading_fails(tmp_path: Path, run: Run) -> None:
+    table, seen = PLAIN.make(tmp_path / "t"), tmp_path / "seen"
+    seen.write_text("no time\n")
+    assert run("incremental", table.uri, "--position", seen).code == 3
+    assert seen.read_text() == "no time\n"
+    assert run("incremental", table.uri, "--position", tmp_path / "new").code == 1
+    # There is no commit yet: the next read begins at the beginning.
+    assert (tmp_path / "new").read_text() == "\n"
+    table.upsert(PLAIN.rows(["k1"]))
+    assert run("incremental", table.uri, "--position", tmp_path / "new").code == 0
+
+
 def test_changes(tmp_path: Path, run: Run) -> None:
     options = {"hoodie.table.cdc.enabled": True}
     table = PLAIN.make(tmp_path / "cdc", kind="cow", options={**SMALL, **options})

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from pyhudi.clock import Clock, Moment, SystemClock, instant_of, is_bootstrap
+from pyhudi.clock import Clock, Moment, SystemClock, is_bootstrap
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
@@ -27,6 +27,7 @@ from pyhudi.metadata.unfinished import all_of
 from pyhudi.services.clustering import pending as pending_clusterings
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.named_instants import requested_time
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
 from pyhudi.txn.planned import unschedule
@@ -60,7 +61,9 @@ def restore(
 def _planned_restore(
     table: Table, to: Moment, *, dry_run: bool
 ) -> tuple[RestoreResult, Instant, list[Instant]]:
-    commit = restoring.commit_at(table.timeline, instant_of(to, table.config.timezone))
+    commit = restoring.commit_at(
+        table.timeline, requested_time(table.timeline, to, table.config.timezone)
+    )
     targets = restoring.plan_restore(table, commit)
     _check_no_bootstrap(table, targets)
     result = restoring.planned(table, targets, restored_to=commit.requested, dry_run=dry_run)

@@ -14,20 +14,26 @@ import pyarrow as pa
 
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.api.task_memory import task_memory
-from pyhudi.clock import Moment, instant_of
+from pyhudi.clock import Moment
 from pyhudi.config.wording import count_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.lazy import cached_property
 from pyhudi.query.cdc import check_changes, plan_changes
 from pyhudi.query.cdc_files import ChangeRequest, ChangeTask, Images
-from pyhudi.query.commit_range import check_range_begun, range_bounds
+from pyhudi.query.commit_range import (
+    IncrementalRange,
+    by_completion_times,
+    check_range_begun,
+    next_start,
+    range_bounds,
+)
 from pyhudi.query.diff import plan_diff
 from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import printed
 from pyhudi.slices.table import Table
-from pyhudi.timeline.past import timeline_as_of
+from pyhudi.timeline.named_instants import timeline_at
 
 _TASK_PARTS = 4
 """Each side's logs get this part of a task's share of the memory."""
@@ -64,6 +70,11 @@ class Changes(Outputs):
     def tasks(self) -> list[ChangeTask]:
         """What there is to read, for `change_task`. Raises as `HudiTable.changes`."""
         return plan_changes(self.table, self.request)
+
+    @property
+    def next_start(self) -> str | None:
+        """The `start` of the next `changes` or `incremental`, as `Scan.next_start`."""
+        return next_start(self.table, IncrementalRange(self.request.start, self.request.end))
 
     def plan(self) -> pa.Table:
         """What is to be read, without reading it.
@@ -222,8 +233,8 @@ def new_changes(
         raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
     check_limit(limit)
     check_changes(table)
-    after, until = range_bounds(start, end, table.config.timezone)
-    by_completion = table.config.version.incremental_by_completion_time
+    by_completion = by_completion_times(table)
+    after, until = range_bounds(table, start, end, by_completion=by_completion)
     check_range_begun(table, until, by_completion=by_completion)
     request = ChangeRequest(
         start=after,
@@ -250,5 +261,4 @@ def table_as_of(table: Table, moment: Moment) -> Table:
 
     Raises `HistoryUnavailable` for a time that cannot be shown any more.
     """
-    instant = instant_of(moment, table.config.timezone)
-    return replace(table, timeline=timeline_as_of(table.timeline, instant))
+    return replace(table, timeline=timeline_at(table.timeline, moment, table.config.timezone))

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyhudi.clock import Moment, SystemClock, instant_of
+from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import arguments as arg
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.table import Table
+from pyhudi.timeline.named_instants import requested_time
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.txn.restore import RestoreResult
@@ -47,6 +48,10 @@ class HistoryVerbs:
     ) -> pa.Table:
         """Who did what to the table: one row an instant, the newest first.
 
+        Either time of a commit, `instant` or `completed`, bounds `incremental` and `changes`. Rows
+        are in the order of requests, where the newest need not be the one that was completed last:
+        to follow the table, use `next_start` of what you read.
+
         Args:
             limit: at most so many rows; files of no more instants are read.
             archived: with the instants that have left the active timeline.
@@ -68,8 +73,10 @@ class HistoryVerbs:
         from pyhudi.api.outputs import check_limit  # noqa: PLC0415 - as above
 
         check_limit(limit)
-        bound = None if since is None else instant_of(since, self.config.timezone)
-        return history(self.state, limit, bound, archived=archived)
+        table = self.state
+        zone = table.config.timezone
+        bound = None if since is None else requested_time(table.timeline, since, zone)
+        return history(table, limit, bound, archived=archived)
 
     @arg.checked(comment=arg.text, instant=arg.optional(arg.text))
     def savepoint(self, comment: str = "", instant: str | None = None) -> str:

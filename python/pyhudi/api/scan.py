@@ -22,7 +22,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.lazy import cached_property
 from pyhudi.query.cleaned_since import watched
-from pyhudi.query.commit_range import IncrementalRange
+from pyhudi.query.commit_range import IncrementalRange, next_start
 from pyhudi.query.explain import Explanation
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.query.incremental import plan_incremental
@@ -73,6 +73,20 @@ class Scan(ScanOutputs):
         if self.span is not None:
             return plan_incremental(self.table, self.request, self.span)
         return plan_scan(self.table, self.request)
+
+    @property
+    def next_start(self) -> str | None:
+        """The `start` of the next incremental query, which has each later commit and no other.
+
+        None while the table has no commit. It does not depend on filters and limits.
+
+        Raises `ConfigError` for a scan that is no incremental query, or of an earlier time;
+        `HistoryUnavailable` for a hollow commit under `hollow_commits="fail"`.
+        """
+        if self.span is None:
+            hint = "incremental() without bounds has the rows of all commits, and a next_start."
+            raise ConfigError("the scan is no incremental query", hint=hint)
+        return next_start(self.table, self.span)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that reads ahead within bounds.

@@ -18,7 +18,7 @@ from pyhudi.api.property_verbs import PropertyVerbs
 from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
-from pyhudi.clock import Moment, SystemClock, instant_of
+from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import arguments as arg
 from pyhudi.config import properties_file
 from pyhudi.config.options import check_options
@@ -27,7 +27,12 @@ from pyhudi.engine.allocators import sparing
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, TimelineMoved
-from pyhudi.query.commit_range import HollowCommits, IncrementalRange, range_bounds
+from pyhudi.query.commit_range import (
+    HollowCommits,
+    IncrementalRange,
+    by_completion_times,
+    range_bounds,
+)
 from pyhudi.query.incremental import check_incremental
 from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
@@ -36,7 +41,7 @@ from pyhudi.slices.read_tasks import shown_schema
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
-from pyhudi.timeline.past import timeline_as_of
+from pyhudi.timeline.named_instants import timeline_at
 from pyhudi.txn.rollback import came_later
 from pyhudi.txn.standing import standing
 
@@ -220,10 +225,10 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
             as_of: the table as it was, with the schema of then: what was requested up to that
                 instant. An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601,
-                seconds or milliseconds since 1970 (10 or 13 digits), a date or datetime. Text
-                without an offset is a time in the table's own zone
-                (`hoodie.table.timeline.timezone`), a datetime without one, and a date, this
-                machine's local time, as everywhere in Python.
+                seconds or milliseconds since 1970 (10 or 13 digits), a date or datetime. A
+                completion time means the instant that has it. Text without an offset is a time in
+                the table's own zone (`hoodie.table.timeline.timezone`), a datetime without one, and
+                a date, this machine's local time, as everywhere in Python.
             memory_limit: bytes that log records may take in memory at any time, at least a
                 megabyte; more of them go to local files. A quarter of the machine's memory by
                 default.
@@ -274,12 +279,16 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     ) -> Scan:
         """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
 
-        Deletes do not show.
+        Deletes do not show. To read each commit once, begin with the `next_start` of the range
+        before.
 
         Args:
-            start: a time as `scan` takes it for `as_of`; requested times below table version 8,
-                completion times from 8 on. None, "earliest" or zeros: from the beginning.
-            end: likewise; None: up to the last commit.
+            start: exclusive. The requested or the completion time of an instant of the timeline,
+                active or archived, means that instant; any other time, as `scan` takes it for
+                `as_of`, is compared with requested times below table version 8, with completion
+                times from 8 on. Of two instants that have the time, the one that has it in this
+                order is meant. None, "earliest" or zeros: from the beginning.
+            end: inclusive, likewise; None: up to the last commit.
             columns: names in the wanted order, all by default.
             where: a filter, as in `scan`.
             limit: at most so many rows; None for all.
@@ -299,14 +308,17 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             SchemaMismatch: columns or values do not fit the schema.
             ConfigError: an argument is no filter, no time or no number that it can be, or the range
                 ends before it begins.
-            HistoryUnavailable: the end is before the first commit.
+            HistoryUnavailable: the end is before the first commit, or a bound is an instant that is
+                not complete.
             UnsupportedTableFeature: the table has no meta columns.
         """
-        bounds = range_bounds(start, end, self.config.timezone)
+        table = self.state
+        by_completion = by_completion_times(table, hollow_commits)
+        bounds = range_bounds(table, start, end, by_completion=by_completion)
         span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
-        check_incremental(self.state, span)
+        check_incremental(table, span)
         return new_scan(
-            self.state,
+            table,
             self.engine,
             columns=columns,
             where=where,
@@ -329,15 +341,12 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     ) -> Changes:
         """What commits changed, record by record, in a table with change data capture.
 
-        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it; from table
-        version 8 on no `start` of a next range), `before` and `after`: the record's data columns as
-        a struct, or null.
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
+        `after`: the record's data columns as a struct, or null.
 
         Args:
-            start: commits after this time, as `scan` takes it for `as_of`; requested times below
-                table version 8, completion times from 8 on. None, "earliest" or zeros: from the
-                beginning.
-            end: commits up to this time; None: up to the last.
+            start: exclusive, as `incremental` takes it; the `next_start` of the changes before.
+            end: inclusive, likewise; None: up to the last commit.
             where: a filter on the four columns, as `scan` takes it ("op = 'd' AND before.city =
                 'osaka'").
             limit: at most so many rows; None for all.
@@ -351,8 +360,9 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         Raises:
             UnsupportedTableFeature: the table is without `hoodie.table.cdc.enabled`.
             HistoryUnavailable: commits of the range were archived or files of it cleaned, a writer
-                rewrote a file without a change log, the end is before the first commit, or below
-                version 8 a write is pending in the range that is older than completed ones.
+                rewrote a file without a change log, the end is before the first commit, a bound is
+                an instant that is not complete, or below version 8 a write is pending in the range
+                that is older than completed ones.
             SchemaMismatch: the filter does not fit the columns.
             ConfigError: arguments are wrong, or the range ends before it begins.
         """
@@ -589,7 +599,7 @@ def _load_once(
 
 
 def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
-    return timeline_as_of(timeline, instant_of(as_of, config.timezone))
+    return timeline_at(timeline, as_of, config.timezone)
 
 
 def _table_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -650,6 +651,9 @@ class WritingVerbs:
                 result = retried(handle, given, write)
             with standing(table.storage.uri, result.instant, "what is due"):
                 self._look_again(result.instant)
+                # Up to table version 6 it is the completed file's modification time.
+                shown = self.state.timeline.completion_time(result.instant)
+                result = replace(result, completion=shown or result.completion)
                 handle.guarded.finish_leaving()
                 if result.committed and after_commit(table, lambda: self.state, result.instant):
                     self._look_again(result.instant)

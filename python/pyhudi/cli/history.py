@@ -52,7 +52,11 @@ def history(
     *,
     archived: Archived = False,
 ) -> None:
-    """Who did what to the table, the newest first, with what writers had commits say."""
+    """Who did what to the table, the newest first, with what writers had commits say.
+
+    Either time of a commit, `instant` or `completed`, is a --start or --end of `incremental` and
+    `changes`; to follow a table, use their --position.
+    """
     call.out.listing(call.open(table).history(limit, archived=archived, since=since))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +27,19 @@ from pyhudi.cli.command import FOUND, Call, Work, commands
 from pyhudi.cli.files import written
 from pyhudi.errors import ConfigError
 
+if TYPE_CHECKING:
+    from pyhudi.api.changes import Changes
+    from pyhudi.api.scan import Scan
+
+Position = Annotated[
+    Path | None,
+    typer.Option(
+        "--position",
+        metavar="FILE",
+        dir_okay=False,
+        help="Read on from where this file says, and note there where the next read begins.",
+    ),
+]
 MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Hudi's own columns too.")]
 
 
@@ -169,10 +183,11 @@ def incremental(
     hollow_commits: Annotated[
         Hollow, typer.Option(help="Below version 8, about a pending write before completed ones.")
     ] = Hollow.fail,
+    position: Position = None,
 ) -> int:
     """Rows that commits of a range wrote, as they stand at its end; code 1 where there are none."""
     found = call.open(table).incremental(
-        start,
+        _start(start, limit, position),
         end,
         columns=names(columns),
         where=where,
@@ -181,7 +196,7 @@ def incremental(
         hollow_commits=hollow_commits.value,
         memory_limit=memory_limit,
     )
-    return 0 if call.out.stream(found) else FOUND
+    return _stream(call, found, position)
 
 
 def changes(
@@ -195,12 +210,18 @@ def changes(
         Images, typer.Option(help="Records as columns, or as Hudi's text.")
     ] = Images.struct,
     memory_limit: Memory = None,
+    position: Position = None,
 ) -> int:
     """What commits changed, record by record, under change data capture; code 1 for nothing."""
     found = call.open(table).changes(
-        start, end, where=where, limit=limit, images=images.value, memory_limit=memory_limit
+        _start(start, limit, position),
+        end,
+        where=where,
+        limit=limit,
+        images=images.value,
+        memory_limit=memory_limit,
     )
-    return 0 if call.out.stream(found) else FOUND
+    return _stream(call, found, position)
 
 
 def diff(
@@ -213,3 +234,28 @@ def diff(
     """What differs between two moments, by key; code 1 where something does, as diff has it."""
     found = call.open(table).diff(before, after, memory_limit=memory_limit)
     return FOUND if call.out.stream(found) else 0
+
+
+def _start(start: str | None, limit: int | None, position: Path | None) -> str | None:
+    """Where a range begins: as said, or where the last one has ended."""
+    if position is None:
+        return start
+    if start is not None:
+        raise typer.BadParameter("--position tells where to begin: leave out --start")
+    if limit is not None:
+        raise typer.BadParameter("rows beyond --limit would be lost with --position: leave it out")
+    return position.read_text("utf-8").strip() or None if position.exists() else None
+
+
+def _stream(call: Call, found: Scan | Changes, position: Path | None) -> int:
+    """Shows the rows of a range, then notes where the next one begins; gives the exit code."""
+    rows, after = call.out.stream(found), found.next_start
+    limit = found.request.limit
+    if position is not None:
+        sys.stdout.flush()
+        part = position.with_name(f".{position.name}.part")
+        part.write_text(f"{after or ''}\n", "utf-8")
+        part.replace(position)
+    elif after is not None and limit is None:
+        call.out.note(f"next: --start {after}")
+    return 0 if rows else FOUND

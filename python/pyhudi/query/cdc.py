@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
-from pyhudi.query.commit_range import check_no_hollow
+from pyhudi.query.commit_range import by_completion_times, check_no_hollow
 from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
@@ -67,7 +67,7 @@ def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, 
     A range is over requested times below table version 8 and over completion times from 8 on.
     """
     _check_archived(table, request.start)
-    by_completion = table.config.version.incremental_by_completion_time
+    by_completion = by_completion_times(table)
     if not by_completion:
         check_no_hollow(table, request.end)
 
@@ -85,7 +85,7 @@ def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, 
 
 
 def _check_archived(table: Table, start: str | None) -> None:
-    by_completion = table.config.version.incremental_by_completion_time
+    by_completion = by_completion_times(table)
     # Archiving that died half way has left some on both timelines.
     active = {commit.requested for commit in table.timeline.commits}
     archived = [

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pyhudi.clock import Moment, Zone, instant_of
+from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.named_instants import PlainTime, check_complete, order_time
 from pyhudi.timeline.past import check_begun, first_incomplete_commit
 from pyhudi.timeline.spans import Span
 
@@ -53,28 +54,47 @@ class Selection:
         return tuple(commit.requested for commit in self.commits)
 
 
-def range_start(moment: Moment | None, zone: Zone) -> str | None:
-    """The instant of a start; None, "earliest" and zeros are the beginning."""
+def by_completion_times(table: Table, hollow_commits: str = "fail") -> bool:
+    """Whether ranges of the table are ordered by completion times (else: by requested times)."""
+    by_completion = table.config.version.incremental_by_completion_time
+    return by_completion or hollow_commits == "transition_time"
+
+
+def range_start(table: Table, moment: Moment | None, *, by_completion: bool) -> str | None:
+    """The time after which a range begins; None, "earliest" and zeros are the beginning."""
     if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
         return None
-    return instant_of(moment, zone)
+    return _bound(table, moment, by_completion=by_completion)
 
 
 def range_bounds(
-    start: Moment | None, end: Moment | None, zone: Zone
+    table: Table, start: Moment | None, end: Moment | None, *, by_completion: bool
 ) -> tuple[str | None, str | None]:
-    """The instants of a range's start and end, None where it is open.
+    """The times of a range's start and end, None where it is open.
 
-    Raises `ConfigError` for what is no time, and for a range that ends before it begins.
+    A bound that is exactly the requested or the completion time of an instant means that instant.
+
+    Raises `ConfigError` for what is no time, and for a range that ends before it begins;
+    `HistoryUnavailable` for a bound that is an instant which is not complete.
     """
-    after = range_start(start, zone)
-    until = None if end is None else instant_of(end, zone)
+    after = range_start(table, start, by_completion=by_completion)
+    until = None if end is None else _bound(table, end, by_completion=by_completion)
     if after is not None and until is not None and until < after:
         raise ConfigError(
             f"the range ends at {until}, before it begins at {after}",
             hint="It leaves `start` out and takes `end` in; swap them.",
         )
     return after, until
+
+
+def _bound(table: Table, moment: Moment, *, by_completion: bool) -> str:
+    time = instant_of(moment, table.config.timezone)
+    if isinstance(moment, PlainTime):
+        return time
+    named = order_time(table.timeline, time, by_completion=by_completion)
+    if named == time:
+        check_complete(table.timeline, time, by_completion=by_completion)
+    return named
 
 
 def check_range_begun(table: Table, until: str | None, *, by_completion: bool) -> None:
@@ -89,12 +109,9 @@ def select_commits(table: Table, span: IncrementalRange) -> Selection:
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
-    timeline, by_completion = table.timeline, table.config.version.incremental_by_completion_time
-    active: Sequence[Instant] = timeline.commits
-    if not by_completion:
-        active = without_hollow(table, span.hollow_commits)
-        by_completion = span.hollow_commits == "transition_time"
+    timeline, by_completion = table.timeline, by_completion_times(table, span.hollow_commits)
     times = Span(span.start, span.end, by_completion)
+    active = _readable(table, span.hollow_commits)
     found = {instant.requested: instant for instant in active if times.holds(instant)}
     archived = {
         instant.requested: instant
@@ -109,6 +126,33 @@ def select_commits(table: Table, span: IncrementalRange) -> Selection:
         for commit in commits
     )
     return Selection(commits, metadata, by_completion)
+
+
+def next_start(table: Table, span: IncrementalRange) -> str | None:
+    """The `start` of the range that follows: no commit is in both, and none is left out.
+
+    None while there is no commit. Raises `HistoryUnavailable` for a hollow commit under the policy
+    "fail", `ConfigError` for a table as of an earlier time, which later commits are missing from
+    that were completed before others of its.
+    """
+    order = Span(by_completion=by_completion_times(table, span.hollow_commits))
+    if table.timeline.bound is not None and order.by_completion:
+        raise ConfigError(
+            f"the table was opened as of {table.timeline.bound}: no range follows one of then",
+            hint="Open the table without as_of.",
+        )
+    commits = _readable(table, span.hollow_commits)
+    newest = max((order.time_of(commit) or "" for commit in commits), default="")
+    if span.end is not None:
+        newest = min(newest, span.end)
+    return max(newest, span.start or "") or None
+
+
+def _readable(table: Table, policy: HollowCommits) -> Sequence[Instant]:
+    """Completed active commits that a range may take."""
+    if table.config.version.incremental_by_completion_time:
+        return table.timeline.commits
+    return without_hollow(table, policy)
 
 
 def without_hollow(table: Table, policy: HollowCommits) -> Sequence[Instant]:

@@ -23,6 +23,7 @@ from pyhudi.query.commit_range import (
     HollowCommits,
     IncrementalRange,
     Selection,
+    by_completion_times,
     check_archive_is_whole,
     check_range_begun,
     select_commits,
@@ -72,8 +73,7 @@ def check_incremental(table: Table, span: IncrementalRange) -> None:
         )
     if span.hollow_commits == "transition_time" and span.fallback_full_scan:
         raise ConfigError("fallback_full_scan does not go with hollow_commits='transition_time'")
-    by_completion = table.config.version.incremental_by_completion_time
-    by_completion = by_completion or span.hollow_commits == "transition_time"
+    by_completion = by_completion_times(table, span.hollow_commits)
     check_range_begun(table, span.end, by_completion=by_completion)
 
 

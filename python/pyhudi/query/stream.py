@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyhudi.query.commit_range import IncrementalRange, select_commits, without_hollow
+from pyhudi.query.commit_range import (
+    IncrementalRange,
+    by_completion_times,
+    next_start,
+    select_commits,
+)
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
 
@@ -30,14 +35,12 @@ class StepLimit:
 
 def order_of(table: Table) -> str:
     """What times of the table's stream are: "completion" or "requested"."""
-    return "completion" if table.config.version.incremental_by_completion_time else "requested"
+    return "completion" if by_completion_times(table) else "requested"
 
 
 def newest_time(table: Table) -> str | None:
     """The time up to which a stream can be read, None in a table without commits."""
-    if order_of(table) == "completion":
-        return max((commit.completed or "" for commit in table.timeline.commits), default=None)
-    return max((commit.requested for commit in without_hollow(table, "block")), default=None)
+    return next_start(table, IncrementalRange(None, None, "block"))
 
 
 def next_time(

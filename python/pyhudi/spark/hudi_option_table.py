@@ -332,8 +332,18 @@ OPTIONS: tuple[HudiOption, ...] = (
         "`cdc`: `HudiTable.changes` with images as JSON; `latest_state`: `HudiTable.incremental`",
     ),
     HudiOption("as.of.instant", "read", "translated", "`as_of`"),
-    HudiOption(_READ + "begin.instanttime", "read", "translated", "`start`"),
-    HudiOption(_READ + "end.instanttime", "read", "translated", "`end`"),
+    HudiOption(
+        _READ + "begin.instanttime",
+        "read",
+        "translated",
+        "`start`: [a point in time](#bounds-of-ranges)",
+    ),
+    HudiOption(
+        _READ + "end.instanttime",
+        "read",
+        "translated",
+        "`end`: [a point in time](#bounds-of-ranges)",
+    ),
     HudiOption(
         _READ + "incr.fallback.fulltablescan.enable", "read", "translated", "`fallback_full_scan`"
     ),

@@ -33,6 +33,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.record_keys import CUSTOM
 from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
+from pyhudi.timeline.named_instants import PlainTime
 from pyhudi.write.sort_modes import SortMode
 
 Meaning = TypeVar("Meaning")
@@ -172,10 +173,10 @@ class ReadRequest:
             raise ConfigError(f"a query of the type {query!r} {what} {name}")
         return cls(
             query=query,
-            as_of=as_of,
+            as_of=None if as_of is None else PlainTime(as_of),
             # As in Hudi, a snapshot passes a range over that its session has as a default.
-            start=start if ranged else None,
-            end=end if ranged else None,
+            start=_bound(query, start),
+            end=_bound(query, end),
             hollow_commits=_hollow(options),
             fallback_full_scan=switch(
                 options, f"{_READ}incr.fallback.fulltablescan.enable", default=None
@@ -187,6 +188,17 @@ class ReadRequest:
                 if is_handle_option(name) and name != PARTITION_SPEC and decision(name) is None
             },
         )
+
+
+def _bound(query: str, time: str | None) -> str | None:
+    """A bound of a range. Those of an incremental query are points in time, as in Hudi 1.2.0.
+
+    From table version 8 on a begin that is a commit's requested time has its rows therefore, since
+    it is complete later (`IncrementalQueryAnalyzer`). Ranges of changes have requested times there.
+    """
+    if time is None or query not in ("incremental", "cdc"):
+        return None
+    return PlainTime(time) if query == "incremental" else time
 
 
 def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:

@@ -21,6 +21,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
+from pyhudi.timeline.named_instants import PlainTime
 
 QueryType = Literal["snapshot", "read_optimized", "incremental", "cdc"]
 
@@ -31,7 +32,11 @@ _HUDIS_NAMES = {
     "hoodie.datasource.read.end.instanttime": "end",
     "hoodie.datasource.write.operation": "operation",
 }
-"""Options of Hudi's own source that mean the same (`DataSourceOptions`, 1.2.0)."""
+"""Options of Hudi's own source that mean the same (`DataSourceOptions`, 1.2.0).
+
+But for times: Hudi takes them for points in time, also where a commit has the same time.
+"""
+_TIMES = ("as_of", "begin", "end")
 _STORAGE = "storage."
 """Before the name of each storage option."""
 _STREAM_ONLY = ("max_instants_per_batch", "max_bytes_per_batch")
@@ -161,6 +166,7 @@ _TYPES = {field.name: str(field.type) for field in fields(Query)}
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"options": {}, "storage_options": {}}
+    hudis_times: list[str] = []
     if _OF_A_CATALOG in given:
         raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_A_VIEW)
     for name, value in ((str(name).lower(), str(value)) for name, value in given.items()):
@@ -171,6 +177,8 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
             if own in arguments:
                 raise ConfigError(f"the option {own} is given twice, once as {name}")
             arguments[own] = _parsed(own, value)
+            if own in _TIMES and name != own:
+                hudis_times.append(own)
         elif (known := _KNOWN_OPTIONS.get(name)) is not None:
             arguments["options"][known] = value
         elif name.startswith("hoodie."):
@@ -179,6 +187,9 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
             near = difflib.get_close_matches(name, _OWN_NAMES, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
             raise ConfigError(f"the option {name!r} is not known", hint=hint)
+    if arguments.get("query_type") != "cdc":
+        # Ranges of changes have requested times in Hudi (`HoodieCDCExtractor`, 1.2.0).
+        arguments |= {own: PlainTime(arguments[own]) for own in hudis_times}
     if "path" not in arguments:
         hint = f'.load("/folder/of/the/table"); Spark\'s catalog keeps none: {_A_VIEW}'
         raise ConfigError("no path was given", hint=hint)

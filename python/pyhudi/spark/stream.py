@@ -18,11 +18,12 @@ from pyspark.sql.types import StructType
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.query.commit_range import range_start
+from pyhudi.query.commit_range import by_completion_times, range_start
 from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
 from pyhudi.slices.packs import PackSizes
 from pyhudi.spark.partitions import partitions_of, read_partition
 from pyhudi.spark.source_options import Query
+from pyhudi.timeline.named_instants import PlainTime
 
 try:
     from pyspark.sql.streaming import datasource as limits
@@ -77,7 +78,8 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
     def _begin(self, table: HudiTable) -> str | None:
         if self.query.begin == "latest":
             return newest_time(table.state)
-        return range_start(self.query.begin, table.config.timezone)
+        by_completion = by_completion_times(table.state)
+        return range_start(table.state, self.query.begin, by_completion=by_completion)
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         """Where the next batch ends. Spark before 4.2 gives neither argument."""
@@ -114,7 +116,8 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         # The end is before the beginning where a new reader met a table whose last commit is gone.
         if last is None or (begin is not None and last <= begin):
             return []
-        rows = replace(self.query, begin=begin, end=last).rows(table)
+        after = None if begin is None else PlainTime(begin)
+        rows = replace(self.query, begin=after, end=PlainTime(last)).rows(table)
         return partitions_of(rows, self.schema, self.sizes)
 
     def _reach(self, offset: Offset) -> Offset:

@@ -6,6 +6,7 @@ Time travel goes by requested times in every table version. Source: `TimelineUti
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, SAVEPOINT, Instant
@@ -57,8 +58,13 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
 
     Rows can still come into the past through it.
     """
+    return next(incomplete_writes(timeline), None)
+
+
+def incomplete_writes(timeline: Timeline) -> Iterator[Instant]:
+    """Pending writes, the oldest first; planned compactions and clusterings change no rows."""
     pending = timeline.pending(*COMMIT_ACTIONS)
-    return next((write for write in pending if not timeline.is_clustering(write)), None)
+    return (write for write in pending if not timeline.is_clustering(write))
 
 
 def schema_before_start(timeline: Timeline) -> str | None:

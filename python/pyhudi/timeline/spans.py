@@ -19,9 +19,9 @@ class Span:
     """The times are completion times (else: requested times)."""
 
     @classmethod
-    def closed(cls, first: str, last: str) -> Span:
-        """Requested times from the first to the last, both inclusive."""
-        return cls(after=str(int(first) - 1).zfill(len(first)), until=last)
+    def closed(cls, first: str, last: str, *, by_completion: bool = False) -> Span:
+        """Times from the first to the last, both inclusive."""
+        return cls(str(int(first) - 1).zfill(len(first)), last, by_completion)
 
     def holds(self, instant: Instant) -> bool:
         """Whether an instant lies in the span; without completion time it is in no span of them."""

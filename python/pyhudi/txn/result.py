@@ -15,9 +15,11 @@ class WriteResult(Shown):
     """What a write did. `committed` is false for one that had nothing to change."""
 
     instant: str
-    """Its requested time, which its rows carry as `_hoodie_commit_time`; "" without a commit."""
+    """Its requested time, which its rows carry as `_hoodie_commit_time`; "" without a commit.
+    As a bound of a range it means this commit, and so does its completion time."""
     completion: str
-    """Its completion time; "" without a commit. Up to table version 6 it is not stored."""
+    """Its completion time; "" without a commit. Up to table version 6 it is the modification time
+    of its file on the timeline, which a copy of the table changes."""
     operation: str
     """Hudi's name of it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
     INSERT_OVERWRITE_TABLE, DELETE_PARTITION or ALTER_SCHEMA."""

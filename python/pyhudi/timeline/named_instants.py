@@ -1,0 +1,122 @@
+"""Times that name an instant: its requested or its completion time, whichever the caller has.
+
+Ranges order instants by one of their two times. A caller who has the other one means the instant
+all the same. Only exact times name one: any other time stays a point in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyhudi.clock import Moment, Zone, instant_of
+from pyhudi.config.actions import COMMIT_ACTIONS, SAVEPOINT, Instant
+from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.past import incomplete_writes, timeline_as_of
+from pyhudi.timeline.spans import Span
+
+
+class PlainTime(str):
+    """A time that is a point in time, even where an instant has the same time.
+
+    Hudi takes the times of its options so, and offsets of streams are exact.
+    """
+
+    __slots__ = ()
+
+
+def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
+    """Return the time by which a range orders the instant that `time` names, else `time` itself.
+
+    A time that is one instant's completion time and another's requested time names the instant that
+    has it as the time that the range is ordered by: so the documented meaning of a bound wins.
+
+    Args:
+        timeline: active and archived instants are looked up.
+        time: a requested time, a completion time, or any point in time.
+        by_completion: the range is ordered by completion times (else: by requested times).
+
+    Raises:
+        HistoryUnavailable: it is the requested time of an archived instant whose completion time
+            was not stored.
+        ConfigError: commits that were completed at the same time differ in the time asked for.
+    """
+    order, other = Span(by_completion=by_completion), Span(by_completion=not by_completion)
+    completed = timeline.completed()
+    if any(order.time_of(instant) == time for instant in completed):
+        return time
+    past = _archived(timeline, time, by_completion=by_completion)
+    if any(order.time_of(instant) == time for instant in past):
+        return time
+    named = _named((*past, *completed), other, time)
+    if not named:
+        return time
+    times = {order.time_of(instant) for instant in named}
+    if len(times) > 1:
+        raise ConfigError(
+            f"{time} is the completion time of several commits: "
+            f"{', '.join(sorted({instant.requested for instant in named}))}",
+            hint="Give the requested time of the one that is meant.",
+        )
+    (found,) = times
+    if found is None:
+        raise HistoryUnavailable(
+            f"the archive did not store when the instant {time} was completed",
+            hint="Give its completion time, or no bound.",
+        )
+    return found
+
+
+def requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
+    """Return the requested time of the instant that a moment names, else the moment's own.
+
+    Raises as `order_time`, and `ConfigError` for what is no time.
+    """
+    time = instant_of(moment, zone)
+    if isinstance(moment, PlainTime):
+        return time
+    return order_time(timeline, time, by_completion=False)
+
+
+def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
+    """Return the timeline as it was at an instant that a moment names, or at the moment.
+
+    Raises as `timeline_as_of` and `requested_time`.
+    """
+    return timeline_as_of(timeline, requested_time(timeline, moment, zone))
+
+
+def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> None:
+    """Raise `HistoryUnavailable` for the requested time of an instant that is not complete.
+
+    It has no place yet in a range by completion times. One by requested times that begins there
+    would pass its rows over.
+    """
+    pending = timeline.pending() if by_completion else incomplete_writes(timeline)
+    for instant in pending:
+        if instant.requested == time:
+            kind = "write" if instant.action in COMMIT_ACTIONS else "service"
+            raise HistoryUnavailable(
+                f"the {kind} {instant} is incomplete, so no range can begin or end with it",
+                hint="Wait until it is done or rolled back, or give the time of a complete commit.",
+            )
+
+
+def _archived(timeline: Timeline, time: str, *, by_completion: bool) -> tuple[Instant, ...]:
+    """Archived instants that were requested or completed at a time.
+
+    A range by completion times reads the archive anyway. Otherwise it is read for times before the
+    active timeline alone: up to table version 6 it can only be read as a whole.
+    """
+    is_before = timeline.is_before_start(time)
+    if not (is_before or (by_completion and timeline.completes_in_names)):
+        return ()
+    archive = timeline.archive
+    requested = archive.instants(Span.closed(time, time)) if is_before else ()
+    return (*requested, *archive.instants(Span.closed(time, time, by_completion=True)))
+
+
+def _named(instants: Iterable[Instant], order: Span, time: str) -> list[Instant]:
+    """The instants of a time, commits before others; a savepoint has its commit's."""
+    found = [i for i in instants if order.time_of(i) == time and i.action != SAVEPOINT]
+    return [i for i in found if i.action in COMMIT_ACTIONS] or found
