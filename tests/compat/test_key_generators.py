@@ -18,6 +18,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.table_config import TableConfig
+from pyhudi.schema import record_keys
 from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
 from pyhudi.storage.storage import Storage
 from tests.helpers.oracle.client import HudiOracle
@@ -226,7 +227,11 @@ def keys_of(rows: pa.Table) -> list[tuple[str, str, str]]:
     ("version", "hudi"), [(6, "0.15.0"), (8, "1.0.2"), (9, "1.2.0")], indirect=["hudi"]
 )
 @pytest.mark.timeout(900)
-def test_keys_and_paths_are_those_of_hudi(tmp_path: Path, version: int, hudi: HudiOracle) -> None:
+def test_keys_and_paths_are_those_of_hudi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, hudi: HudiOracle
+) -> None:
+    """Also of empty texts, which pyhudi refuses in partition columns: they are read as null."""
+    monkeypatch.setattr(record_keys, "_check_told_apart", lambda *_: None)
     for name, case in CASES.items():
         if case.only not in ("", hudi.hudi):
             continue

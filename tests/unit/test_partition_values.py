@@ -12,7 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.partition_values import partition_filter, path_values, text_columns
 
@@ -201,7 +201,7 @@ def test_only_timestamp_generators_give_text_for_other_types() -> None:
 
 
 def test_partitions_of_dates_with_slashes_are_left_out(tmp_path: Path) -> None:
-    rows = pa.table({"id": ["a", "b", "c"], "day": ["2024-01-05", "2024-01-06", ""]})
+    rows = pa.table({"id": ["a", "b", "c"], "day": ["2024-01-05", "2024-01-06", None]})
     made = pyhudi.create_table(tmp_path, rows, key="id", partition_by="day", options=SLASHES)
     days = made.scan(columns=["id", "day"]).to_arrow().sort_by("id")["day"]
     assert days.to_pylist() == ["2024-01-05", "2024-01-06", None]
@@ -217,3 +217,22 @@ def test_a_scan_gives_the_instants_that_the_files_have(tmp_path: Path) -> None:
     assert opened.scan(columns=["id", "at"]).to_arrow().sort_by("id") == rows.select(["id", "at"])
     found = opened.scan(where="at < '1970-01-01T00:00:00Z'").to_arrow()
     assert found["id"].to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("value", ["", NULL])
+@pytest.mark.parametrize("version", [6, 9])
+def test_texts_with_the_path_of_null_are_no_partition_values(
+    tmp_path: Path, value: str, version: int
+) -> None:
+    """They would be read as null, as Hudi reads them."""
+    rows = pa.table({"id": ["a", "b"], "day": pa.array([None, "2024-01-05"]), "v": ["", NULL]})
+    made = pyhudi.create_table(tmp_path, rows, key="id", partition_by="day", version=version)
+    bad = pa.table({"id": ["c", "d"], "day": ["x", value], "v": ["", ""]})
+    match = f"row 1: the partition column 'day' is '{value}'"
+    for change in (made.insert, made.upsert, made.overwrite, made.delete_keys):
+        with pytest.raises(SchemaMismatch, match=match):
+            change(bad)
+    with pytest.raises(SchemaMismatch, match=match):
+        pyhudi.create_table(tmp_path / "t", bad, key="id", partition_by="day")
+    assert made.scan().count() == 2
+    assert not (tmp_path / "t" / ".hoodie").exists()

@@ -238,3 +238,12 @@ def test_some_columns_move_with_the_others(tmp_path: Path) -> None:
         None,
         None,
     ]
+
+
+def test_inspect_shows_a_record_index_by_partition(tmp_path: Path) -> None:
+    table = pyhudi.open_table(str(unpack(BY_PARTITION, tmp_path)))
+    shown = table.inspect.metadata("record_index")
+    rows = table.scan(columns=["_hoodie_record_key", "_hoodie_partition_path"]).to_arrow()
+    places = zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+    found = zip(shown["key"].to_pylist(), shown["partition"].to_pylist(), strict=True)
+    assert sorted(found) == sorted(places)

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -154,12 +155,18 @@ class MetadataTable:
     def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
         """The file groups of one of its partitions by number, each to be opened by itself.
 
-        path: of a partitioned record index, the data partition; none where that has no index.
+        path: of a partitioned record index, the data partition; none where that has no index. None
+        gives the file groups of all data partitions.
         """
         slices = self._slices(name)
         if path is not None:
             slices = self._of_data_partition(slices, path)
-        _check_numbers(name, slices)
+        if path is None and self._is_partitioned(name):
+            # Each data partition counts its file groups from 0.
+            for _, ids in groupby(slices, lambda found: _GROUP_NUMBER.sub("", found.file_id)):
+                _check_numbers(name, ids)
+        else:
+            _check_numbers(name, slices)
         return groups_of(self._storage, self._config, self._timeline, slices)
 
     def check_same(self, *, is_kept: bool) -> None:

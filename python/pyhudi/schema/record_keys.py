@@ -254,6 +254,9 @@ def add_keys(
     return with_keys.drop_columns([_GENERATED])
 
 
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""Folder name of a null or empty value, from table version 5 on; before it was `default`."""
+
 _GENERATED = "_hoodie_generated_key"
 
 
@@ -268,6 +271,8 @@ def _generated_keys(instant: str, place: tuple[int, int], count: int) -> pa.Arra
 def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa.Table:
     for name in (*key_fields, *spec.partition_fields):
         _check_spelled(name, column_at(rows, name).type)
+    for name in spec.partition_fields:
+        _check_told_apart(name, column_at(rows, name))
     return _native.add_keys(
         rows,
         key_fields=key_fields,
@@ -286,6 +291,22 @@ def _check_spelled(name: str, kind: pa.DataType) -> None:
         field = f"{name}.{kind.field(0).name}" if at.is_struct(kind) and kind.num_fields else ""
         hint = f"Name a field of it, such as {field!r}." if field else "Cast it to text."
         raise SchemaMismatch(msg, hint=hint)
+
+
+def _check_told_apart(name: str, column: pa.ChunkedArray[Any]) -> None:
+    """Raises `SchemaMismatch` for texts that have the path of null, and would be read as null.
+
+    Hudi writes them, and reads null (1.2.0).
+    """
+    if not (at.is_string(column.type) or at.is_large_string(column.type)):
+        return
+    texts = pa.array(["", NULL_PARTITION], column.type)
+    places = pc.index_in(column, texts)
+    if places.null_count < len(column):
+        row = pc.index(pc.is_valid(places), pa.scalar(value=True)).as_py()
+        value = column[row].as_py()
+        msg = f"row {row}: the partition column {name!r} is {value!r}, which is read back as null"
+        raise SchemaMismatch(msg, hint="Write null, or another text.")
 
 
 def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:

@@ -20,9 +20,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.predicate_floats import order_key
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.predicates import Conjunct
-
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""Folder name of a null or empty value, from table version 5 on; before it was `default`."""
+from pyhudi.schema.record_keys import NULL_PARTITION
 
 _OLD_NULL_PARTITION = "default"
 _LAST_VERSION_WITH_OLD_NULL = 4
