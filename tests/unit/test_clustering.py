@@ -28,6 +28,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn.transaction import Transaction
 from tests.engine.faulty import DiedError, DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.aged import age
+from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -217,8 +218,9 @@ def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
         uri, engine=FaultyEngine(pyhudi.LocalEngine(2), DiesAfterWriting), options=SMALL
     )
     before = stored(dying)
+    dying.cluster(sort_by=["x"], execute=False)
     with pytest.raises(DiedError):
-        dying.cluster(sort_by=["x"])
+        dying.cluster(schedule=False)
     (left,) = pending(dying.refresh().state.timeline)
     assert left.state is State.REQUESTED
     assert not list(Path(uri).rglob(f"*_{left.requested}.parquet"))
@@ -228,6 +230,48 @@ def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
     assert len(list(Path(uri).rglob(f"*_{left.requested}.parquet"))) == done.files_written
     assert stored(twice) == before
     assert twice.check(deep=True).ok
+
+
+@pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_call_that_fails_cancels_its_plan(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    kind: Any,
+    error: type[BaseException],
+) -> None:
+    """Updates of the file groups of a plan are refused until somebody executes it."""
+    table = points(tmp_path, version=version, kind=kind)
+    before = stored(table)
+
+    def fails(*_: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clustering, "_tasks", fails)
+        with pytest.raises(error):
+            table.cluster()
+    assert pending(table.refresh().state.timeline) == []
+    assert stored(table) == before
+    table.upsert(POINTS.rows([7], v=3))
+    found = table.check(deep=True)
+    assert found.ok, str(found)
+
+
+def test_a_call_that_fails_keeps_the_plans_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = points(tmp_path)
+    planned = table.cluster(execute=False).scheduled
+
+    def fails(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clustering, "_tasks", fails)
+    with pytest.raises(KeyboardInterrupt):
+        table.cluster()
+    assert tuple(one.requested for one in pending(table.refresh().state.timeline)) == planned
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -276,10 +320,9 @@ def test_a_write_while_files_are_clustered_wins(
     with pytest.raises(CommitConflict, match="has changed file group"):
         table.cluster()
     monkeypatch.undo()
-    # Nothing but the plan is left.
-    (left,) = pending(table.refresh().state.timeline)
-    assert not list(Path(table.uri).rglob(f"*_{left.requested}.parquet"))
-    assert table.cluster().left
+    # Nothing is left, not the plan either.
+    assert pending(table.refresh().state.timeline) == []
+    assert table.cluster().left == ()
     assert {row["id"]: row["v"] for row in stored(table)}["k0007"] == 3
     found = table.check(deep=True)
     assert found.ok, str(found)

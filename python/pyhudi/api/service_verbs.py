@@ -281,8 +281,9 @@ class ServiceVerbs:
 
         Clusterings that are pending come first, whoever planned them; then small files are planned
         and written anew, with their log files. Writers may go on meanwhile, but who updates or
-        deletes rows of a file group that waits for a clustering gets `CommitConflict`. What fails
-        or is interrupted leaves the plan, which the next call carries out, or Apache Hudi.
+        deletes rows of a file group that waits for a clustering gets `CommitConflict`. A call that
+        fails or is interrupted cancels the plan that it made. A process that is killed leaves its
+        plan: the next call executes it, or Apache Hudi, and `rollback(instant)` removes it.
 
         Buckets of hash rings (`hoodie.index.bucket.engine` CONSISTENT_HASHING) are split where they
         are large and merged where they are small, instead.

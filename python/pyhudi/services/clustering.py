@@ -9,7 +9,8 @@ same is taken off, since nobody could carry it out without losing rows. Sources:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -25,7 +26,8 @@ from pyhudi.config.actions import (
 from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
 from pyhudi.config.file_names import are_buckets
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken
+from pyhudi.config.log import logger
+from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
 from pyhudi.schema import schema_history
 from pyhudi.services import resizing
 from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
@@ -82,7 +84,9 @@ def cluster_table(
 
     table: cleaned up after dead writers. Raises `UnsupportedTableFeature` for a table or a plan
     that pyhudi does not cluster, `CorruptTable` for files of a plan that are gone or cut,
-    `CommitConflict` where another writer is at a plan or was faster, with the plan left.
+    `CommitConflict` where another writer is at a plan or was faster. The plan that this call made
+    is cancelled then, or if it is interrupted: writers to its file groups would be refused until
+    somebody executes it. Plans of others stay.
     """
     began_ms = table.clock.now_ms()
     asked = asked or ClusteringRequest()
@@ -96,10 +100,30 @@ def cluster_table(
         if waits:
             result = replace(result, left=(*result.left, waits))
         if planned and asked.execute:
-            result = _with_plan(result, table.reloaded(), planned, options, asked)
+            with _cancelled_on_failure(table, planned):
+                result = _with_plan(result, table.reloaded(), planned, options, asked)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+
+
+@contextmanager
+def _cancelled_on_failure(table: Table, instant: str) -> Iterator[None]:
+    """A block that executes a new plan; the plan is cancelled if that fails.
+
+    It stays where another writer executes it by now, or the table cannot be changed any more.
+    """
+    try:
+        yield
+    except BaseException:
+        try:
+            unschedule(table, instant, _action(table))
+        except Exception as error:  # noqa: BLE001 - the caller gets the failure that came first
+            cause = without_hint(error)
+            logger.info(
+                "%s: the clustering %s stays planned: %s", table.storage.uri, instant, cause
+            )
+        raise
 
 
 def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest) -> ServiceResult:
