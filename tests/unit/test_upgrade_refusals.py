@@ -96,6 +96,7 @@ def merger() -> Any:
         {merging.PAYLOAD_CLASS: FIRST_VALUE, merging.MERGE_MODE: "CUSTOM"},
         {"hoodie.allow.operation.metadata.field": "true"},
         {merging.DELETE_FIELD: "op"},
+        {"hoodie.meta.fields.mode": "COMMIT_TIME_ONLY"},
     ],
     ids=lambda properties: next(iter(properties)).rpartition(".")[2],
 )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.clock import is_bootstrap
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.index_options import INDEX_TYPE
-from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE
+from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE, META_FIELDS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.wording import names_text
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
@@ -32,6 +32,7 @@ from pyhudi.slices.listing import walk_partitions
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
+_META_MODE = "hoodie.meta.fields.mode"
 _WITH_HUDI = "Write to this table with Apache Hudi."
 
 
@@ -111,9 +112,28 @@ def check_config(config: TableConfig) -> None:
     if config.bootstrap_path is not None and not config.populate_meta_fields:
         msg = f"{VIRTUAL} in a table with {BOOTSTRAP_PATH}: keys do not stand in skeleton files"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    _check_meta_fields(config)
     check_mergeable(config)
     supported_generator(config)
     check_virtual_keys(config)
+
+
+def _check_meta_fields(config: TableConfig) -> None:
+    """Refuses a mode of the meta columns that is not what the older property says.
+
+    Hudi 1.3 goes by the mode and earlier releases by the older property (`MetaFieldsMode`, 1.3.0); a
+    downgrade from table version 10 may leave both. Rows written by the older property lack commit
+    times on which Hudi 1.3 counts.
+    """
+    mode = config.properties.get(_META_MODE, "").strip()
+    known = "ALL" if config.populate_meta_fields else "NONE"
+    if mode and mode.upper() != known:
+        populated = str(config.populate_meta_fields).lower()
+        msg = f"{_META_MODE} is {mode}, and {META_FIELDS} is {populated}"
+        hint = (
+            f"Write to this table with Apache Hudi, or set the mode to {known} if its files agree."
+        )
+        raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def _unsupported(config: TableConfig) -> dict[str, str]:
