@@ -129,14 +129,17 @@ class LockWarning(UserWarning):
 class MetadataTableWarning(UserWarning):
     """The metadata table is missing, behind or damaged, and is not used; the text says why.
 
-    Rows are right all the same: files are then listed, and fewer of them are left out.
+    Rows are right all the same: files are then listed, and fewer of them are left out. A write with
+    Hudi's options also warns so that removes the record index.
     """
 
 
 class PartitionChangeWarning(UserWarning):
     """Upserted rows say another partition than has their keys, and stay in the one that has them.
 
-    The table reads them with the old value of the partition column; the text says how many.
+    The table reads them with the old value of the partition column; the text says how many. Or rows
+    were dropped because other rows of the data have their keys for another partition, where keys
+    are unique over all partitions by default.
     """
 
 

@@ -13,7 +13,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.timeline import Timeline
 from pyhudi.txn.result import WriteResult
 from tests.helpers.pairwise import pairwise
@@ -298,8 +298,6 @@ def test_create_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not known") as caught:
         pyhudi.create_table(tmp_path / "t", data, key="id", options={"hoodie.table.nam": "x"})
     assert "hoodie.table.name" in caught.value.hint
-    with pytest.raises(UnsupportedTableFeature, match="RECORD_LEVEL_INDEX"):
-        pyhudi.create_table(tmp_path / "t", data, key="id", index="record_level_index")
     nulls = pa.table({"id": pa.array(["a", None]), "v": [1, 2]})
     with pytest.raises(SchemaMismatch):
         pyhudi.create_table(tmp_path / "t", nulls, key="id")

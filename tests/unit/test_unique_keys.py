@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import Instant
 from pyhudi.config.property_names import KEYS
-from pyhudi.errors import ConfigError, PartitionChangeWarning, SchemaMismatch
+from pyhudi.errors import (
+    ConfigError,
+    PartitionChangeWarning,
+    SchemaMismatch,
+)
 from pyhudi.index.key_source import KeySource
 from pyhudi.query import select_rows
 from pyhudi.timeline import Timeline, unique_keys
@@ -518,6 +523,40 @@ def test_a_row_that_stays_in_its_partition_is_told_and_counted(
     assert (result.rows_moved, "2 of them moved" in repr(moved)) == (0, True)
     assert keys(moving, "city = 'osaka'") == list("ab")
     assert table.refresh().upsert(TABLE.rows("ab", v=4, city="osaka")).rows_kept_in_partition == 0
+
+
+@pytest.mark.parametrize("limit", [None, LEAST])
+def test_upsert_warns_of_rows_dropped_for_other_partitions(
+    tmp_path: Path, limit: int | None
+) -> None:
+    """Keys in two partitions of the data are one row by default, which a warning counts."""
+    filler = TABLE.rows((f"n{n}" for n in range(10_000)), city="oslo")
+    given = [TABLE.rows("abc", city=city) for city in ("lisbon", "lisbon", "osaka")]
+    data = pa.concat_tables([*given, TABLE.rows("a", city="bergen"), filler])
+    table = TABLE.make(tmp_path / "default")
+    with pytest.warns(PartitionChangeWarning, match="4 rows of the data were dropped.*SIMPLE"):
+        result = table.upsert(data, memory_limit=limit)
+    assert result.duplicates_dropped == 7
+    assert keys(table, "city != 'oslo'") == list("abc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PartitionChangeWarning)
+        by_name = TABLE.make(tmp_path / "by name", index="record_index")
+        by_name.upsert(data, memory_limit=limit)
+        simple = TABLE.make(tmp_path / "simple", index="simple")
+        simple.upsert(data, memory_limit=limit)
+    assert keys(simple, "city != 'oslo'") == list("aaabbcc")
+
+
+def test_create_makes_a_record_index_by_partition(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path, index="record_level_index")
+    data = pa.concat_tables([TABLE.rows("ab", city=city) for city in ("lisbon", "osaka")])
+    table.upsert(data)
+    table = pyhudi.open_table(tmp_path)
+    table.upsert(TABLE.rows("ac", v=2, city="osaka"))
+    assert keys(table) == list("aabbc")
+    assert keys(table, "v = 2 AND city = 'osaka'") == ["a", "c"]
+    assert "record_index" in table.config.metadata_partitions
+    assert not table.check(deep=True).findings
 
 
 def test_a_row_that_stays_is_deleted_by_the_partition_that_it_shows(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import arguments as arg
 from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.create import make_table
-from pyhudi.config.index_options import INDEX_TYPE, PARTITIONED_RECORD_INDEX, IndexOptions
+from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS
 from pyhudi.config.merge_mode import MERGE_MODE
 from pyhudi.config.new_table import NewTable, new_table_config
@@ -126,9 +126,10 @@ def create_table(
         type: "cow" or "mor", or the long name that Hudi has for it, in any case.
         version: the table version: 6, 8 or 9, those of Hudi 0.14, 1.0 and 1.1.
         index: how the handle's writes find keys, in lower case what `hoodie.index.type` takes:
-            "record_index" (the default where keys are stored: a key stands once in the table),
-            "simple", "global_simple", "bloom", "global_bloom" or "bucket". No table stores it but
-            as a record index; a bucket index can be told from the files.
+            "record_index" (the default where keys are stored: a key is unique over all partitions),
+            "record_level_index" (version 9: a key is unique in its partition), "simple",
+            "global_simple", "bloom", "global_bloom" or "bucket". No table stores it but as a record
+            index; a bucket index can be told from the files.
         mode: what to do where there is a table: "error" raises, "ignore" gives a handle of it and
             writes no rows, where key, partition columns and type are those asked for, and
             "overwrite" removes it with its history, under its lock, before the new one is made. The
@@ -198,7 +199,7 @@ def filled_table(
     if index is not None:
         asked.setdefault(INDEX_TYPE, index.upper())
     chosen = check_options(asked, creating=True)
-    _check_arguments(type, mode, chosen)
+    _check_arguments(type, mode)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
     if mode == "error":
@@ -292,16 +293,13 @@ _OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 """Options by which others would hear of a table that is made to be thrown away."""
 
 
-def _check_arguments(kind: str, mode: str, options: Mapping[str, str]) -> None:
+def _check_arguments(kind: str, mode: str) -> None:
     if kind.lower() not in _TYPES:
         msg = f"type is {kind!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
     if mode not in _MODES:
         msg = f"mode is {mode!r}"
         raise ConfigError(msg, hint='Give "error", "ignore" or "overwrite".')
-    if IndexOptions.of(options).kind == PARTITIONED_RECORD_INDEX:
-        msg = f"{INDEX_TYPE} is {options[INDEX_TYPE]}: pyhudi makes no such index"
-        raise UnsupportedTableFeature(msg, hint="Choose another index.")
 
 
 def _check_absent(storage: Storage) -> None:

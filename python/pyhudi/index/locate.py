@@ -41,6 +41,23 @@ def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
 _HOME = "_pyhudi_home"
 
 
+def cross_partition_duplicates(
+    table: IndexedTable, rows: pa.Table, kept: pa.Table
+) -> pa.Array[Any]:
+    """For each combined row how many rows of its key other partitions would have got.
+
+    rows: as `combined` takes them; kept: as it gives them.
+    """
+    is_global = table.index.is_global and bool(table.config.partition_fields)
+    if not is_global or kept.num_rows == rows.num_rows:
+        return pa.repeat(pa.scalar(0), kept.num_rows)
+    pairs = rows.select([RECORD_KEY, PARTITION_PATH])
+    once = pairs.group_by(pairs.column_names).aggregate([])
+    counts = once.group_by(RECORD_KEY).aggregate([([], "count_all")])
+    at = pc.index_in(kept.column(RECORD_KEY).combine_chunks(), value_set=counts.column(RECORD_KEY))
+    return pc.subtract(counts.column("count_all").combine_chunks().take(at), 1)
+
+
 def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
     """Where rows are whose keys the table may have.
 

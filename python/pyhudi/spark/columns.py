@@ -36,6 +36,9 @@ PLACED = pa.schema(
         (DELETED, pa.bool_()),
     ]
 )
+CROSSED = "_pyhudi_crossed"
+"""Of a row that stands for its key: how many rows of the key other partitions would have got."""
+COMBINED = pa.schema([(SEQ, pa.int64()), (CROSSED, pa.int64())])
 COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
 
 

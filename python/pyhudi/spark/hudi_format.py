@@ -18,10 +18,22 @@ from pyspark.sql import functions as sf
 from pyhudi.api.create import filled_table
 from pyhudi.api.existing_table import has_table
 from pyhudi.api.table import HudiTable, open_table
+from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
+from pyhudi.config.log import warn
+from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.config.metadata_options import RECORD_INDEX_ENABLE
 from pyhudi.config.new_table import NewTable
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import COMBINE_INSERTS, COMBINE_UPSERTS
-from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import (
+    ConfigError,
+    MetadataTableWarning,
+    SchemaMismatch,
+    UnsupportedTableFeature,
+    without_hint,
+)
+from pyhudi.index.choice import choose
+from pyhudi.index.traces import Traces
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.engine import SparkEngine
@@ -29,7 +41,13 @@ from pyhudi.spark.fitting import check_zones, lacking
 from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.frames import frame_of
 from pyhudi.spark.hudi_existing import check_fits, check_range
-from pyhudi.spark.hudi_options import OPERATION, TO_DELETE, ReadRequest, WriteRequest
+from pyhudi.spark.hudi_options import (
+    HUDIS_INDEX,
+    OPERATION,
+    TO_DELETE,
+    ReadRequest,
+    WriteRequest,
+)
 from pyhudi.spark.keying import PartitionPaths
 from pyhudi.spark.names import case_counts, found_name, named_as
 from pyhudi.spark.read import read as read_as_asked
@@ -169,6 +187,7 @@ def write(
             return table
         check_fits(asked, table.config)
         _check_no_update(asked, table.config, df)
+        table = _with_hudis_index(table, asked)
         _write(table, asked, named_as(data, table.schema.names), set_aside)
         return table
     where = {"storage_options": storage_options, "engine": engine}
@@ -208,9 +227,49 @@ def _create(
             version=asked.version or NewTable.version,
             index=None,
             mode="overwrite" if replaces else "error",
-            options={**asked.making, **asked.handle},
+            options={**asked.making, **asked.for_new},
             **where,
         )
+
+
+def _with_hudis_index(table: HudiTable, asked: WriteRequest) -> HudiTable:
+    """The table with the index that Hudi finds keys by, where the options name none.
+
+    A record index by which keys are unique over all partitions is removed where the write goes by
+    one that is not, as Hudi does: it would have one place of a key that has several. An index that
+    gives the same rows stays in use, and buckets stay buckets.
+    """
+    config, options = table.config, table.options
+    traces = Traces(table.storage, config, table.state.timeline)
+    by_partition = traces.record_index_by_partition
+    same_rows = by_partition or (by_partition is False and not config.partition_fields)
+    if INDEX_TYPE not in options:
+        if same_rows or traces.has_buckets:
+            return table
+        options = {**options, INDEX_TYPE: HUDIS_INDEX}
+    if by_partition is False and not (same_rows or asked.wants_record_index):
+        index = choose(table.storage, config, traces.timeline, IndexOptions.of(options))
+        if not index.is_global:
+            _remove_record_index(table)
+    return HudiTable(table.storage, table.engine, options)
+
+
+def _remove_record_index(table: HudiTable) -> None:
+    enable = RECORD_INDEX_ENABLE[0]
+    try:
+        table.drop_index(RECORD_INDEX)
+    except ConfigError as error:
+        cause = without_hint(error)
+        msg = f"no option asks for the table's record index, which cannot be removed: {cause}"
+        raise ConfigError(
+            msg, hint=f"Give {enable}=true with {INDEX_TYPE}=RECORD_INDEX."
+        ) from error
+    warn(
+        f"{table.storage.uri}: the record index was removed, as Apache Hudi removes it where no "
+        "option asks for it: a key is unique in its partition from now on, and no longer over all "
+        f"partitions; {enable}=true with {INDEX_TYPE}=RECORD_INDEX keeps it",
+        MetadataTableWarning,
+    )
 
 
 def _operation(asked: WriteRequest, config: TableConfig) -> str:

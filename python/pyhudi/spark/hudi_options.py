@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from pyhudi.config import arguments as arg
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.merge_mode import COMMIT_TIME_PAYLOAD, EVENT_TIME_PAYLOAD, MERGE_MODE
+from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.option_names import unknown_option
 from pyhudi.config.option_values import choice, switch, whole_number
 from pyhudi.config.options import (
@@ -64,6 +65,9 @@ _MODE_OF_PAYLOAD = {
     COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
     EVENT_TIME_PAYLOAD: "EVENT_TIME_ORDERING",
 }
+
+HUDIS_INDEX = "SIMPLE"
+"""Of Hudi on Spark, where no option names one (`HoodieIndexConfig.getDefaultIndexType`, 1.2.0)."""
 
 OPERATIONS = (
     "upsert",
@@ -138,9 +142,14 @@ class WriteRequest:
         )
 
     @property
-    def index(self) -> str | None:
-        """The index that writes go by."""
-        return self.handle.get(INDEX_TYPE)
+    def for_new(self) -> Mapping[str, str]:
+        """Options of the handle of a new table, with the index that Hudi takes by default."""
+        return {INDEX_TYPE: HUDIS_INDEX, **self.handle}
+
+    @property
+    def wants_record_index(self) -> bool:
+        """Whether an option asks for a record index; Hudi takes one away that none asks for."""
+        return MetadataOptions.of(self.handle).record_index is True
 
 
 @dataclass(frozen=True)

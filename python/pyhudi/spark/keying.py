@@ -13,7 +13,7 @@ from pyhudi.errors import HudiError
 from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers, split
-from pyhudi.spark.columns import AT, SEQ, TASK
+from pyhudi.spark.columns import AT, CROSSED, SEQ, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.write.partial_update import partial_rows
@@ -99,13 +99,20 @@ class Combine:
     context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
+    crossed: bool = False
+    """Each row tells of those of its key that other partitions would have got."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows that are left."""
+        """The rows that are left, with `CROSSED` on demand."""
         task, first = task_number(), 0
         for given in runs(batches, RECORD_KEY):
-            kept = locate.combined(self.context, with_types(given, self.schema))
-            yield numbered(kept, task, first)
+            rows = with_types(given, self.schema)
+            kept = locate.combined(self.context, rows)
+            left = numbered(kept, task, first)
+            if self.crossed:
+                counts = locate.cross_partition_duplicates(self.context, rows, kept)
+                left = left.append_column(CROSSED, counts)
+            yield left
             first += kept.num_rows
 
 

@@ -16,6 +16,7 @@ from pyhudi.spark.columns import (
     ACTION,
     AT,
     COUNTED,
+    CROSSED,
     DELETED,
     DESTINATION,
     GROUP,
@@ -38,6 +39,7 @@ from pyhudi.write.plan import Counts, PlannedFile, Updates
 from pyhudi.write.write_context import WriteContext
 
 _AWAY = "away"
+_DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class PlacedFrame:
     """Of each file group, what the rows that go there have as `DESTINATION` and `GROUP`."""
     away: int = 0
     """Rows for file groups in another partition than they say."""
+    cross_partition_duplicates: int = 0
     order: tuple[str, ...] = ()
     """What the rows of a new file are sorted by."""
     firsts: Mapping[tuple[str, int], int] | None = None
@@ -74,8 +77,11 @@ class PlacedFrame:
         anew: the file groups that are there go, so rows go to buckets that are to be made.
         """
         away = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
+        dropped = sf.col(CROSSED) if CROSSED in tagged.columns else sf.lit(0)
         counted = tagged.groupBy(DESTINATION, GROUP, ACTION, DELETED).agg(
-            sf.count("*").alias("count"), sf.sum(away).alias(_AWAY)
+            sf.count("*").alias("count"),
+            sf.sum(away).alias(_AWAY),
+            sf.sum(dropped).alias(_DROPPED),
         )
         found = collected(counted, "find where rows are")
         new = [row for row in found if row[ACTION] == NEW]
@@ -100,8 +106,10 @@ class PlacedFrame:
         for row in new:
             inserts[row[DESTINATION]] += row["count"]
         kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == UPDATE and not row[DELETED]]
+        # A row that moves is there twice: once to be removed.
+        crossed = sum(row[_DROPPED] for row in found if row[ACTION] != REMOVE)
         counts = Counts(groups, updates, leaving, inserts)
-        return cls(context, tagged, schema, counts, names, sum(kept), order)
+        return cls(context, tagged, schema, counts, names, sum(kept), crossed, order)
 
     @classmethod
     def of_new(

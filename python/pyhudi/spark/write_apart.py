@@ -42,6 +42,7 @@ class PlacedApart:
     step: WriteApart
     counts: Counts = field(default_factory=lambda: Counts(()))
     kept_away: int = 0
+    cross_partition_duplicates: int = 0
     leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     absent: pa.Table | None = None
     seen: FileGroups = frozenset()

@@ -23,7 +23,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.columns import NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.columns import COMBINED, CROSSED, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.fitting import check_zones
 from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
@@ -52,13 +52,19 @@ class FrameRows:
     """Of what, and how the frame is made, where nothing keeps it."""
     tally: None = None
     """See `Rows`: to count rows would be a job of its own."""
+    crossed: bool = False
+    """The rows have `CROSSED`."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        step = Combine(RemoteContext.of(self.context), self.schema)
+        index = self.context.index
+        # Whoever else has to bring rows to their keys by a join drops the column on the way.
+        crossed = index.is_global and index.finds_by_key(any_partition=True)
+        step = Combine(RemoteContext.of(self.context), self.schema, crossed)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        frame = mapped(sorted_rows, step, self._numbered)
-        return replace(self, frame=frame, made=(sorted_rows, step), apart=None)
+        schema = with_fields(self.schema, COMBINED if crossed else NUMBERED)
+        frame = mapped(sorted_rows, step, schema)
+        return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`; not yet."""
@@ -104,7 +110,7 @@ class FrameRows:
         """See `Rows`."""
         if self.apart is not None and not counted:
             return self.apart.recovered()
-        rows = self.frame
+        rows = self.frame.drop(CROSSED)
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
@@ -198,7 +204,7 @@ class FrameRows:
 
     @property
     def _numbered(self) -> pa.Schema:
-        return with_fields(self.schema, NUMBERED)
+        return with_fields(self.schema, COMBINED if self.crossed else NUMBERED)
 
 
 def _for_merge(

@@ -33,7 +33,11 @@ class MemoryRows:
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        return self._left(locate.combined(self.context, self.rows))
+        kept = locate.combined(self.context, self.rows)
+        if self.tally is not None:
+            crossed = locate.cross_partition_duplicates(self.context, self.rows, kept)
+            self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
+        return self._left(kept)
 
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`."""

@@ -38,6 +38,11 @@ class Placed(Protocol):
         ...
 
     @property
+    def cross_partition_duplicates(self) -> int:
+        """As of `Tally`, of rows that have none."""
+        ...
+
+    @property
     def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
         """Keys to be deleted by number of the file group; None where they are not here."""
         ...

@@ -157,15 +157,21 @@ class SpilledRows:
 
     def _met(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         """The rows of parts as they are to be written, and counted: for the first time."""
-        for part, rows in zip(parts, self._again(parts), strict=True):
+        for part in parts:
+            given = part.to_table()
+            rows = self._one_of_each(given)
             if self.tally is not None:
-                self.tally.dropped += part.num_rows - rows.num_rows
+                self.tally.left(given, rows)
+                crossed = locate.cross_partition_duplicates(self.context, given, rows)
+                self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
             yield rows
 
     def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         for part in parts:
-            rows = part.to_table()
-            yield locate.combined(self.context, rows) if self.one_a_key else rows
+            yield self._one_of_each(part.to_table())
+
+    def _one_of_each(self, rows: pa.Table) -> pa.Table:
+        return locate.combined(self.context, rows) if self.one_a_key else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""

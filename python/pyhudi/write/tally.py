@@ -21,6 +21,8 @@ class Tally:
     """Rows of the data."""
     dropped: int = 0
     """Rows that another one of their key stands for, or that the table has already."""
+    cross_partition_duplicates: int = 0
+    """Those among them that another partition would have got, were keys unique in each alone."""
 
     def counted(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Pieces of the data, counted as they are taken."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import warn
 from pyhudi.config.wording import count_text
 from pyhudi.errors import PartitionChangeWarning
@@ -34,8 +35,9 @@ from pyhudi.write.incoming import given_deletes, given_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.rechecks import absent_keys
+from pyhudi.write.rows import Placed
 from pyhudi.write.sort_modes import SortMode, sort_order
-from pyhudi.write.tally import told
+from pyhudi.write.tally import Tally, told
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 
@@ -74,6 +76,7 @@ def upsert(
             check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
         result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
+        _warn_of_partitions(placed, given.tally)
         return told(_told_kept(placed.context, result, placed.kept_away), given.tally)
 
 
@@ -109,6 +112,7 @@ def insert(
         placed = rows.for_insert()
         went_by = absent_keys(placed) if looks else ()
         result = write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
+        _warn_of_partitions(placed, given.tally)
         return told(result, given.tally)
 
 
@@ -183,6 +187,24 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContex
         row_group_bytes=min(context.options.row_group_bytes, most),
     )
     return replace(context, task_memory=share, options=options)
+
+
+def _warn_of_partitions(placed: Placed, tally: Tally | None) -> None:
+    """Warns of rows that combining dropped for a row of their key in another partition.
+
+    Only where no option names the index whose keys are unique over all partitions.
+    """
+    context = placed.context
+    dropped = (placed if tally is None else tally).cross_partition_duplicates
+    if not dropped or INDEX_TYPE in context.given_options:
+        return
+    warn(
+        f"{context.storage.uri}: {count_text(dropped, 'row')} of the data were dropped, since rows "
+        "of the same keys are for other partitions: with the table's record index a key is unique "
+        f"over all partitions; create the table with {INDEX_TYPE}=SIMPLE to have a key once in "
+        "each partition",
+        PartitionChangeWarning,
+    )
 
 
 def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
