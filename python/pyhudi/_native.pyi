@@ -286,8 +286,8 @@ def read_slice(store: Store, **spec: Unpack[SliceSpec]) -> tuple[BatchReader, Me
         store and path of a Parquet file with as many rows, zipped with it row by row, and one row
         of columns that have this one value where neither file has them. Columns that the skeleton
         has are taken from there. Differing row counts raise `CorruptTable`.
-    plain_key: a text column that surely equals the stored key column. Where it is among `columns`
-        it may be read in that one's place.
+    plain_key: a text column that equals the stored key column where it is not null: a filter on it
+        is one on the key.
     two_threads: a second thread may decode some of the base file's columns.
     base_part: only row groups of the base file that begin at or after the first of these bytes and
         before the second (None for the file's end). Of a slice with nothing to merge alone.

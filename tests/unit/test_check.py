@@ -427,6 +427,7 @@ def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
             "file_id": ["f"] * count * 2,
             "indexed": [False] * count * 2,
             "misplaced": [False] * count * 2,
+            "column_is_null": [False] * count * 2,
         }
     )
     found = compare(KeyRules(one_table=True, index=False), "0", rows, Attempt(0, 0, 0))

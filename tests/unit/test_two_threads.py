@@ -57,14 +57,14 @@ def test_the_base_file_is_large_enough_for_two_threads(folder: Path) -> None:
     assert group.total_byte_size > 4 << 20
 
 
-def test_the_key_field_stands_in_for_the_stored_key(folder: Path) -> None:
+def test_the_key_field_is_that_of_the_stored_key(folder: Path) -> None:
     by_field = rows(folder, 2, ["id", "note"])
     by_key = rows(folder, 2, ["_hoodie_record_key", "note"])
     assert by_field.column("id").equals(by_key.column("_hoodie_record_key"))
     assert by_field.column("note").equals(by_key.column("note"))
 
 
-def test_without_the_columns_of_the_plain_key_the_stored_key_is_read(folder: Path) -> None:
+def test_records_are_merged_by_the_stored_key(folder: Path) -> None:
     (task,) = pyhudi.open_table(folder).scan(["id", "fare"]).tasks
     assert task.merge.plain_key == "id"
     assert task.merge.key_fields == ("_hoodie_record_key",)

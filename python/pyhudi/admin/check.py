@@ -188,9 +188,11 @@ def _is_partitioned(look: _Look) -> bool:
     return definition is not None and definition.is_partitioned
 
 
-def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | IndexKeys]:
+def _slice_tasks(
+    look: _Look, slices: list[FileSlice], *columns: str
+) -> list[SliceKeys | IndexKeys]:
     share = look.memory // (2 * look.engine.tasks_per_process)
-    request = ScanRequest(output=(RECORD_KEY,), memory_limit=share)
+    request = ScanRequest(output=(RECORD_KEY, *columns), memory_limit=share)
     reads = slice_tasks(look.table, request, slices, merge_rule(look.table))
     return [SliceKeys(read) for read in reads]
 
@@ -198,7 +200,10 @@ def _slice_tasks(look: _Look, slices: list[FileSlice]) -> list[SliceKeys | Index
 def _key_tasks(
     look: _Look, slices: list[FileSlice]
 ) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
-    metadata, tasks = look.metadata, _slice_tasks(look, slices)
+    fields = look.table.config.record_key_fields
+    has_column = len(fields) == 1 and fields[0] in look.table.columns.names
+    tasks = _slice_tasks(look, slices, *(fields if has_column else ()))
+    metadata = look.metadata
     index = asked(IndexOptions.of(look.table.options))
     one_table = index is not None and index.is_global and not index.is_record_index
     if metadata is None or not look.has(RECORD_INDEX):

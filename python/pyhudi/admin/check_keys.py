@@ -39,6 +39,7 @@ _ROWS = pa.schema(
         pa.field("file_id", pa.string()),
         pa.field("indexed", pa.bool_()),
         pa.field("misplaced", pa.bool_()),
+        pa.field("column_is_null", pa.bool_()),
     ]
 )
 
@@ -48,7 +49,7 @@ class SliceKeys:
     """The keys of the rows of one file slice."""
 
     read: ReadTask
-    """Of the one column with the record key."""
+    """Of the record key and, where it is one column's value, that column."""
     parts: int = 1
     """As of `IndexKeys`."""
 
@@ -83,7 +84,8 @@ def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
         places = _native.metadata_groups(keys, task.groups)
         misplaced = pc.not_equal(places, task.number)
         indexed = pa.repeat(pa.scalar(value=True), found.num_rows)
-        columns = found.column("partition"), found.column("file_id"), indexed, misplaced
+        no = pc.invert(indexed)
+        columns = found.column("partition"), found.column("file_id"), indexed, misplaced, no
         for start in range(0, found.num_rows, _BATCH_ROWS):
             some = (column.slice(start, _BATCH_ROWS) for column in (keys, *columns))
             yield _rows(task.parts, *some)
@@ -93,7 +95,14 @@ def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
         count = batch.num_rows
         no = pa.repeat(pa.scalar(value=False), count)
         paths, ids = pa.repeat(slice_.partition, count), pa.repeat(slice_.file_id, count)
-        yield _rows(task.parts, batch.column(0), paths, ids, no, no)
+        yield _rows(task.parts, batch.column(0), paths, ids, no, no, _has_no_value(batch))
+
+
+def _has_no_value(batch: pa.RecordBatch) -> pa.Array:
+    """Whether each row's key column is null, where it was read: stored keys never are."""
+    if batch.num_columns == 1:
+        return pa.repeat(pa.scalar(value=False), batch.num_rows)
+    return batch.column(1).is_null()
 
 
 def _rows(parts: int, keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
@@ -133,7 +142,7 @@ def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> 
     aggregates += [("partition", "min"), ("partition", "max")] if rules.one_table else []
     grouped = data.group_by(by).aggregate(aggregates)
     repeated = pc.greater(grouped.column("file_id_count"), 1)
-    findings = list(_twice(grouped.filter(repeated), rules))
+    findings = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
     if rules.index:
         findings += _against_index(grouped, index, by)
     return findings
@@ -150,6 +159,17 @@ def _twice(repeated: pa.Table, rules: KeyRules) -> Iterator[Finding]:
         found = f"{row['file_id_count']} rows {where}"
         yield Finding("duplicate_key", severity, partition, row["key"], "one row", found)
     yield from _more("duplicate_key", severity, repeated.num_rows)
+
+
+def _without_column(data: pa.Table) -> Iterator[Finding]:
+    rows = data.filter(data.column("column_is_null"))
+    for row in rows.slice(0, MOST).to_pylist():
+        found = f"null in {row['file_id']}"
+        yield Finding(_NULL, "error", row["partition"], row["key"], "the key in its column", found)
+    yield from _more(_NULL, "error", rows.num_rows)
+
+
+_NULL = "key_column_null"
 
 
 def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ class MergeRule:
     ordering_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
     plain_key: str | None = None
-    """A column that surely equals the stored key column."""
+    """A column that equals the stored key column where it is not null."""
     delete_field: str | None = None
     delete_marker: str | None = None
     fields: FieldMerge | None = None

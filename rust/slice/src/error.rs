@@ -87,6 +87,18 @@ impl From<KeysError> for SliceError {
 }
 
 impl SliceError {
+    /// The error, of a file where what it is about is rows of one.
+    pub(crate) fn in_rows_of(self, file: &str, offset: Option<u64>) -> Self {
+        match self {
+            Self::Schema(what) => Self::Corrupt {
+                file: file.to_owned(),
+                offset,
+                what,
+            },
+            other => other,
+        }
+    }
+
     /// An error of the format crate about bytes that start at `start` of `file`.
     pub fn format(file: &str, start: u64, error: FormatError) -> Self {
         match error {

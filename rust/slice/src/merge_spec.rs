@@ -60,7 +60,8 @@ pub struct MergeSpec {
     pub deletes_are_rows: bool,
     /// In the place of the rules above for two live records.
     pub merger: Option<CustomMerger>,
-    /// A text column that surely equals the stored record key, which may be left unread for it.
+    /// A text column that equals the stored record key where it is not null: filters on it are ones
+    /// on the key.
     pub plain_key: Option<String>,
 }
 

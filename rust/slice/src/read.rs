@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use pyhudi_format::log::{BlockType, OrderingValue};
+use pyhudi_format::log::OrderingValue;
 
 use crate::adapt::adapt;
 use crate::base::{BaseReader, Keeping, Kept, Merging, Opening, open_base};
@@ -167,7 +167,6 @@ impl SliceReader {
         ReadStats::add(&self.stats.log_blocks, counts.read as usize);
         ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
         ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
-        self.choose_key(&blocks);
         if let Some(positions) = self.usable_positions(&blocks)
             && let Some(stage) = self.collect(&blocks, Some(&positions))?
         {
@@ -176,23 +175,6 @@ impl SliceReader {
         }
         let stage = self.collect(&blocks, None)?;
         stage.ok_or_else(|| SliceError::Schema("keys do not fit their records".to_owned()))
-    }
-
-    /// Goes by the plain key column where it is read anyway, so that the key is not decoded twice.
-    fn choose_key(&mut self, blocks: &[ChosenBlock<'_>]) {
-        let only_files = self.has_only_files();
-        let read = &mut self.read;
-        let Some(field) = read.merge.plain_key.clone() else {
-            return;
-        };
-        let whole = read.evolution.is_none() && read.bootstrap.is_none();
-        // A partial record may lack the column; an HFile block may have its key as its own key only.
-        let odd = |chosen: &ChosenBlock<'_>| {
-            chosen.block.is_partial() || chosen.block.block_type == BlockType::HfileData
-        };
-        if only_files && whole && read.columns.contains(&field) && !blocks.iter().any(odd) {
-            read.key_fields = vec![field];
-        }
     }
 
     /// Whether all records are those of the slice's files.
@@ -267,7 +249,12 @@ impl SliceReader {
                 }
                 ReadStats::add(&self.stats.log_records, count);
                 match records {
-                    LogRecords::Rows(batch) => side.add_rows(&batch, own, partial),
+                    LogRecords::Rows(batch) => {
+                        let damaged = |error: SliceError| {
+                            error.in_rows_of(&chosen.source.path, Some(chosen.block.content_offset))
+                        };
+                        side.add_rows(&batch, own, partial).map_err(damaged)
+                    }
                     LogRecords::Deletes { keys, ordering } => {
                         side.add_deletes(keys, own, &ordering)
                     }
@@ -397,7 +384,13 @@ impl SliceReader {
             ReadStats::add(&self.stats.base_rows, batch.num_rows());
         }
         let batch = adapt(batch, &shape.base_schema())?;
-        Ok((shape.base_keys(&batch)?, batch))
+        let keys = shape
+            .base_keys(&batch)
+            .map_err(|error| match &self.read.base {
+                Some(path) => error.in_rows_of(path, None),
+                None => error,
+            })?;
+        Ok((keys, batch))
     }
 
     fn merge(&mut self, map: SharedMap, mut base: BaseSide) -> Result<Stage> {

@@ -65,11 +65,24 @@ pub struct SliceRead {
 }
 
 impl SliceRead {
-    /// Whether a filter is on a column that all versions of a record have the same value of, so
-    /// that they pass it or fail it together.
-    pub(crate) fn is_of_key(&self, filter: &Filter) -> bool {
-        let column = &filter.column;
-        self.merge.plain_key.as_ref() == Some(column) || self.key_fields.contains(column)
+    /// The filters on the key, which all versions of a record have, so that they pass such a filter
+    /// or fail it together.
+    ///
+    /// A filter on the plain key is asked of the stored key: a row that Hudi 1.2.0 updated by
+    /// `MERGE INTO` may have null in the column itself.
+    pub(crate) fn key_filters(&self) -> Vec<Filter> {
+        let of_key = |filter: &Filter| {
+            let is_plain = self.merge.plain_key.as_ref() == Some(&filter.column);
+            let column = match self.key_fields.as_slice() {
+                [stored] if is_plain => stored,
+                fields => fields.iter().find(|field| **field == filter.column)?,
+            };
+            Some(Filter {
+                column: column.clone(),
+                ..filter.clone()
+            })
+        };
+        self.filters.iter().filter_map(of_key).collect()
     }
 }
 

@@ -650,3 +650,60 @@ fn a_filter_on_the_key_spares_other_base_rows_whoever_wins() {
         assert_eq!(looked_up(column, "n"), pairs(&[("n", 1)]));
     }
 }
+
+/// As Hudi 1.2.0 leaves a row that its `MERGE INTO` updated without naming the key column.
+fn without_id(rows: &RecordBatch, gone: &str) -> RecordBatch {
+    let ids = rows.column(1).as_string::<i32>().iter();
+    let ids: StringArray = ids.map(|id| id.filter(|id| *id != gone)).collect();
+    let mut columns = rows.columns().to_vec();
+    columns[1] = Arc::new(ids);
+    RecordBatch::try_new(rows.schema(), columns).unwrap()
+}
+
+#[test]
+fn records_are_merged_by_the_stored_key_where_the_key_column_is_null() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let base = rows(&[("a", 5), ("b", 5), ("c", 5)]);
+    write_base(&store, "base.parquet", without_id(&base, "a"));
+    let late = rows(&[("a", 1), ("b", 7)]);
+    write_log(&store, ".f_1.log.1", "2", Some(late), &[]);
+    let last = without_id(&rows(&[("c", 9)]), "c");
+    write_log(&store, ".f_1.log.2", "3", Some(last), &[]);
+    let asked = |column: Option<&str>| {
+        let mut request = request(&store, Some("base.parquet"), &[".f_1.log.1", ".f_1.log.2"]);
+        request.merge.plain_key = Some("id".to_owned());
+        request.filters = column
+            .map(|column| Filter {
+                column: column.to_owned(),
+                comparison: Comparison::In,
+                literals: Arc::new(StringArray::from(vec!["a"])),
+            })
+            .into_iter()
+            .collect();
+        read(request).unwrap()
+    };
+    assert_eq!(asked(None), pairs(&[("", 5), ("", 9), ("b", 7)]));
+    // The late record of "a" lost, whichever column the filter names.
+    for column in ["id", "_hoodie_record_key"] {
+        assert!(!asked(Some(column)).contains(&("a".to_owned(), 1)));
+    }
+}
+
+#[test]
+fn a_row_without_stored_key_is_damage_of_its_file() {
+    let folder = Folder::new();
+    let store = folder.store();
+    let mut columns = rows(&[("a", 5)]).columns().to_vec();
+    columns[0] = arrow::array::new_null_array(&DataType::Utf8, 1);
+    let keyless = RecordBatch::try_new(schema(), columns).unwrap();
+    write_base(&store, "base.parquet", rows(&[("a", 1)]));
+    write_log(&store, ".f_1.log.1", "2", Some(keyless), &[]);
+    let request = request(&store, Some("base.parquet"), &[".f_1.log.1"]);
+    let error = read(request).unwrap_err();
+    let SliceError::Corrupt { file, offset, .. } = &error else {
+        panic!("{error}");
+    };
+    assert!(file.ends_with(".f_1.log.1") && offset.is_some(), "{error}");
+    assert!(error.to_string().contains("no record key"), "{error}");
+}

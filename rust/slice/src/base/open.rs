@@ -59,8 +59,11 @@ pub(crate) fn open_base(
     let Some(path) = &read.base else {
         return Ok(None);
     };
-    let mut filters = read.filters.clone();
-    filters.retain(|filter| opening.log_always_wins() || read.is_of_key(filter));
+    let filters = if opening.log_always_wins() {
+        read.filters.clone()
+    } else {
+        read.key_filters()
+    };
     let asked = BaseRead {
         columns,
         filters: &filters,
@@ -77,16 +80,17 @@ pub(crate) fn open_base(
 
 /// Tests rows before all their columns are decoded, where there is something to be gained.
 fn row_test(read: &SliceRead, opening: Opening<'_>) -> Result<Option<RowTest>> {
-    let mut filters = read.filters.clone();
+    let (mut filters, mut of_key) = (read.filters.clone(), read.key_filters());
     filters.retain(|filter| is_testable(filter, &read.schema));
+    of_key.retain(|filter| is_testable(filter, &read.schema));
     if filters.is_empty() {
         return Ok(None);
     }
     let log = match opening {
         Opening::Plain => None,
         _ if opening.by_position() && opening.log_always_wins() => None,
-        _ if filters.iter().any(|filter| read.is_of_key(filter)) => {
-            filters.retain(|filter| read.is_of_key(filter));
+        _ if !of_key.is_empty() => {
+            filters = of_key;
             None
         }
         Opening::Merged(merging, map) if !opening.by_position() => {
