@@ -85,6 +85,22 @@ impl<'a> Cursor<'a> {
         self.array().map(f64::from_le_bytes)
     }
 
+    /// An unsigned number of one to four bytes, lowest first.
+    pub(crate) fn uint_le(&mut self, width: usize) -> Result<usize> {
+        let bytes = self.take(width)?;
+        let number = bytes.iter().rev();
+        Ok(number.fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    }
+
+    /// A signed number of one to sixteen bytes, lowest first.
+    pub(crate) fn int_le(&mut self, width: usize) -> Result<i128> {
+        let bytes = self.take(width)?;
+        let sign = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+        let number = bytes.iter().rev();
+        let start = if sign { -1 } else { 0 };
+        Ok(number.fold(start, |number, byte| number << 8 | i128::from(*byte)))
+    }
+
     /// A Java int that counts bytes still to come.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let at = self.clone();

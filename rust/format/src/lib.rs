@@ -1,4 +1,4 @@
-//! The bytes of the Hudi format: log blocks, HFile, ORC, bloom filters and hashes.
+//! The bytes of the Hudi format: log blocks, HFile, ORC, VARIANT, bloom filters and hashes.
 //!
 //! Pure decoding and encoding. No I/O (the caller implements [`ReadAt`]), no Arrow, no async, no
 //! clock, and no choice of a file name or an instant.
@@ -16,6 +16,7 @@ pub mod orc;
 mod parquet_levels;
 mod proto;
 mod source;
+pub mod variant;
 
 pub use bloom::BloomFilter;
 pub use error::{FormatError, Result};

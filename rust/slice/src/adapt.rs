@@ -17,6 +17,7 @@ use crate::convert::{
     to_decimals,
 };
 use crate::error::{Result, SliceError};
+use crate::unshred::{is_shredded, unshred};
 use pyhudi_keys::java_text;
 
 /// The zone that says where microseconds come from: those of INT96 are never mis-stamped.
@@ -79,6 +80,9 @@ pub fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         return Ok(Arc::clone(column));
     }
     match (column.data_type(), field.data_type()) {
+        (DataType::Struct(stored), DataType::Struct(fields)) if is_shredded(stored, fields) => {
+            unshred(column.as_struct(), fields)
+        }
         (DataType::Struct(_), DataType::Struct(fields)) => adapt_struct(column, fields),
         (
             DataType::List(_) | DataType::LargeList(_) | DataType::ListView(_),

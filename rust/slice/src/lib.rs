@@ -40,6 +40,7 @@ mod row_test;
 mod slice_keys;
 mod sort;
 mod spill;
+mod unshred;
 mod write_base;
 mod write_bases;
 mod write_log;
