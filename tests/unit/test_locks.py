@@ -12,12 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from pymetastore.hive_metastore import ThriftHiveMetastore, ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TServerSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import (
@@ -635,3 +637,50 @@ class TestChoice:
         storage = Named(str(tmp_path))
         storage.uri = "s3a://bucket/table"
         assert implicit_key(storage) == "4DCF035CB614089C"
+
+
+HELD = '{"expired":false,"validUntil":4102444800000,"owner":%s,"process":%s}'
+DAMAGED = {
+    "null": b"null",
+    "list": b"[]",
+    "text": b'"x"',
+    "garbage": b"\xff\xfe\0",
+    "cut": b'{"expired":false,"val',
+    "no owner": (HELD % ("null", '""')).encode(),
+    "deep": b"[" * 100_000,
+    "infinite": b'{"expired":false,"validUntil":1e400,"owner":"a"}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED.keys())
+def test_damaged_storage_lock_is_no_lost_lock(content: bytes, tmp_path: Path) -> None:
+    """Whoever retried would do so for ever."""
+    table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"]}), key="id")
+    (tmp_path / "t" / PATH).write_bytes(content)
+    table = pyhudi.open_table(tmp_path / "t")
+    with pytest.raises(CorruptTable, match=r"is no lock[^\n]*\nHint: Remove it") as raised:
+        table.upsert(pa.table({"id": ["b"]}))
+    assert raised.value.file == PATH
+    assert table.scan().count() == 1
+    (tmp_path / "t" / PATH).unlink()
+    table.upsert(pa.table({"id": ["b"]}))
+
+
+def test_storage_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
+    file = tmp_path / PATH
+    file.parent.mkdir(parents=True)
+    file.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CorruptTable, match="neither be read nor created"):
+        lock_of("storage", tmp_path).acquire(1000)
+
+
+@pytest.mark.parametrize("kind", ["storage", "file"])
+def test_lock_of_an_owner_that_is_no_text(kind: str, tmp_path: Path) -> None:
+    """Lone surrogates and control characters can be in JSON, and not in a terminal."""
+    lock = lock_of(kind, tmp_path)
+    file = tmp_path / (PATH if kind == "storage" else ".hoodie/lock")
+    file.parent.mkdir(parents=True)
+    file.write_text(HELD % (r'"\ud800\u001b[31m"', r'"\udfff"'))
+    assert not lock.acquire(0)
+    assert lock.holder().isascii()
+    assert lock.holder().isprintable()

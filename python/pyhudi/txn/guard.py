@@ -99,7 +99,8 @@ class LockGuard(Guard):
     def _take(self) -> None:
         try:
             take(self._lock, self._patience_ms)
-        except LockTimeout:
+        except (LockTimeout, CorruptTable):
+            # It was not taken, nor can it have been lost.
             self._held = False
             raise
 

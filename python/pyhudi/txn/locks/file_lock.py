@@ -130,4 +130,5 @@ class FileLock:
 
 
 def _process(content: bytes) -> bytes:
-    return str(processes.said_in(content).get("process", "")).encode()
+    said = str(processes.said_in(content).get("process", ""))
+    return said.encode(errors="surrogatepass")

@@ -62,12 +62,18 @@ class _Content:
             return cls(
                 _flag(said["expired"]),
                 int(said["validUntil"]),
-                str(said["owner"]),
-                str(said.get("process", "")),
+                _text(said["owner"]),
+                _text(said.get("process", "")),
             )
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            msg = f"{PATH} is no lock: {error}"
-            raise CorruptTable(msg, file=PATH) from error
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+            AttributeError,
+        ) as e:
+            raise _damaged(f"{PATH} is no lock: {e!r}") from e
 
 
 def _flag(said: object) -> bool:
@@ -77,6 +83,17 @@ def _flag(said: object) -> bool:
         msg = f"{said!r} is neither true nor false"
         raise ValueError(msg)
     return known[said]
+
+
+def _text(said: object) -> str:
+    if not isinstance(said, str):
+        msg = f"{said!r} is no text"
+        raise TypeError(msg)
+    return said
+
+
+def _damaged(message: str) -> CorruptTable:
+    return CorruptTable(message, file=PATH, hint="Remove it once no other writer is active.")
 
 
 class StorageLock:
@@ -107,7 +124,11 @@ class StorageLock:
     def _try(self) -> bool:
         found = self._storage.read_version(PATH)
         if found is None:
-            return self._take(None)
+            taken = self._take(None)
+            if not taken and self._storage.read_version(PATH) is None:
+                # No writer deletes it.
+                raise _damaged(f"{PATH} is no file: it can neither be read nor created")
+            return taken
         content, version = _Content.parse(found[0]), found[1]
         self._seen = content.owner
         return self._is_free(content) and self._take(version)
@@ -115,7 +136,9 @@ class StorageLock:
     def _is_free(self, content: _Content) -> bool:
         if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
             return True
-        if content.process and processes.is_dead_here(content.process.encode()):
+        if content.process and processes.is_dead_here(
+            content.process.encode(errors="surrogatepass")
+        ):
             return True
         file = self._storage.head(PATH)
         if file is not None and 0 <= content.valid_until - file.modified_ms < _SHORTEST_MS:
@@ -206,4 +229,5 @@ class StorageLock:
 
     def holder(self) -> str:
         """The owner that was seen last."""
-        return f"{self._seen or 'another writer'} ({PATH})"
+        owner = ascii(self._seen)[1:-1] if self._seen else "another writer"
+        return f"{owner} ({PATH})"
