@@ -686,6 +686,10 @@ def shown_text(column: pa.Array[Any], name: str) -> pa.StringArray:
     """
 
 @final
+class KnownStats:
+    """Statistics of files, for `MetadataRecorder.file_facts`."""
+
+@final
 class MetadataPartition:
     """One partition of the metadata table: records by key, merged by the payload's rules.
 
@@ -744,6 +748,12 @@ class MetadataPartition:
 
     def all_stats(self, column: str, value_type: pa.DataType) -> pa.RecordBatch:
         """All statistics of a column: file_name, then the columns of `stats`."""
+
+    def known_stats(self, files: Sequence[tuple[str, str]], columns: pa.Schema) -> KnownStats:
+        """Of `column_stats`: what it has of the columns of files, given as data partition and path.
+
+        Each file of the index is read once, so ask for all files together.
+        """
 
     def may_contain(self, partitions: Any, files: Any, keys: Sequence[str]) -> pa.Array:
         """Of bloom filters: whether each file may hold one of the keys, null without a filter."""
@@ -855,14 +865,15 @@ class MetadataRecorder:
         partition_stats: bool,
         bloom_filters: bool,
         instant: str,
-        rest: tuple[Sequence[_WrittenFile], MetadataPartition] | None = None,
+        rest: tuple[Sequence[_WrittenFile], KnownStats] | None = None,
     ) -> pa.RecordBatch:
         """Of `column_stats`, `partition_stats` and `bloom_filters`, for files of one data
         partition.
 
         columns: those with statistics, none for no statistics; value_types: the form of index
-        version 2; rest: the files of the partition that stay, and `column_stats` as it was, for
-        bounds of the partition that are tight. Raises `CorruptTable` for a damaged file.
+        version 2; rest: the files of the partition that stay, and what `column_stats` had of these
+        columns of them, for bounds of the partition that are tight. Raises `CorruptTable` for a
+        damaged file.
         """
 
     def forget_files(

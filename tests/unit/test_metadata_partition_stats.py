@@ -18,16 +18,16 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.bootstrap import Making
 from pyhudi.metadata.definitions import index_definitions
-from pyhudi.metadata.kinds.file_facts import FactsTask
+from pyhudi.metadata.kinds.file_facts import MAX_TASKS, FactsTask, TightTask, tight_tasks
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RECORD_ROWS, derive
+from pyhudi.metadata.records import RECORD_ROWS, Recording, derive
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, content
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from tests.helpers.metadata_records import decode, stored_records
 from tests.helpers.tables import GoldenTables, unpack
@@ -60,10 +60,10 @@ def test_tight_statistics_are_those_that_hudi_wrote(
             bloom_filters=False,
             instant="1",
             rest=tuple(files[1:]),
-            known=tuple(both.hudi.file_groups(COLUMN_STATS)),
         )
         tasks.append(task)
-    rows = pa.Table.from_batches([r for task in tasks for r in derive(task)], RECORD_ROWS)
+    together = TightTask(both.recording, tuple(tasks), tuple(both.hudi.file_groups(COLUMN_STATS)))
+    rows = pa.Table.from_batches(derive(together), RECORD_ROWS)
     rows = rows.filter(pc.starts_with(rows["route"], PARTITION_STATS))
     mine = both.written(PARTITION_STATS, rows)
     compared = 0
@@ -146,6 +146,51 @@ def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Pa
     rest = RestOfPartitions(table, known, commit, StorageListing(storage))
     left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
     assert left == [newer.path]
+
+
+def test_writes_read_a_plan_as_often_for_many_partitions_as_for_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write beside a planned compaction and the compaction took the square of the partitions."""
+    decoded: list[str] = []
+    decode = content.decode
+
+    def noted(data: bytes, path: str) -> dict[str, Any] | None:
+        decoded.append(path)
+        return decode(data, path)
+
+    monkeypatch.setattr(content, "decode", noted)
+
+    def reads(partitions: int, verb: str) -> int:
+        base = tmp_path / f"{verb}{partitions}"
+        names = [f"p{number}" for number in range(partitions)]
+        rows = pa.table({"id": names, "p": names})
+        table = pyhudi.create_table(base, rows, key="id", partition_by="p", type="mor")
+        table.upsert(rows)
+        table.compact(execute=False)
+        decoded.clear()
+        table.upsert(rows) if verb == "upsert" else table.compact(schedule=False)
+        return sum(path.endswith(".compaction.requested") for path in decoded)
+
+    for verb in ("upsert", "compact"):
+        few = reads(2, verb)
+        assert few == reads(9, verb) > 0
+
+
+def test_tight_statistics_read_the_index_in_few_tasks(tmp_path: Path) -> None:
+    """Each reads what `column_stats` has of its partitions' other files at once."""
+    recording = Recording(Storage(str(tmp_path)), "{}", {})
+    one, other = (pa.schema([(name, pa.int64())]) for name in "ab")
+    parts = [
+        FactsTask(recording, f"p{n}", (), "1", columns=other if n == 7 else one)
+        for n in range(3 * MAX_TASKS)
+    ]
+    tasks = list(tight_tasks(parts, ()))
+    assert len(tasks) == MAX_TASKS + 1
+    assert all(len({part.columns for part in task.parts}) == 1 for task in tasks)
+    assert sorted(part.partition for task in tasks for part in task.parts) == sorted(
+        part.partition for part in parts
+    )
 
 
 @pytest.mark.parametrize("version", [8, 9])

@@ -121,15 +121,29 @@ class RestOfPartitions:
         metadata = self._metadata
         gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
-        data = self._data
-        view = FileSystemView(data.storage, data.config, data.timeline, {partition}, self._listing)
-        for slice_ in view.slices():
+        for slice_ in self._merged.get(partition, ()):
             if slice_.file_id not in gone and slice_.file_id not in rewritten:
                 yield slice_
-        for slice_ in view.unmerged_slices() if rewritten else ():
+        for slice_ in self._unmerged.get(partition, ()) if rewritten else ():
             # A compaction leaves what was appended since it was planned.
             if slice_.base is None and rewritten.get(slice_.file_id) == slice_.base_instant:
                 yield slice_
+
+    @cached_property
+    def _merged(self) -> dict[str, list[FileSlice]]:
+        return _by_partition(self._view.slices())
+
+    @cached_property
+    def _unmerged(self) -> dict[str, list[FileSlice]]:
+        return _by_partition(self._view.unmerged_slices())
+
+    @cached_property
+    def _view(self) -> FileSystemView:
+        """One for all partitions of the commit: a view reads plans and replace commits."""
+        data, partitions = self._data, self._metadata.partition_to_write_stats
+        return FileSystemView(
+            data.storage, data.config, data.timeline, set(partitions), self._listing
+        )
 
 
 def bytes_of(columns: pa.Schema) -> pa.Schema:
@@ -144,6 +158,13 @@ def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
         base = None if name.startswith(".") else parse_base_name(name)
         if base is not None:
             yield base.file_id, base.instant
+
+
+def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    found: dict[str, list[FileSlice]] = {}
+    for slice_ in slices:
+        found.setdefault(slice_.partition, []).append(slice_)
+    return found
 
 
 def _files(slice_: FileSlice) -> Iterator[tuple[str, bool]]:

@@ -30,10 +30,11 @@ pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{StatsSource, column_stats, column_stats_scan};
 pub use self::write::{
-    ExpressionFilter, ExpressionStats, FileEntry, FileFacts, Location, MetadataLogOptions,
-    Recorder, RestOfPartition, WrittenFile, compact_metadata_group, expression_filter,
-    expression_stats, file_facts, forget_files, locations, record_rows_schema, secondary_changes,
-    statistics_gaps, write_metadata_base, write_metadata_log,
+    ExpressionFilter, ExpressionStats, FileEntry, FileFacts, KnownStats, Location,
+    MetadataLogOptions, Recorder, RestOfPartition, WrittenFile, compact_metadata_group,
+    expression_filter, expression_stats, file_facts, forget_files, known_stats, locations,
+    record_rows_schema, secondary_changes, statistics_gaps, write_metadata_base,
+    write_metadata_log,
 };
 
 /// The newest slice of one file group.

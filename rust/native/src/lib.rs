@@ -62,7 +62,7 @@ mod _native {
         base_file_rows, base_file_schema, columns_for_spark, has_partial_records, log_blocks,
     };
     #[pymodule_export]
-    use super::metadata::MetadataPartition;
+    use super::metadata::{KnownStats, MetadataPartition};
     #[pymodule_export]
     use super::metadata_write::{
         MetadataRecorder, compact_metadata_group, statistics_gaps, write_metadata_base,

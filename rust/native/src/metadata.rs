@@ -1,7 +1,9 @@
 //! The metadata table: records of a partition as Arrow tables.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Schema};
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use pyhudi_metadata::{self as metadata, MetadataSlice, SecondaryKeys, StatsSource};
 use pyhudi_slice::{BlockFilter, Result as SliceResult};
@@ -13,6 +15,9 @@ use crate::store::Store;
 
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct MetadataPartition(pub(crate) metadata::MetadataPartition);
+
+#[pyclass(frozen, module = "pyhudi._native")]
+pub struct KnownStats(pub(crate) Arc<metadata::KnownStats>);
 
 impl MetadataPartition {
     fn table(
@@ -123,6 +128,18 @@ impl MetadataPartition {
         self.table(py, |partition| {
             metadata::column_stats_scan(partition, column, &value_type.0)
         })
+    }
+
+    fn known_stats(
+        &self,
+        py: Python<'_>,
+        files: Vec<(String, String)>,
+        columns: PyArrowType<Schema>,
+    ) -> PyResult<KnownStats> {
+        let columns = Arc::new(columns.0);
+        py.detach(|| metadata::known_stats(&self.0, &files, &columns))
+            .map(|known| KnownStats(Arc::new(known)))
+            .map_err(slice_error)
     }
 
     fn may_contain<'py>(

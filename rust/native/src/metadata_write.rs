@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::args::{source, texts};
 use crate::error::{mismatch, slice_error};
-use crate::metadata::MetadataPartition;
+use crate::metadata::{KnownStats, MetadataPartition};
 use crate::read::{PyBootstrap, bootstrap_source};
 use crate::reader::Batches;
 use crate::store::Store;
@@ -64,12 +64,12 @@ impl MetadataRecorder {
         partition_stats: bool,
         bloom_filters: bool,
         instant: String,
-        rest: Option<(WrittenFiles, PyRef<'_, MetadataPartition>)>,
+        rest: Option<(WrittenFiles, PyRef<'_, KnownStats>)>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let files = written_files(files);
-        let rest = rest.map(|(files, index)| RestOfPartition {
+        let rest = rest.map(|(files, known)| RestOfPartition {
             files: written_files(files),
-            index: index.0.clone(),
+            known: known.0.clone(),
         });
         let facts = FileFacts {
             columns: Arc::new(columns.0),

@@ -27,6 +27,8 @@ from pyhudi.slices.table import Clean
 from pyhudi.storage.storage import Entry
 
 _FILES_OF_A_TASK = 64
+MAX_TASKS = 64
+"""That look up what is known of other files: each reads the index, which grows with a commit."""
 _NONE = pa.schema([])
 
 
@@ -45,8 +47,8 @@ class FactsTask(RecordTask):
     bloom_filters: bool = False
     rest: tuple[tuple[str, bool], ...] | None = None
     """The files of the partition that the commit leaves, where bounds of it shall be tight."""
-    known: tuple[MetadataGroup, ...] = ()
-    """The file groups of `column_stats`, which knows those files; without it they are looked at."""
+    known: _native.KnownStats | None = None
+    """What `column_stats` has of those files; without it they are looked at."""
     may_be_gone: bool = False
     """A cleaner may take files while they are looked at; those are passed over."""
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
@@ -75,12 +77,51 @@ class FactsTask(RecordTask):
             partition_stats=self.partition_stats,
             bloom_filters=self.bloom_filters,
             instant=self.instant,
-            rest=None if self.rest is None else (self._with_sources(self.rest), _known(self)),
+            rest=None if self.rest is None else (self._with_sources(self.rest), self._known()),
         )
+
+    def _known(self) -> _native.KnownStats:
+        if self.known is not None:
+            return self.known
+        nothing = _native.MetadataPartition(self.recording.storage.native, [])
+        return nothing.known_stats([], self.columns)
 
     def _with_sources(self, files: Iterable[tuple[str, bool]]) -> list[WrittenFile]:
         storage = self.recording.storage
         return files_with_sources(storage, self.columns, files, self.sources)
+
+
+@dataclass(frozen=True)
+class TightTask(RecordTask):
+    """Statistics of the same columns in some partitions, with bounds that are tight."""
+
+    parts: tuple[FactsTask, ...]
+    """A partition each, with its other files."""
+    index: tuple[MetadataGroup, ...]
+    """The file groups of `column_stats`."""
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """As of each part. What is known of all other files is looked up at once."""
+        rest = [(part.partition, path) for part in self.parts for path, _ in part.rest or ()]
+        known = None
+        if rest and self.index:
+            known = open_together(self.index).known_stats(rest, self.parts[0].columns)
+        for part in self.parts:
+            yield from replace(part, known=known).rows()
+
+
+def tight_tasks(
+    parts: Iterable[FactsTask], index: tuple[MetadataGroup, ...]
+) -> Iterator[TightTask]:
+    """At most `MAX_TASKS` for the parts of each set of columns."""
+    by_columns: dict[pa.Schema, list[FactsTask]] = {}
+    for part in parts:
+        by_columns.setdefault(part.columns, []).append(part)
+    for same in by_columns.values():
+        size = -(-len(same) // MAX_TASKS)
+        for start in range(0, len(same), size):
+            portion = tuple(same[start : start + size])
+            yield TightTask(portion[0].recording, portion, index)
 
 
 @dataclass(frozen=True)
@@ -102,12 +143,6 @@ class ForgetTask(RecordTask):
             yield recorder.forget_files(
                 self.name, path, list(files), columns=list(self.columns), filters=self.filters
             )
-
-
-def _known(task: FactsTask) -> _native.MetadataPartition:
-    if task.known:
-        return open_together(task.known)
-    return _native.MetadataPartition(task.recording.storage.native, [])
 
 
 def columns_of(change: Change) -> pa.Schema:

@@ -18,7 +18,13 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial import InitialPartition, Source
 from pyhudi.metadata.kinds.column_stats import ColumnStats
-from pyhudi.metadata.kinds.file_facts import FactsTask, columns_of, statistics_task, written
+from pyhudi.metadata.kinds.file_facts import (
+    FactsTask,
+    columns_of,
+    statistics_task,
+    tight_tasks,
+    written,
+)
 from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, PartitionLook, Shown, Wish
 from pyhudi.metadata.question import Question
 from pyhudi.metadata.ranges import ruled_out
@@ -97,22 +103,24 @@ class PartitionStats(PartitionKind):
                     tasks.append(replace(part, partition=path, files=tuple(files.items())))
         return tasks
 
-    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+    def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
         """Those of the commit's partitions, with the statistics of its files."""
         columns = columns_of(change)
         if not columns.names:
             return
         rest = RestOfPartitions(change.data, change.known, change.metadata, change.rows.listing)
+        tight = []
         for given in written(change, columns):
             task = replace(given, sources=rest.sources(given.partition))
             if task.value_types:
-                yield replace(task, rest=rest.of(task.partition), known=rest.known)
+                tight.append(replace(task, rest=rest.of(task.partition)))
                 continue
             whole = rest.never_widened(task.partition, columns)
             yield replace(task, columns=_besides(whole, columns))
             if whole.names:
                 task = replace(task, columns=whole, bloom_filters=False)
-                yield replace(task, rest=rest.of(task.partition), known=rest.known)
+                tight.append(replace(task, rest=rest.of(task.partition)))
+        yield from tight_tasks(tight, rest.known)
 
     def partition_lookups(
         self, question: Question, name: str

@@ -1,5 +1,7 @@
 //! Statistics of files as `column_stats` has them, for the statistics of their partition.
 
+use std::collections::HashMap;
+
 use arrow::datatypes::{DataType, SchemaRef};
 use pyhudi_avro::Datum;
 use pyhudi_format::hash::column_key;
@@ -11,19 +13,33 @@ use crate::MetadataPartition;
 use crate::records::{Keep, Records, Wanted};
 use crate::stats::{has_no_values, may_lack_values};
 
-/// For each file, the statistics of each column; [`None`] for a file of which a column has none, or
-/// has them in another form than that of its type. In index version 1 only bytes have one of theirs.
-pub(super) fn known_stats(
-    index: &MetadataPartition,
-    partition: &str,
-    files: &[&str],
-    columns: &SchemaRef,
-) -> Result<Vec<Option<Vec<Stats>>>> {
-    if index.groups.is_empty() {
-        return Ok(vec![None; files.len()]);
+/// Statistics of files, by their paths. A file of which a column has none, or has them in another form
+/// than that of its type, is not there. In index version 1 only bytes have one of theirs.
+#[derive(Debug, Clone, Default)]
+pub struct KnownStats(HashMap<String, Vec<Stats>>);
+
+impl KnownStats {
+    /// The statistics of each column.
+    pub(super) fn get(&self, path: &str) -> Option<&Vec<Stats>> {
+        self.0.get(path)
     }
+}
+
+/// What `column_stats` has of the columns of files, given as data partition and path. Reads each file
+/// of the index once, so ask for all files together.
+///
+/// # Errors
+/// Damaged files of the index, failing storage.
+pub fn known_stats(
+    index: &MetadataPartition,
+    files: &[(String, String)],
+    columns: &SchemaRef,
+) -> Result<KnownStats> {
     let width = columns.fields().len();
-    let keys = files.iter().flat_map(|path| {
+    if index.groups.is_empty() || width == 0 {
+        return Ok(KnownStats::default());
+    }
+    let keys = files.iter().flat_map(|(partition, path)| {
         let name = file_name(path);
         let key = move |column: &str| column_key(column, partition, Some(name));
         columns.fields().iter().map(move |field| key(field.name()))
@@ -47,10 +63,12 @@ pub(super) fn known_stats(
             }
         }
     }
-    let by_file = found.chunks(width.max(1));
-    Ok(by_file
-        .map(|stats| stats.iter().cloned().collect())
-        .collect())
+    let by_file = files.iter().zip(found.chunks(width));
+    let whole = by_file.filter_map(|((_, path), stats)| {
+        let stats = stats.iter().cloned().collect::<Option<_>>()?;
+        Some((path.clone(), stats))
+    });
+    Ok(KnownStats(whole.collect()))
 }
 
 fn decoded(stored: &Datum<'_>, ty: &DataType) -> Option<Stats> {

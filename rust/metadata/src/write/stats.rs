@@ -1,5 +1,7 @@
 //! Records of `column_stats`, `partition_stats` and `bloom_filters`, out of the files themselves.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
@@ -12,9 +14,8 @@ use super::column_bounds::{
     BATCH_ROWS, KIND_COLUMN_STATS, KIND_PARTITION_STATS, Shape, Stats, file_name, roots,
 };
 use super::footers::{base_stats, skeleton_stats};
-use super::known::known_stats;
+use super::known::KnownStats;
 use super::recorder::{RecordRows, Recorder, record_rows_schema};
-use crate::MetadataPartition;
 
 const COLUMN_STATS: &str = "column_stats";
 const PARTITION_STATS: &str = "partition_stats";
@@ -44,8 +45,8 @@ pub struct FileFacts {
 pub struct RestOfPartition {
     /// Where they are.
     pub files: Vec<WrittenFile>,
-    /// `column_stats` before the commit. A file that it does not know is looked at.
-    pub index: MetadataPartition,
+    /// What `column_stats` had of them before the commit. A file that is not there is looked at.
+    pub known: Arc<KnownStats>,
 }
 
 /// A file of a commit.
@@ -112,7 +113,7 @@ fn statistics(
     let mut batches = vec![rows.finish()?];
     if facts.partition_stats {
         if let Some(rest) = &facts.rest {
-            add_rest(&mut whole, store, partition, rest, &facts.columns)?;
+            add_rest(&mut whole, store, rest, &facts.columns)?;
         }
         let mut rows = recorder.rows(PARTITION_STATS)?;
         for (field, stats) in facts.columns.fields().iter().zip(whole) {
@@ -142,15 +143,12 @@ fn add_up(whole: &mut [Stats], found: Vec<Stats>) {
 fn add_rest(
     whole: &mut [Stats],
     store: &Store,
-    partition: &str,
     rest: &RestOfPartition,
     columns: &SchemaRef,
 ) -> Result<()> {
-    let paths: Vec<&str> = rest.files.iter().map(|file| file.path.as_str()).collect();
-    let known = known_stats(&rest.index, partition, &paths, columns)?;
-    for (file, stats) in rest.files.iter().zip(known) {
-        let found = match stats {
-            Some(stats) => stats,
+    for file in &rest.files {
+        let found = match rest.known.get(&file.path) {
+            Some(stats) => stats.clone(),
             None => stats_of(store, file, columns)?,
         };
         add_up(whole, found);
