@@ -50,6 +50,7 @@ __all__ = [
     "format_times",
     "has_partial_records",
     "hfile_info",
+    "hfile_order",
     "hfile_pairs",
     "join_base_files",
     "json_to_container",
@@ -300,6 +301,9 @@ def hfile_pairs(
 
 def hfile_info(store: Store, path: str, name: str) -> bytes | None:
     """A fact of an HFile's info block, None when it has none of that name."""
+
+def hfile_order(store: Store, path: str) -> Literal["bytes", "UTF-16"] | None:
+    """The order of an HFile's keys, None where both orders are the same. Reads all keys."""
 
 def read_keys(
     store: Store,

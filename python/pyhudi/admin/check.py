@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
 from pyhudi.admin import check_files, check_metadata
-from pyhudi.admin.check_contents import FactsTask, FilesTask, look_at_facts, look_at_files
+from pyhudi.admin.check_contents import (
+    FactsTask,
+    FilesTask,
+    OrderTask,
+    look_at_facts,
+    look_at_files,
+    look_at_order,
+)
 from pyhudi.admin.check_files import Named, StoredTable
 from pyhudi.admin.check_findings import CheckResult, Finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.index.choice import asked
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.reader import MetadataTable
@@ -114,6 +122,7 @@ def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
     )
     findings += [finding for found in facts for finding in found]
+    findings += _orders(look)
     if look.table.config.populate_meta_fields and RECORD_KEY in look.table.columns.names:
         tasks, rules = _key_tasks(look, whole)
         findings += check_keys(look.engine, tasks, rules, look.memory)
@@ -175,6 +184,26 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
             filters=groups[BLOOM_FILTERS],
             sources=sources,
         )
+
+
+def _orders(look: _Look) -> list[Finding]:
+    """Base files of the metadata table in whose order of keys Hudi misses some."""
+    metadata = look.metadata
+    if metadata is None:
+        return []
+    found = [_order_tasks(metadata, name) for name in look.table.config.metadata_partitions]
+    tasks = [task for task in chain.from_iterable(found) if isinstance(task, OrderTask)]
+    looked = look.engine.run(look_at_order, tasks, label="look at the order of keys")
+    damage = [one for one in chain.from_iterable(found) if isinstance(one, Finding)]
+    return [*damage, *chain.from_iterable(looked)]
+
+
+def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding]:
+    """The base files of a partition of it, or why they are not known."""
+    try:
+        return [OrderTask(*file) for file in metadata.base_files(name)]
+    except CorruptTable as error:
+        return [Finding("damaged_file", "error", "", name, "", without_hint(error))]
 
 
 def _repeated_keys(look: _Look) -> list[Finding]:

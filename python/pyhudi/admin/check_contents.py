@@ -49,6 +49,31 @@ class FactsTask:
     """By path of a skeleton, where its rows are."""
 
 
+@dataclass(frozen=True)
+class OrderTask:
+    """Look at the order of the keys of a base file of the metadata table."""
+
+    storage: Storage
+    """The metadata table's."""
+    path: str
+
+
+def look_at_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
+    """Keys that Hudi may miss: it sorts them in one order and looks for them in another."""
+    try:
+        order = _native.hfile_order(task.storage.native, task.path)
+    except FileNotFoundError:
+        return []
+    except CorruptTable as error:
+        found = str(error).split("\n")[0]
+        return [Finding("damaged_file", "error", "", task.path, "", found)]
+    if order is None:
+        return []
+    wanted = "keys that bytes and UTF-16 put in one order"
+    found = f"the order of {order}"
+    return [Finding("metadata_key_order", "warning", "", task.path, wanted, found)]
+
+
 def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
     """The damaged ones."""
     return [damage for path, is_log in task.paths for damage in _damage(task, path, is_log=is_log)]

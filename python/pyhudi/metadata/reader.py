@@ -169,6 +169,11 @@ class MetadataTable:
             _check_numbers(name, slices)
         return groups_of(self._storage, self._config, self._timeline, slices)
 
+    def base_files(self, name: str) -> list[tuple[Storage, str]]:
+        """The base files of one of its partitions, each with the storage of its path."""
+        bases = (slice_.base for slice_ in self._slices(name))
+        return [(self._storage, base.path) for base in bases if base is not None]
+
     def check_same(self, *, is_kept: bool) -> None:
         """Raises `CorruptTable` where others have made it, or a part of it, anew since.
 

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use pyhudi_format::hfile::{HFileOptions, KeyOrder, write_hfile};
 use pyhudi_format::{BloomFilter, FormatError, HFile, ReadAt, Result};
 
 const FILES: [(&str, &[u8], u64); 6] = [
@@ -196,4 +197,114 @@ fn other_compressions_are_refused_by_name() {
         Err(FormatError::Unsupported { feature }) => assert_eq!(feature, "HFile compression ZSTD"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Keys of letters at which the two orders of keys differ, and of others.
+fn odd_keys() -> Vec<String> {
+    let letters = ["a", "é", "\u{E000}", "\u{FF21}", "\u{10000}", "\u{1F600}"];
+    let mut keys = Vec::new();
+    for first in letters {
+        keys.push(format!("k-{first}"));
+        for second in letters {
+            keys.push(format!("k-{first}{second}"));
+            keys.push(format!("k-{first}{second}{first}x"));
+        }
+    }
+    keys
+}
+
+/// An HFile with these keys as they come, each its own value. The writer takes rising keys only, so
+/// it is given others of the same length.
+fn with_keys_in_any_order(keys: &[String], block_bytes: usize, mark: &str) -> Bytes {
+    let stand_ins: Vec<String> = (0..keys.len())
+        .map(|number| format!("{number:03}"))
+        .zip(keys)
+        .map(|(number, key)| format!("{number:#<len$}", len = key.len()))
+        .collect();
+    let pairs = stand_ins.iter().map(|key| (key.as_bytes(), key.as_bytes()));
+    let options = HFileOptions {
+        block_bytes,
+        gzip: false,
+    };
+    let mut file = write_hfile(pairs, &[], &options).unwrap();
+    let mut replace = |old: &[u8], new: &[u8]| {
+        for at in 0..file.len() - new.len() {
+            if file[at..].starts_with(old) {
+                file[at..at + new.len()].copy_from_slice(new);
+            }
+        }
+    };
+    replace(b"pyhudi.order", mark.as_bytes());
+    for (old, new) in stand_ins.iter().zip(keys) {
+        replace(old.as_bytes(), new.as_bytes());
+    }
+    Bytes::from(file)
+}
+
+fn in_order(order: KeyOrder) -> Vec<String> {
+    let mut keys = odd_keys();
+    keys.sort_by(|a, b| order.compare(a.as_bytes(), b.as_bytes()));
+    keys
+}
+
+#[test]
+fn keys_are_found_in_the_order_of_bytes_and_in_that_of_java() {
+    assert_ne!(in_order(KeyOrder::Bytes), in_order(KeyOrder::Utf16));
+    for order in [KeyOrder::Bytes, KeyOrder::Utf16] {
+        let keys = in_order(order);
+        for block_bytes in [1, 150, 700, 100_000] {
+            let file = with_keys_in_any_order(&keys, block_bytes, "another.mark");
+            let file = HFile::open(file).unwrap();
+            let scanned: Pairs = file.scan().map(Result::unwrap).collect();
+            assert_eq!(scanned.len(), keys.len());
+            for key in &keys {
+                let found = file.get(key.as_bytes()).unwrap();
+                assert_eq!(
+                    found.as_deref(),
+                    Some(key.as_bytes()),
+                    "{order:?} {block_bytes} {key}"
+                );
+                for absent in [format!("{key}\u{FFFD}"), format!("{key}\u{1F601}")] {
+                    assert_eq!(file.get(absent.as_bytes()).unwrap(), None);
+                }
+                let with_prefix = file.prefix(key.as_bytes()).collect::<Result<Pairs>>();
+                let expected = keys.iter().filter(|other| other.starts_with(key.as_str()));
+                assert_eq!(
+                    with_prefix.unwrap().len(),
+                    expected.count(),
+                    "{order:?} {key}"
+                );
+            }
+            for wanted in [in_order(KeyOrder::Bytes), in_order(KeyOrder::Utf16)] {
+                let mut wanted: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
+                wanted.insert(0, b"k-");
+                let found = file.lookup(wanted).collect::<Result<Pairs>>().unwrap();
+                assert_eq!(found.len(), keys.len(), "{order:?} {block_bytes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_in_neither_order_are_damage_with_its_place() {
+    let bytes = in_order(KeyOrder::Bytes);
+    let mut mixed = in_order(KeyOrder::Utf16);
+    let half = mixed.len() / 2;
+    mixed.sort_by_key(|key| bytes.iter().position(|other| other == key) > Some(half));
+    for block_bytes in [1, 700, 100_000] {
+        let file = with_keys_in_any_order(&mixed, block_bytes, "another.mark");
+        let read = HFile::open(file).and_then(|file| file.scan().collect::<Result<Pairs>>());
+        let error = read.unwrap_err();
+        assert!(matches!(error, FormatError::Corrupt { .. }), "{error}");
+        assert!(
+            error.to_string().contains("in neither the order"),
+            "{error}"
+        );
+    }
+    // What a file says of itself is checked as well.
+    let keys = in_order(KeyOrder::Utf16);
+    let file = HFile::open(with_keys_in_any_order(&keys, 100_000, "pyhudi.order")).unwrap();
+    file.scan().collect::<Result<Pairs>>().unwrap_err();
+    let last = keys.last().unwrap();
+    assert!(file.get(last.as_bytes()).is_err());
 }

@@ -29,6 +29,17 @@ pub fn hfile_pairs<'py>(
 }
 
 #[pyfunction]
+pub fn hfile_order(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+) -> PyResult<Option<&'static str>> {
+    let files = &store.0;
+    py.detach(|| pyhudi_slice::hfile_order(files, path))
+        .map_err(slice_error)
+}
+
+#[pyfunction]
 pub fn hfile_info<'py>(
     py: Python<'py>,
     store: PyRef<'py, Store>,

@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::field_rules::FieldRules;
     #[pymodule_export]
-    use super::hfile::{hfile_info, hfile_pairs, write_hfile};
+    use super::hfile::{hfile_info, hfile_order, hfile_pairs, write_hfile};
     #[pymodule_export]
     use super::history::{archive_block, log_records};
     #[pymodule_export]

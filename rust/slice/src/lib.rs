@@ -60,7 +60,7 @@ pub use combine::combine;
 pub use compact_logs::compact_logs;
 pub use error::{Result, SliceError, guarded};
 pub use evolve::{Evolution, Source};
-pub use hfile_pairs::{Pair, hfile_info, hfile_pairs};
+pub use hfile_pairs::{Pair, hfile_info, hfile_order, hfile_pairs};
 pub use key_candidates::key_candidates;
 pub use log_content::DataBlocks;
 pub use log_json::log_records_json;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::block::Unpacking;
+use super::order::{KeyOrder, Orders};
 use crate::cursor::Cursor;
 use crate::{FormatError, Result};
 
@@ -93,6 +94,11 @@ impl Pairs {
         }
     }
 
+    /// Where the block starts in the file.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// The pair that comes next, which the bytes given begin with.
     fn peek(&self) -> Result<Option<(&[u8], Span)>> {
         match self.payload.get(self.position..) {
@@ -113,15 +119,26 @@ impl Pairs {
         Ok(Some(pair))
     }
 
-    /// Leaves out pairs whose key is before `key`.
-    pub(super) fn skip_before(&mut self, key: &[u8]) -> Result<()> {
+    /// Leaves out pairs whose key is before `key` in an order, and gives the last of their keys.
+    pub(super) fn skip_before(
+        &mut self,
+        key: &[u8],
+        order: KeyOrder,
+        orders: &mut Orders,
+    ) -> Result<Option<Bytes>> {
+        let mut last: Option<Range<usize>> = None;
         while let Some((rest, span)) = self.peek()? {
-            if rest.get(span.row).is_none_or(|found| found >= key) {
+            let found = rest.get(span.row.clone()).unwrap_or_default();
+            if let Some(last) = last.clone().and_then(|last| self.payload.get(last)) {
+                orders.pass(last, found, self.at)?;
+            }
+            if order.compare(found, key).is_ge() {
                 break;
             }
+            last = Some(self.position + span.row.start..self.position + span.row.end);
             self.position += span.len;
         }
-        Ok(())
+        Ok(last.map(|last| self.payload.slice(last)))
     }
 }
 
@@ -130,6 +147,8 @@ impl Pairs {
 pub(super) struct Search {
     content: Unpacking,
     position: usize,
+    /// Where the last key that was passed lies.
+    last: Range<usize>,
     at: u64,
     mvcc: bool,
 }
@@ -139,17 +158,35 @@ impl Search {
         Self {
             content,
             position: 0,
+            last: 0..0,
             at,
             mvcc,
         }
     }
 
-    /// A copy of the pair of `key` if it comes next or later; moves up to it. A copy, since few
-    /// pairs would keep the whole block in memory.
-    pub(super) fn find(&mut self, key: &[u8]) -> Result<Option<(Bytes, Bytes)>> {
-        while let Some((rest, span)) = self.peek()? {
-            let found = rest.get(span.row).unwrap_or_default();
-            match found.cmp(key) {
+    /// A copy of the pair of `key` if it comes next or later in an order; moves up to it. A copy,
+    /// since few pairs would keep the whole block in memory.
+    pub(super) fn find(
+        &mut self,
+        key: &[u8],
+        order: KeyOrder,
+        orders: &mut Orders,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        loop {
+            let start = self.position;
+            let bytes = self.content.reach(start + LENGTHS)?;
+            let most = bytes.get(start..).and_then(Span::most);
+            let end = most.map_or(start, |most| start.saturating_add(most));
+            let bytes = self.content.reach(end)?;
+            let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) else {
+                return Ok(None);
+            };
+            let span = Span::parse(rest, self.at, self.mvcc)?;
+            let found = rest.get(span.row.clone()).unwrap_or_default();
+            let last = bytes.get(self.last.clone()).unwrap_or_default();
+            orders.pass(last, found, self.at)?;
+            self.last = start + span.row.start..start + span.row.end;
+            match order.compare(found, key) {
                 Ordering::Less => self.position += span.len,
                 Ordering::Equal => {
                     let value = rest.get(span.value).unwrap_or_default();
@@ -158,18 +195,6 @@ impl Search {
                 }
                 Ordering::Greater => return Ok(None),
             }
-        }
-        Ok(None)
-    }
-
-    fn peek(&mut self) -> Result<Option<(&[u8], Span)>> {
-        let start = self.position;
-        let bytes = self.content.reach(start + LENGTHS)?;
-        let most = bytes.get(start..).and_then(Span::most);
-        let end = most.map_or(start, |most| start.saturating_add(most));
-        match self.content.reach(end)?.get(start..) {
-            None | Some([]) => Ok(None),
-            Some(rest) => Ok(Some((rest, Span::parse(rest, self.at, self.mvcc)?))),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::block::{Block, Codec, Kind};
+use super::order::{KeyOrder, Orders};
 use crate::cursor::Cursor;
 use crate::{FormatError, ReadAt, Result};
 
@@ -120,7 +121,15 @@ fn hadoop_length(cursor: &mut Cursor<'_>) -> Result<usize> {
     }
 }
 
-/// Walks the data blocks in file order, from the one that may hold a key.
+/// Rules out the orders in which the keys of an index do not rise.
+pub(super) fn pass_all(entries: &[Entry], orders: &mut Orders, at: u64) -> Result<()> {
+    entries
+        .iter()
+        .zip(entries.iter().skip(1))
+        .try_for_each(|(before, next)| orders.pass(&before.key, &next.key, at))
+}
+
+/// Walks the data blocks in file order, from the one that may hold a key if keys have an order.
 ///
 /// Block offsets must rise on every level, which also ends a walk in a damaged index.
 #[derive(Debug)]
@@ -130,10 +139,11 @@ pub(super) struct Walk {
     /// Where the next block may start, by level.
     least: Vec<u64>,
     levels: usize,
+    order: KeyOrder,
 }
 
 impl Walk {
-    pub(super) fn new(root: Arc<[Entry]>, levels: u64) -> Result<Self> {
+    pub(super) fn new(root: Arc<[Entry]>, levels: u64, order: KeyOrder) -> Result<Self> {
         if levels == 0 || levels > LEVELS_MOST {
             return Err(FormatError::unsupported(format!(
                 "HFile index of {levels} levels"
@@ -147,12 +157,18 @@ impl Walk {
             }],
             least: vec![0; levels],
             levels,
+            order,
         })
     }
 
     /// The next data block to read.
-    pub(super) fn next<R: ReadAt>(&mut self, source: &R, codec: Codec) -> Result<Option<Entry>> {
-        self.descend(source, codec, None)
+    pub(super) fn next<R: ReadAt>(
+        &mut self,
+        source: &R,
+        codec: Codec,
+        orders: &mut Orders,
+    ) -> Result<Option<Entry>> {
+        self.descend(source, codec, None, orders)
     }
 
     /// The data block that may hold `key`; blocks before it are left out for good.
@@ -161,8 +177,9 @@ impl Walk {
         source: &R,
         codec: Codec,
         key: &[u8],
+        orders: &mut Orders,
     ) -> Result<Option<Entry>> {
-        self.descend(source, codec, Some(key))
+        self.descend(source, codec, Some(key), orders)
     }
 
     /// As [`seek`](Self::seek), but [`None`] while `key` can only be in the block before.
@@ -171,12 +188,15 @@ impl Walk {
         source: &R,
         codec: Codec,
         key: &[u8],
+        orders: &mut Orders,
     ) -> Result<Option<Entry>> {
-        let goes_on = |level: &Level| level.rest().first().is_some_and(|next| next.key <= key);
+        let order = self.order;
+        let not_after = |next: &Entry| order.compare(&next.key, key).is_le();
+        let goes_on = |level: &Level| level.rest().first().is_some_and(not_after);
         match self.stack.iter().position(goes_on) {
             Some(outermost) => {
                 self.stack.truncate(outermost + 1);
-                self.seek(source, codec, key)
+                self.seek(source, codec, key, orders)
             }
             None => Ok(None),
         }
@@ -187,10 +207,11 @@ impl Walk {
         source: &R,
         codec: Codec,
         key: Option<&[u8]>,
+        orders: &mut Orders,
     ) -> Result<Option<Entry>> {
         while let Some(level) = self.stack.last_mut() {
             if let Some(key) = key {
-                level.skip_to(key);
+                level.skip_to(key, self.order);
             }
             let Some(entry) = level.take() else {
                 self.stack.pop();
@@ -207,7 +228,9 @@ impl Walk {
                 Kind::Intermediate
             };
             let block = Block::read(source, entry.offset, entry.size, kind, codec)?;
-            let entries = inner(&block.payload, entry.offset)?.into();
+            let entries = inner(&block.payload, entry.offset)?;
+            pass_all(&entries, orders, entry.offset)?;
+            let entries = entries.into();
             self.stack.push(Level { entries, next: 0 });
         }
         Ok(None)
@@ -246,8 +269,9 @@ impl Level {
     }
 
     /// Leaves out entries in front of the last one whose key is not after `key`.
-    fn skip_to(&mut self, key: &[u8]) {
-        let not_after = self.rest().partition_point(|entry| entry.key <= key);
+    fn skip_to(&mut self, key: &[u8], order: KeyOrder) {
+        let is_not_after = |entry: &Entry| order.compare(&entry.key, key).is_le();
+        let not_after = self.rest().partition_point(is_not_after);
         self.next += not_after.saturating_sub(1);
     }
 }

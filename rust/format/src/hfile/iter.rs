@@ -1,11 +1,14 @@
 //! Reading pairs: all, those of a prefix, or those of given keys.
 
+use std::vec;
+
 use bytes::Bytes;
 
 use super::HFile;
 use super::ahead::Ahead;
 use super::entry::{Pairs, Search};
 use super::index::{Entry, Walk};
+use super::order::{KeyOrder, Orders, is_ambiguous};
 use crate::{FormatError, ReadAt, Result};
 
 /// Pairs in file order; made by [`HFile::scan`] and [`HFile::prefix`]. An error ends it.
@@ -17,6 +20,11 @@ pub struct Entries<'f, R> {
     ahead: Ahead,
     state: State,
     seen: u64,
+    /// The order in which the prefix is looked for.
+    order: KeyOrder,
+    orders: Orders,
+    /// The key that was passed last.
+    last: Bytes,
 }
 
 #[derive(Debug)]
@@ -34,6 +42,9 @@ impl<'f, R: ReadAt> Entries<'f, R> {
             ahead: file.ahead(),
             state: State::Start,
             seen: 0,
+            order: file.orders.first(),
+            orders: file.orders,
+            last: Bytes::new(),
         }
     }
 
@@ -44,44 +55,70 @@ impl<'f, R: ReadAt> Entries<'f, R> {
                 State::Done => return Ok(None),
                 State::Start => match self.first()? {
                     Some(start) => start,
+                    None if self.turns() => continue,
                     None => return self.end(),
                 },
                 State::Block(walk, pairs) => (walk, pairs),
             };
             match pairs.next()? {
+                Some(pair) if self.is_past(&pair.0) && self.turns() => {}
                 Some(pair) if self.is_past(&pair.0) => return Ok(None),
                 Some(pair) => {
+                    self.orders.pass(&self.last, &pair.0, pairs.at())?;
+                    self.last = pair.0.clone();
                     self.seen += 1;
                     self.state = State::Block(walk, pairs);
                     return Ok(Some(pair));
                 }
                 None => match self.following(walk)? {
                     Some((walk, pairs)) => self.state = State::Block(walk, pairs),
+                    None if self.turns() => {}
                     None => return self.end(),
                 },
             }
         }
     }
 
+    /// Whether the search begins again in another order: in the wrong one, a prefix that the file has
+    /// is not found, and in the right one all of its pairs are.
+    fn turns(&mut self) -> bool {
+        let Some(other) = self.orders.after(self.order) else {
+            return false;
+        };
+        let is_ambiguous = self
+            .prefix
+            .as_ref()
+            .is_some_and(|prefix| is_ambiguous(prefix));
+        let turns = self.seen == 0 && is_ambiguous;
+        if turns {
+            self.order = other;
+            self.last = Bytes::new();
+            self.state = State::Start;
+        }
+        turns
+    }
+
     fn first(&mut self) -> Result<Option<(Walk, Pairs)>> {
-        let mut walk = self.file.walk()?;
+        let mut walk = self.file.walk(self.order)?;
         let (source, codec) = (&self.file.source, self.file.codec);
         let entry = match &self.prefix {
-            Some(prefix) => walk.seek(source, codec, prefix)?,
-            None => walk.next(source, codec)?,
+            Some(prefix) => walk.seek(source, codec, prefix, &mut self.orders)?,
+            None => walk.next(source, codec, &mut self.orders)?,
         };
-        let Some(entry) = entry else {
+        let Some(entry) = entry.filter(|_| self.orders.allow(self.order)) else {
             return Ok(None);
         };
         let mut pairs = self.block(&entry)?;
         if let Some(prefix) = &self.prefix {
-            pairs.skip_before(prefix)?;
+            let skipped = pairs.skip_before(prefix, self.order, &mut self.orders)?;
+            self.last = skipped.unwrap_or_default();
         }
         Ok(Some((walk, pairs)))
     }
 
     fn following(&mut self, mut walk: Walk) -> Result<Option<(Walk, Pairs)>> {
-        let Some(entry) = walk.next(&self.file.source, self.file.codec)? else {
+        let orders = &mut self.orders;
+        let Some(entry) = walk.next(&self.file.source, self.file.codec, orders)? else {
             return Ok(None);
         };
         let pairs = self.block(&entry)?;
@@ -121,41 +158,67 @@ impl<R: ReadAt> Iterator for Entries<'_, R> {
 }
 
 /// Copies of the pairs of given keys; made by [`HFile::lookup`].
+///
+/// Keys are looked for in one order first. Those that were not found, and would be at another place in
+/// the other order, are looked for in that one at the end, unless the keys passed by then rule it out.
 #[derive(Debug)]
 pub struct Lookup<'f, 'k, R, I> {
-    file: &'f HFile<R>,
+    finder: Finder<'f, 'k, R>,
     keys: I,
-    last: Option<&'k [u8]>,
-    walk: Option<Walk>,
-    /// The block that the last key led to.
-    block: Option<Search>,
+    missed: Vec<&'k [u8]>,
+    again: Option<vec::IntoIter<&'k [u8]>>,
 }
 
 impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
     pub(super) fn new(file: &'f HFile<R>, keys: I) -> Self {
         Self {
-            file,
+            finder: Finder::new(file, file.orders.first(), file.orders),
             keys,
-            last: None,
-            walk: None,
-            block: None,
+            missed: Vec::new(),
+            again: None,
         }
     }
 
-    fn find(&mut self, key: &'k [u8]) -> Result<Option<(Bytes, Bytes)>> {
-        if self.last.replace(key).is_some_and(|last| last > key) {
-            (self.walk, self.block) = (None, None);
+    fn pair(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+        loop {
+            if let Some(again) = &mut self.again {
+                let Some(key) = again.next() else {
+                    return Ok(None);
+                };
+                if let Some(pair) = self.finder.find(key)? {
+                    return Ok(Some(pair));
+                }
+                continue;
+            }
+            let Some(key) = self.keys.next() else {
+                self.again = Some(self.missed().into_iter());
+                continue;
+            };
+            if let Some(pair) = self.finder.find(key)? {
+                return Ok(Some(pair));
+            }
+            if !self.finder.is_right() || is_ambiguous(key) {
+                self.missed.push(key);
+            }
         }
-        let walk = match &mut self.walk {
-            Some(walk) => walk,
-            none => none.insert(self.file.walk()?),
-        };
-        if let Some(entry) = walk.seek_forward(&self.file.source, self.file.codec, key)? {
-            self.block = Some(self.file.searched(&entry)?);
-        }
-        match &mut self.block {
-            Some(pairs) => pairs.find(key),
-            None => Ok(None),
+    }
+
+    /// The keys to look for in the other order, and turns the finder to it.
+    fn missed(&mut self) -> Vec<&'k [u8]> {
+        let mut missed = std::mem::take(&mut self.missed);
+        let Finder {
+            file,
+            order,
+            orders,
+            ..
+        } = self.finder;
+        match orders.after(order) {
+            Some(order) if !missed.is_empty() => {
+                missed.sort_by(|a, b| order.compare(a, b));
+                self.finder = Finder::new(file, order, orders);
+                missed
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -164,11 +227,59 @@ impl<'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Iterator for Lookup<'_, 'k, R,
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let key = self.keys.next()?;
-            if let Some(item) = self.find(key).transpose() {
-                return Some(item);
-            }
+        self.pair().transpose()
+    }
+}
+
+/// Finds keys in a file as if it had an order.
+#[derive(Debug)]
+struct Finder<'f, 'k, R> {
+    file: &'f HFile<R>,
+    order: KeyOrder,
+    orders: Orders,
+    last: Option<&'k [u8]>,
+    walk: Option<Walk>,
+    /// The block that the last key led to.
+    block: Option<Search>,
+}
+
+impl<'f, 'k, R: ReadAt> Finder<'f, 'k, R> {
+    fn new(file: &'f HFile<R>, order: KeyOrder, orders: Orders) -> Self {
+        Self {
+            file,
+            order,
+            orders,
+            last: None,
+            walk: None,
+            block: None,
+        }
+    }
+
+    /// Whether the file may have the order.
+    fn is_right(&self) -> bool {
+        self.orders.allow(self.order)
+    }
+
+    /// The pair of a key; none if it is not there, or the file is known to have another order.
+    fn find(&mut self, key: &'k [u8]) -> Result<Option<(Bytes, Bytes)>> {
+        if !self.is_right() {
+            return Ok(None);
+        }
+        let before = self.last.replace(key);
+        if before.is_some_and(|before| self.order.compare(before, key).is_gt()) {
+            (self.walk, self.block) = (None, None);
+        }
+        let walk = match &mut self.walk {
+            Some(walk) => walk,
+            none => none.insert(self.file.walk(self.order)?),
+        };
+        let (source, codec) = (&self.file.source, self.file.codec);
+        if let Some(entry) = walk.seek_forward(source, codec, key, &mut self.orders)? {
+            self.block = Some(self.file.searched(&entry)?);
+        }
+        match &mut self.block {
+            Some(pairs) => pairs.find(key, self.order, &mut self.orders),
+            None => Ok(None),
         }
     }
 }

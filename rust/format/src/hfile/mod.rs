@@ -12,9 +12,11 @@ mod index;
 mod info;
 mod iter;
 mod open;
+mod order;
 mod trailer;
 mod write;
 
 pub use iter::{Entries, Lookup};
 pub use open::HFile;
+pub use order::KeyOrder;
 pub use write::{HFileOptions, HFileWriter, PackedBlock, write_hfile};

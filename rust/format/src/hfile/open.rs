@@ -10,6 +10,7 @@ use super::entry::{Pairs, Search};
 use super::index::{self, Entry, Walk};
 use super::info::Info;
 use super::iter::{Entries, Lookup};
+use super::order::{KeyOrder, Orders};
 use super::trailer::{TRAILER, Trailer};
 use super::write::{ORDER, PackedBlock};
 use crate::{FormatError, ReadAt, Result};
@@ -35,6 +36,8 @@ pub struct HFile<R> {
     data_end: u64,
     data_index: Arc<[Entry]>,
     index_levels: u64,
+    /// The orders that its keys may have, by those of the root index.
+    pub(super) orders: Orders,
     meta_index: Vec<Entry>,
     info: Info,
 }
@@ -94,6 +97,8 @@ impl<R: ReadAt> HFile<R> {
         let info_at = trailer.file_info_offset;
         let info = Info::decode(&block(info_at, Kind::FileInfo)?.payload, info_at)?;
         check_cells(&info)?;
+        let mut orders = marked(&info);
+        index::pass_all(&data_index, &mut orders, start)?;
         Ok(Self {
             source,
             codec,
@@ -102,6 +107,7 @@ impl<R: ReadAt> HFile<R> {
             data_end: start,
             data_index: data_index.into(),
             index_levels: trailer.index_levels,
+            orders,
             meta_index,
             info,
         })
@@ -137,6 +143,19 @@ impl<R: ReadAt> HFile<R> {
         Ok(Some(block.payload))
     }
 
+    /// The order that the keys have where they would stand otherwise in the other one; [`None`] where
+    /// both are the same. Reads the whole file.
+    pub fn key_order(&self) -> Result<Option<KeyOrder>> {
+        let mut orders = Orders::ANY;
+        let mut last = Bytes::new();
+        for pair in self.scan() {
+            let (key, _) = pair?;
+            orders.pass(&last, &key, self.data_end)?;
+            last = key;
+        }
+        Ok(orders.one())
+    }
+
     /// All pairs in key order.
     pub fn scan(&self) -> Entries<'_, R> {
         Entries::new(self, None)
@@ -162,8 +181,8 @@ impl<R: ReadAt> HFile<R> {
         Lookup::new(self, keys.into_iter())
     }
 
-    pub(super) fn walk(&self) -> Result<Walk> {
-        Walk::new(Arc::clone(&self.data_index), self.index_levels)
+    pub(super) fn walk(&self, order: KeyOrder) -> Result<Walk> {
+        Walk::new(Arc::clone(&self.data_index), self.index_levels, order)
     }
 
     /// What reads data blocks one after the other.
@@ -252,6 +271,14 @@ impl<R: ReadAt> HFile<R> {
     fn unpacked(&self, bytes: &Bytes, at: u64) -> Result<Pairs> {
         let block = Block::whole(bytes, at, Kind::Data, self.codec)?;
         Ok(Pairs::new(block.payload, at, self.mvcc))
+    }
+}
+
+/// The orders that a file may have by what pyhudi wrote into it; the keys are checked against it.
+fn marked(info: &Info) -> Orders {
+    match info.get(ORDER.0.as_bytes()) {
+        Some(mark) if mark == ORDER.1 => Orders::only(KeyOrder::Bytes),
+        _ => Orders::ANY,
     }
 }
 

@@ -24,8 +24,8 @@ const ROW_MOST: usize = i16::MAX as usize;
 /// Bytes of a key in an error.
 const SHOWN: usize = 40;
 
-/// A fact of the files that are written here: keys rise in the order of their bytes. Java sorts them
-/// as UTF-16, which is another order where keys have characters beyond the first 65,536.
+/// A fact of the files that are written here: keys rise in the order of their bytes. All of Hudi's
+/// readers look for a key by its bytes, though its native writer (1.1 and later) sorts by UTF-16.
 pub(super) const ORDER: (&str, &[u8]) = ("pyhudi.order", b"bytes");
 
 /// How an HFile is written.
