@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import pyhudi
 from pyhudi.errors import SchemaMismatch
 from pyhudi.write import execute
 from tests.helpers.table_builder import TableBuilder
@@ -43,7 +44,54 @@ def test_a_name_before_the_colon_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("part", "options"),
-    [("a/b:c", {}), ("10:30", ENCODED), ("__all_partitions__", HIVE)],
+    [
+        ("a=b", {}),
+        ("=b", {}),
+        ("a=", {}),
+        ("part=b", {}),
+        ("part=x/y", {}),
+        ("%2F", {}),
+        ("a%4bb", {}),
+        ("%2F", HIVE),
+    ],
+)
+def test_check_names_refuses_values_that_hudi_reads_as_others(
+    tmp_path: Path, part: str, options: dict[str, str]
+) -> None:
+    table = TABLE.make(tmp_path / "t", options=options)
+    with pytest.raises(SchemaMismatch, match=r"cannot read the partition.*\n?.*urlencode=true"):
+        table.insert(TABLE.rows("b", part=part))
+    assert table.count() == 1
+
+
+def test_check_names_refuses_equals_sign_in_one_of_two_columns(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "p": ["x"], "q": ["a=b"]})
+    with pytest.raises(SchemaMismatch, match="cannot read the partition 'x/a=b'"):
+        pyhudi.create_table(tmp_path / "t", rows, key="id", partition_by=["p", "q"])
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("part", [".hoodie", "x/.hoodie", "x/.hoodie/y"])
+def test_partition_paths_refuse_folders_called_hoodie(tmp_path: Path, part: str) -> None:
+    table = TABLE.make(tmp_path / "t")
+    with pytest.raises(SchemaMismatch, match="is no folder for rows"):
+        table.insert(TABLE.rows("b", part=part))
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        ("a/b:c", {}),
+        ("10:30", ENCODED),
+        ("__all_partitions__", HIVE),
+        ("a=b", HIVE),
+        ("part=b", HIVE),
+        ("v/y=z", {}),
+        ("100%", {}),
+        ("a%zz", {}),
+        ("a=b", ENCODED),
+        ("%2F", ENCODED),
+    ],
 )
 def test_names_that_hudi_reads_are_written(
     tmp_path: Path, part: str, options: dict[str, str]
@@ -59,7 +107,7 @@ def test_rows_that_are_there_are_read_and_changed(
 ) -> None:
     odd = TABLE.rows("bc", part="10:30")
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "check_names", lambda _: None)
+        patched.setattr(execute, "check_names", lambda *_: None)
         table = TABLE.make(tmp_path / "t", index=index, first=odd)
     table.upsert(TABLE.rows("b", part="10:30", v=2))
     table.update("id = 'c'", {"v": 3})

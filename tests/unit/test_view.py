@@ -288,6 +288,20 @@ def test_a_table_without_partitions_is_one_partition() -> None:
     assert list_partitions(MemoryStorage({MARKER: b"", ".hoodie/x": b""})) == [""]
 
 
+def test_listing_partitions_below_a_folder_called_hoodie() -> None:
+    """As Apache Hudi lists them: such a folder may be a partition, and no folder of partitions."""
+    files = [f"a/.hoodie/{MARKER}", f"a/b/{MARKER}", f"c/.hoodie/d/{MARKER}", f".hoodie/e/{MARKER}"]
+    storage = MemoryStorage(dict.fromkeys(files, b""))
+    assert list_partitions(storage) == ["a/.hoodie", "a/b"]
+    assert [path for path, _ in list_files(storage, lambda path: path == "a/b")] == ["a/b"]
+
+
+def test_listing_leaves_out_tables_within_the_table() -> None:
+    properties = ".hoodie/hoodie.properties"
+    files = [properties, f"a/{MARKER}", f"inner/{properties}", f"inner/b/{MARKER}"]
+    assert list_partitions(MemoryStorage(dict.fromkeys(files, b""))) == ["a"]
+
+
 def test_given_partitions_are_listed_directly_and_may_be_missing() -> None:
     storage = MemoryStorage({f"a/{MARKER}": b"", f"b/{MARKER}": b""})
     found = {path: len(files) for path, files in list_files(storage, ["b", "new"])}

@@ -91,7 +91,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     while pending:
         folder = pending.pop()
         folders, entries = storage.list_dir(folder)
-        if is_another_table(folder, folders):
+        if is_another_table(storage, folder, folders):
             continue
         pending += [path for path in folders if path != METAFOLDER]
         if is_marked(entries):

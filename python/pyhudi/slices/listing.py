@@ -1,7 +1,8 @@
 """Partitions and their files, found by listing storage. The metadata table is not asked here.
 
 A folder is a partition when it holds a file whose name starts with `.hoodie_partition_metadata`; no
-partition lies within another (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
+partition lies within another, and none within a folder called `.hoodie` at whatever depth, though
+one below the first level may be called so (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Protocol
 
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX, is_partition_metadata
+from pyhudi.config.properties_file import FILE as PROPERTIES
 from pyhudi.storage.storage import Entry, Storage
 
 METAFOLDER = ".hoodie"
@@ -142,10 +144,11 @@ def walk_partitions(
         looked_at = _unmarked(storage, sorted(unwanted)) | (set(some) - unwanted)
         listed = sorted(looked_at)
         for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
-            if is_another_table(folder, folders):
+            if is_another_table(storage, folder, folders):
                 continue
             if not is_marked(files):
-                pending.extend(path for path in folders if path != METAFOLDER)
+                if not is_metafolder(folder):
+                    pending.extend(path for path in folders if path != METAFOLDER)
             elif folder not in unwanted:
                 yield folder, files
 
@@ -155,9 +158,15 @@ def is_marked(files: Iterable[Entry]) -> bool:
     return any(is_partition_metadata(file.name) for file in files)
 
 
-def is_another_table(folder: str, folders: Iterable[str]) -> bool:
+def is_metafolder(path: str) -> bool:
+    """Whether a folder is one of Hudi's own, by its name."""
+    return path.rsplit("/", 1)[-1] == METAFOLDER
+
+
+def is_another_table(storage: Storage, folder: str, folders: Iterable[str]) -> bool:
     """Whether a folder, which has those in it, is a table of its own within this one's folder."""
-    return folder != "" and f"{folder}/{METAFOLDER}" in folders
+    own = f"{folder}/{METAFOLDER}"
+    return folder != "" and own in folders and storage.exists(f"{folder}/{PROPERTIES}")
 
 
 def _unmarked(storage: Storage, folders: Sequence[str]) -> set[str]:

@@ -63,7 +63,7 @@ def write(
     none that Hudi can have.
     """
     context, counts = placed.context, placed.counts
-    _check_partitions(counts)
+    _check_partitions(context, counts)
     check_free(context, (counts.groups[number] for number in counts.touched))
     anew: frozenset[int] = frozenset()
     if deletes and counts.leaving:
@@ -92,7 +92,7 @@ def write_new_files(
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
-    _check_partitions(placed.counts)
+    _check_partitions(context, placed.counts)
     row_bytes = placed.row_bytes()
     with Transaction(context.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
@@ -118,7 +118,7 @@ def write_buckets(
     anew.
     """
     context, counts = placed.context, placed.counts
-    _check_partitions(counts)
+    _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
     rechecks = (buckets_are_new(context, counts), *went_by)
@@ -149,9 +149,9 @@ def _row_bytes(context: WriteContext, counts: Counts) -> int:
     return row_sizes.row_size(context.timeline, context.options) if counts.inserts else 1
 
 
-def _check_partitions(counts: Counts) -> None:
+def _check_partitions(context: WriteContext, counts: Counts) -> None:
     check_apart(counts.partitions)
-    check_names(counts.growing)
+    check_names(counts.growing, context.config)
 
 
 def carry_out(

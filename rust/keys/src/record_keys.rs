@@ -245,12 +245,12 @@ impl PartitionPaths {
     }
 }
 
-/// Whether a path leads out of the table, into Hudi's own folder, or differs from its folder's name,
-/// or is none that a file system has.
+/// Whether a path leads out of the table, or differs from its folder's name, or is none that a file
+/// system has, or has a folder of Hudi's own name: no listing looks into one at any depth, and Hudi
+/// leaves it out of a metadata table that it makes (`HoodieBackedTableMetadataWriter`, 1.2.0).
 fn leads_elsewhere(path: &str) -> bool {
-    path.contains('\0')
-        || path.split('/').next() == Some(".hoodie")
-        || path.split('/').any(|part| matches!(part, "" | "." | ".."))
+    let mut parts = path.split('/');
+    path.contains('\0') || parts.any(|part| matches!(part, "" | "." | ".." | ".hoodie"))
 }
 
 /// `PartitionPathEncodeUtils.escapePathName` (Hudi 1.2.0).
@@ -454,17 +454,22 @@ mod tests {
             "./a",
             ".hoodie",
             ".hoodie/a",
+            "a/.hoodie",
+            "a/.hoodie/b",
             "a\0",
         ] {
             let error = of(value, false, false).unwrap_err().to_string();
             let shown = format!("{value:?}");
             assert!(error.contains("row 1") && error.contains(&shown), "{error}");
         }
-        for value in ["a/b", "...", "..a", ".a/b", "a.", ".hoodies", "a/.hoodie"] {
+        for value in ["a/b", "...", "..a", ".a/b", "a.", ".hoodies", "a/.hoodie_x"] {
             assert_eq!(of(value, false, false).unwrap(), value);
         }
         assert_eq!(of("a/../b", true, false).unwrap(), "a%2F..%2Fb");
         of("..", true, false).unwrap_err();
+        of(".hoodie", true, false).unwrap_err();
+        assert_eq!(of("a/.hoodie", true, false).unwrap(), "a%2F.hoodie");
+        of("2024-.hoodie", false, true).unwrap_err();
         of("2024--01", false, true).unwrap_err();
         assert_eq!(of("2024-01", false, true).unwrap(), "2024/01");
     }
