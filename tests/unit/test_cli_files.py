@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import json
+import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +20,7 @@ import pyhudi
 from pyhudi.cli import json_rows, main
 from pyhudi.cli.arguments import Format
 from pyhudi.cli.files import FileRows, rows_of, written
+from pyhudi.cli.json_text import json_lines
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 
 BEYOND = 2**53 + 1
@@ -321,3 +325,37 @@ def test_a_file_of_another_form_is_told_with_the_right_one(
     with pytest.raises(ConfigError) as raised:
         read(form, text)
     assert hint in raised.value.hint
+
+
+CONTROLS = "a\x1b[31m\x7f\x80\x9b31m\x9f\xa0b"
+"""Orders to a terminal, of 7 bits and of 8; the last is none."""
+
+
+def test_json_lines_escape_control_characters_of_8_bits(tmp_path: Path) -> None:
+    kinds = pa.schema([("t\x9b", pa.string()), ("m", pa.map_(pa.string(), pa.string()))])
+    rows = pa.RecordBatch.from_pylist([{"t\x9b": CONTROLS, "m": [("k\x85", "\x90")]}], kinds)
+    text = json_lines(rows)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert "\xa0" in text
+    assert json.loads(text)["t\x9b"] == CONTROLS
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_export_to_a_terminal_sends_no_control_characters(
+    form: Format, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pa.RecordBatch.from_pylist([{"id": CONTROLS, "v": "é"}] * 3)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    def export() -> None:
+        with written(Path("-"), form, rows.schema) as write:
+            write(rows)
+
+    if form in {Format.parquet, Format.arrow}:
+        with pytest.raises(ConfigError, match="no text for a terminal"):
+            export()
+        return
+    export()
+    shown = capsys.readouterr().out
+    assert shown.count("é") == 3
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)

@@ -9,6 +9,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.storage.credentials import check_no_credentials, mask_credentials
 from pyhudi.storage.option_names import AZURE, GCS, S3
 from pyhudi.storage.options import check_storage_options
 from pyhudi.storage.storage import Storage
@@ -159,3 +160,46 @@ def test_a_uri_without_a_bucket_is_refused(uri: str) -> None:
 def test_a_local_path_has_no_options() -> None:
     with pytest.raises(UnsupportedTableFeature, match="'aws_region'"):
         pyhudi.open_table("/no/table", storage_options={"aws_region": "r"})
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("s3://AKIA:sec/r+et=@bucket/t", "s3://***@bucket/t"),
+        ("S3A://AKIA:secret@bucket/t", "S3A://***@bucket/t"),
+        ("gs://secret@bucket/t", "gs://***@bucket/t"),
+        ("hdfs://me:secret@nn:8020/t", "hdfs://***@nn:8020/t"),
+        ("https://me:secret@host/t", "https://***@host/t"),
+    ],
+)
+def test_credentials_in_uri_are_refused_and_masked(uri: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        pyhudi.open_table(uri)
+    assert shown in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "sec/r" not in str(caught.value)
+    assert mask_credentials(f"{uri},{uri}: lost") == f"{shown},{shown}: lost"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "abfss://container@account.dfs.core.windows.net/a:b@c",
+        "hdfs://nn:8020/x@y/t",
+        "hdfs://me@nn/t",
+        "s3://bucket/a:b@c",
+        "s3://arn:aws:s3:us-west-2:123456789012:accesspoint/p/t",
+        "/data/a:b@c",
+    ],
+)
+def test_credentials_check_accepts_other_uris(uri: str) -> None:
+    assert mask_credentials(uri) == uri
+    check_no_credentials(uri)
+
+
+def test_credentials_in_endpoint_are_refused_and_masked() -> None:
+    options = {"endpoint": "http://me:secret@127.0.0.1:1"}
+    with pytest.raises(ConfigError, match=r"aws_endpoint.* holds credentials") as caught:
+        Storage(URI, options)
+    assert "secret" not in str(caught.value)
+    Storage(URI, {"proxy_url": "http://me:secret@127.0.0.1:1"})

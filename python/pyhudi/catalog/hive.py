@@ -15,6 +15,7 @@ from typing import Any
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
+from pyhudi.storage.credentials import mask_credentials
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
 
 _ALL = -1
@@ -33,7 +34,7 @@ class HiveCatalog:
         self._client = HiveClient(uris, "the metastore's uris")
 
     def __repr__(self) -> str:
-        return f"HiveCatalog({self.uris!r})"
+        return f"HiveCatalog({mask_credentials(self.uris)!r})"
 
     def close(self) -> None:
         """Ends the connection; the next call makes another."""
@@ -170,7 +171,7 @@ class HiveCatalog:
             raise self._told(error) from error
 
     def _told(self, error: Exception) -> StorageError:
-        return StorageError(f"Hive metastore at {self.uris}: {said(error)}")
+        return StorageError(f"Hive metastore at {mask_credentials(self.uris)}: {said(error)}")
 
 
 def _fill(made: Any, table: CatalogTable) -> None:

@@ -10,6 +10,7 @@ from pyhudi.catalog.registered import (
     REALTIME_INPUT_FORMAT,
 )
 from pyhudi.errors import ConfigError, TableNotFound
+from pyhudi.storage.credentials import mask_credentials
 
 _SUFFIX = "_ro"
 
@@ -33,7 +34,7 @@ def location_in(catalog: Catalog, name: str) -> str:
         raise ConfigError(
             f"{name!r} is a table of base files alone, without newer records in log files",
             hint=f"Open {name.removesuffix(_SUFFIX)!r} and read by scan(read_optimized=True), or "
-            f"open {found.location}.",
+            f"open {mask_credentials(found.location)}.",
         )
     # Hadoop writes a local file's URI with one slash.
     if found.location.startswith("file:") and not found.location.startswith("file://"):

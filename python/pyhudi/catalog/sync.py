@@ -32,6 +32,7 @@ from pyhudi.catalog.registered import (
 from pyhudi.config.sync_options import SyncOptions
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
+from pyhudi.storage.credentials import mask_credentials
 
 
 @dataclass(frozen=True)
@@ -200,8 +201,9 @@ class _Sync:
 def _check_same(found: CatalogTable, wanted: CatalogTable, database: str) -> None:
     """Hudi drops a table of another location; pyhudi leaves what it did not make."""
     if not same_place(found.location, wanted.location):
+        theirs = mask_credentials(found.location)
         raise ConfigError(
-            f"{database}.{found.name} lies at {found.location} in the catalog, this table at "
+            f"{database}.{found.name} lies at {theirs} in the catalog, this table at "
             f"{wanted.location}",
             hint="Drop it there, or give another name by hoodie.datasource.hive_sync.table.",
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from pyhudi.cli.arguments import Format, delimiter_of, format_of
 from pyhudi.cli.csv_rows import csv_rows
 from pyhudi.cli.json_rows import json_rows
 from pyhudi.cli.json_text import flat, json_lines
+from pyhudi.config.wording import printable
 from pyhudi.errors import ConfigError
 from pyhudi.schema.lazy_rows import LazyRows
 
@@ -92,8 +95,14 @@ def written(
     `-` is standard output.
     """
     if str(path) == "-":
+        sink: Any = sys.stdout.buffer
+        if sys.stdout.isatty():
+            if form in _NAMES:
+                msg = f"{form.value} is no text for a terminal"
+                raise ConfigError(msg, hint="Name a file, or send it through a pipe.")
+            sink = _Terminal()
         with ExitStack() as held:
-            yield _writer(sys.stdout.buffer, form, schema, held)
+            yield _writer(sink, form, schema, held)
             held.close()
             sys.stdout.flush()
         return
@@ -104,6 +113,23 @@ def written(
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+class _Terminal(RawIOBase):
+    """Standard output that shows control characters of a CSV file, and does not obey them."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Writes all of it."""
+        text = self._decoder.decode(bytes(data))
+        sys.stdout.write(printable(text.replace("\r\n", "\n")))
+        return len(data)
 
 
 def _writer(

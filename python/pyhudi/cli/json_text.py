@@ -16,7 +16,10 @@ import pyarrow.compute as pc
 
 from pyhudi.config.wording import shortened
 
-_CONTROLS = [chr(code) for code in (*range(0x20), 0x7F)]
+_CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
+"""What a terminal obeys, of 7 bits and of 8."""
+_ANY_CONTROL = r"[\x{00}-\x{1f}\x{7f}-\x{9f}]"
+_IN_NAMES = {ord(letter): dumps(letter)[1:-1] for letter in _CONTROLS}
 _NOT_NUMBERS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
@@ -117,7 +120,8 @@ def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.
     parts: list[Any] = []
     for name, column in zip(names, columns, strict=True):
         before = "," if parts else "{"
-        parts += [f"{before}{dumps(name, ensure_ascii=False)}:", json_column(column)]
+        quoted = dumps(name, ensure_ascii=False).translate(_IN_NAMES)
+        parts += [f"{before}{quoted}:", json_column(column)]
     return pc.binary_join_element_wise(*parts, "}", "")
 
 
@@ -137,7 +141,7 @@ def _kept(column: pa.Array, texts: pa.Array) -> pa.Array:
 
 def _quoted(texts: pa.Array) -> pa.Array:
     texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f\x7f]")).as_py():
+    if pc.any(pc.match_substring_regex(texts, _ANY_CONTROL)).as_py():
         for letter in _CONTROLS:
             texts = pc.replace_substring(texts, letter, dumps(letter)[1:-1])
     return pc.binary_join_element_wise('"', texts, '"', "")

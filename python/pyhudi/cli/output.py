@@ -87,7 +87,8 @@ class Output:
 
     def value(self, value: Any) -> None:
         """One value, such as a count."""
-        sys.stdout.write(f"{dumps(plain(value)) if self.json else value}\n")
+        text = dumps(plain(value)) if self.json else printable(str(value))
+        sys.stdout.write(f"{text}\n")
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Names and values."""

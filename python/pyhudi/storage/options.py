@@ -15,6 +15,7 @@ import difflib
 from collections.abc import Mapping
 
 from pyhudi.errors import ConfigError
+from pyhudi.storage.credentials import check_no_credentials
 from pyhudi.storage.option_names import BY_SCHEME, Names
 
 
@@ -64,6 +65,9 @@ def check_storage_options(uri: str, options: Mapping[str, object] | None) -> Sto
         if full in checked:
             raise ConfigError(f"the storage option {full!r} is given twice")
         checked[full] = str(value).lower() if isinstance(value, bool) else str(value)
+        if "proxy" not in full:
+            # Errors of requests name the endpoint; of proxies they do not.
+            check_no_credentials(checked[full], f"the storage option {full!r}")
     return checked
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pyhudi import _native
 from pyhudi.errors import ConfigError
 from pyhudi.storage.ahead import answer, asked, take_at_once
+from pyhudi.storage.credentials import check_no_credentials
 from pyhudi.storage.kept import Kept
 from pyhudi.storage.options import check_storage_options, is_remote
 
@@ -54,7 +55,11 @@ class Storage:
     """
 
     def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
-        """Raises `ConfigError` for an option that storage of the URI's kind does not have."""
+        """Raises `ConfigError` for an option that storage of the URI's kind does not have.
+
+        And for a URI with credentials in it, which each error that names the table would show.
+        """
+        check_no_credentials(uri)
         if uri == "~" or uri.startswith("~/"):
             uri = str(Path(uri).expanduser())
         self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))

@@ -13,6 +13,12 @@ pub trait ReadAt {
 
     /// Exactly `len` bytes at `offset`. A range beyond [`size`](Self::size) is an error.
     fn read_at(&self, offset: u64, len: usize) -> Result<Bytes>;
+
+    /// Where bytes may be other than zero from `offset` on: behind the hole of a sparse file, at its
+    /// [`size`](Self::size) if that has no end. `offset` itself where the source knows no holes.
+    fn next_data(&self, offset: u64) -> u64 {
+        offset
+    }
 }
 
 /// The range as indexes into memory of length `size`, or an error that names it.
@@ -55,6 +61,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
         (**self).read_at(offset, len)
     }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        (**self).next_data(offset)
+    }
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
@@ -65,6 +75,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
     fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
         (**self).read_at(offset, len)
     }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        (**self).next_data(offset)
+    }
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
@@ -74,6 +88,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
 
     fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
         (**self).read_at(offset, len)
+    }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        (**self).next_data(offset)
     }
 }
 

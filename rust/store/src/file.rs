@@ -82,4 +82,11 @@ impl ReadAt for StoreFile {
         let end = offset.saturating_add(len as u64);
         Ok(self.read_range(offset..end)?)
     }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        match &*self.0 {
+            Back::Local(file) => file.next_data(offset),
+            Back::Bucket(_) | Back::Hdfs(_) => offset,
+        }
+    }
 }

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyhudi.errors import ConfigError
+from pyhudi.storage.credentials import mask_credentials
 from pyhudi.txn.locks.extras import extra
 
 _PORT = 9083
@@ -98,6 +99,6 @@ def _server(uri: str, named_by: str) -> tuple[str, int]:
     text = uri.strip()
     parts = urlsplit(text if "://" in text else f"thrift://{text}")
     if parts.scheme != "thrift" or not parts.hostname:
-        msg = f"{named_by}: {text!r} is no thrift://host:port"
+        msg = f"{named_by}: {mask_credentials(text)!r} is no thrift://host:port"
         raise ConfigError(msg)
     return parts.hostname, parts.port or _PORT

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, overtaken
+from pyhudi.storage.credentials import mask_credentials
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
 from pyhudi.txn.locks.lock import pauses
 from pyhudi.txn.locks.renewal import Renewal
@@ -27,7 +28,7 @@ class HiveMetastoreLock:
         self, uris: str, database: str, table: str, clock: Clock, *, heartbeat_ms: int = 60_000
     ) -> None:
         """uris: `thrift://host:port` of the servers of one metastore, with commas between."""
-        self._uris = uris
+        self._uris = mask_credentials(uris)
         self._database = database
         self._table = table
         self._clock = clock

@@ -3,6 +3,7 @@
 //! Follows `HoodieLogFileReader` (0.14 to 1.2). Reads frames and headers, never whole contents.
 
 use bytes::Bytes;
+use memchr::memmem;
 
 use crate::cursor::Cursor;
 use crate::{FormatError, ReadAt, Result};
@@ -229,8 +230,9 @@ impl<R: ReadAt> LogScanner<R> {
     fn next_magic(&mut self, from: u64) -> Result<u64> {
         let mut offset = from;
         loop {
+            offset = self.window.next_data(offset);
             let bytes = self.window.peek(offset, RECOVERY_STEP)?;
-            if let Some(found) = bytes.windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
+            if let Some(found) = memmem::find(&bytes, &MAGIC) {
                 return Ok(offset + found as u64);
             }
             if offset + bytes.len() as u64 >= self.window.size() {

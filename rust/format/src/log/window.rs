@@ -28,6 +28,11 @@ impl<R: ReadAt> Window<R> {
         self.source.size()
     }
 
+    /// Where bytes may be other than zero from `offset` on.
+    pub(super) fn next_data(&self, offset: u64) -> u64 {
+        self.source.next_data(offset).clamp(offset, self.size())
+    }
+
     /// At least `len` bytes from `offset` on, or all there are; often more.
     pub(super) fn peek(&mut self, offset: u64, len: usize) -> Result<Bytes> {
         let left = usize::try_from(self.size().saturating_sub(offset)).unwrap_or(usize::MAX);

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
 use super::{LocalBase, read};
 use crate::{Result, StoreError};
@@ -49,6 +51,19 @@ impl LocalFile {
     pub(crate) fn range(&self, range: &Range<u64>) -> Result<Bytes> {
         read::range(self.handle()?, self.size, range)
             .map_err(|source| StoreError::around(&self.base.root().join(&self.path), source))
+    }
+
+    /// As `ReadAt::next_data`. Reads have positions of their own, so the handle's may move.
+    pub(crate) fn next_data(&self, offset: u64) -> u64 {
+        let Ok(handle) = self.handle() else {
+            return offset;
+        };
+        match seek(handle, SeekFrom::Data(offset)) {
+            Ok(data) => data,
+            // There are but zeros left.
+            Err(Errno::NXIO) => self.size,
+            Err(_) => offset,
+        }
     }
 
     fn handle(&self) -> Result<&File> {

@@ -124,3 +124,21 @@ fn errors_keep_their_kind_as_io_errors() {
     let error = io::Error::from(store.read_range("d/f", 0..11).unwrap_err());
     assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn holes_of_a_sparse_file_are_known() {
+    use std::os::unix::fs::FileExt;
+
+    let dir = TempDir::new();
+    let store = dir.store();
+    let file = std::fs::File::create(dir.join("f")).unwrap();
+    file.write_all_at(b"x", 0).unwrap();
+    file.set_len(1 << 33).unwrap();
+    let sparse = store.file("f").unwrap();
+    assert_eq!(sparse.next_data(0), 0);
+    assert_eq!(sparse.next_data(1 << 20), 1 << 33);
+    file.write_all_at(b"y", 1 << 32).unwrap();
+    assert_eq!(sparse.next_data(1 << 20), 1 << 32);
+    assert_eq!(sparse.read_at(0, 1).unwrap(), "x");
+}

@@ -119,6 +119,50 @@ fn the_next_magic_is_found_across_search_steps() {
     }
 }
 
+/// Bytes, a hole that nobody reads, and bytes.
+struct Sparse(Vec<u8>, u64, Vec<u8>);
+
+impl ReadAt for Sparse {
+    fn size(&self) -> u64 {
+        self.1 + self.2.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
+        if let Some(behind) = offset.checked_sub(self.1) {
+            return self.2.read_at(behind, len);
+        }
+        let mut bytes = self.0.get(offset as usize..).unwrap_or_default().to_vec();
+        assert!(len <= RECOVERY_STEP, "{len} bytes of the hole are read");
+        bytes.resize(len, 0);
+        Ok(Bytes::from(bytes))
+    }
+
+    fn next_data(&self, offset: u64) -> u64 {
+        if offset < self.0.len() as u64 {
+            offset
+        } else {
+            offset.max(self.1)
+        }
+    }
+}
+
+#[test]
+fn the_search_for_a_magic_leaves_holes_out() {
+    let mut torn = block("1", b"some content");
+    torn.truncate(torn.len() - 3);
+    let hole_end = 1 << 50;
+    for behind in [Vec::new(), block("2", b"x")] {
+        let found = LogScanner::new(
+            Sparse(torn.clone(), hole_end, behind.clone()),
+            Corruption::Check,
+        );
+        let found: Vec<_> = found.map(|block| block.unwrap()).collect();
+        assert_eq!(found.len(), 1 + usize::from(!behind.is_empty()));
+        assert_eq!(found[0].block_type, BlockType::Corrupt);
+        assert_eq!(found[0].end, hole_end);
+    }
+}
+
 #[test]
 fn headers_larger_than_the_window_are_read_whole() {
     let schema = "s".repeat(300_000);
