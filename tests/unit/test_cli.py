@@ -165,6 +165,23 @@ def test_show_says_what_the_table_is(trips: HudiTable, run: Run) -> None:
     assert "\x1b" not in shown.out
     properties = run("show", trips.uri, "--properties", "--json").value
     assert properties == dict(trips.config.properties)
+    for line in run("show", trips.uri, "--properties").out.splitlines():
+        name, value = line.split(maxsplit=1)
+        assert properties[name] == value
+
+
+@pytest.mark.parametrize("command", ["show", "head", "--help"])
+def test_command_whose_reader_has_enough_succeeds(command: str, trips: HudiTable) -> None:
+    """As in `pyhudi show trips | head -1`."""
+    python = [sys.executable, "-m", "pyhudi.cli", command]
+    arguments = [] if command == "--help" else [trips.uri]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*python, *arguments], check=False, stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_schema(trips: HudiTable, run: Run) -> None:

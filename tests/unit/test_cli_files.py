@@ -138,6 +138,43 @@ def test_numbers_that_floats_hold(read: Read) -> None:
     assert [row["n"] for row in found] == [*numbers, float("-inf")]
 
 
+def test_numbers_that_json_lacks_are_read_as_they_are_exported(read: Read) -> None:
+    lines = """{"t":"NaN","x":"NaN","l":["NaN", "NaN",1],"s":{"y":"-Infinity"},"m":{"NaN":"NaN"}}
+{"t":"a:\\"NaN\\",","x":1.5,"l":["Infinity"],"s":{"y":2},"m":{}}
+{"t":"b","x":"-Infinity","l":null,"s":null,"m":null}
+"""
+    floats = pa.float64()
+    found = read(
+        Format.json,
+        lines,
+        t=pa.string(),
+        x=floats,
+        l=pa.list_(floats),
+        s=pa.struct([("y", floats)]),
+        m=pa.map_(pa.string(), floats),
+    )
+    nan, infinity = float("nan"), float("inf")
+    assert str(found) == str(
+        [
+            {
+                "t": "NaN",
+                "x": nan,
+                "l": [nan, nan, 1.0],
+                "s": {"y": -infinity},
+                "m": [("NaN", nan)],
+            },
+            {"t": 'a:"NaN",', "x": 1.5, "l": [infinity], "s": {"y": 2.0}, "m": []},
+            {"t": "b", "x": -infinity, "l": None, "s": None, "m": None},
+        ]
+    )
+    # Without a table, numbers among them tell what they are.
+    assert str(read(Format.json, '{"x":1}\n{"x":"NaN"}\n')) == str([{"x": 1.0}, {"x": nan}])
+    assert read(Format.json, '{"x":"NaN"}\n') == [{"x": "NaN"}]
+    for text in ('{"x":"nan"}\n', '{"x":"Infinity "}\n'):
+        with pytest.raises(pa.ArrowInvalid):
+            read(Format.json, text, x=floats)
+
+
 def test_numbers_padded_with_zeros_are_text_in_a_file_that_makes_the_table(read: Read) -> None:
     found = read(Format.csv, "zip,n,x,y\n00123,1,-0.5,1\n9,0,1e5,\n")
     assert found == [

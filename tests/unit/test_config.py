@@ -411,9 +411,28 @@ class TestFile:
 
     def test_waits_while_another_writer_may_be_replacing_the_file(self) -> None:
         clock = StillClock()
+        with pytest.raises(CorruptTable):
+            TableConfig.load(MemoryStorage({FILE: b"\0" * 99}), clock)
+        assert sum(clock.slept) == 4
+
+    def test_folder_without_file_and_backup_is_no_table_at_once(self) -> None:
+        clock = StillClock()
         with pytest.raises(TableNotFound):
             TableConfig.load(MemoryStorage({".hoodie/20240101000000000.commit": b""}), clock)
-        assert sum(clock.slept) == 4
+        assert clock.slept == []
+
+    def test_file_that_is_replaced_between_looks_at_it_and_at_its_backup_is_read(self) -> None:
+        good, looked = _table().files[FILE], []
+
+        class Replaced(MemoryStorage):
+            def read_or_none(self, path: str) -> bytes | None:
+                # The backup goes once the file is there, after the look at it.
+                looked.append(path)
+                return good if looked.count(FILE) > 1 else None
+
+        clock = StillClock()
+        found = read_config(Replaced({".hoodie/x": b""}), clock)
+        assert (found["hoodie.table.name"], looked, clock.slept) == ("t", [FILE, BACKUP, FILE], [])
 
     def test_backup_is_read_where_the_file_is_missing_or_damaged(self) -> None:
         good = _table().files[FILE]

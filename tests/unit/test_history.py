@@ -43,6 +43,20 @@ def test_history_tells_who_did_what(version: int, tmp_path: Path) -> None:
     assert table.history(since=upserted["instant"]).to_pylist() == rows[:2]
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_history_counts_no_rows_of_services(version: int, tmp_path: Path) -> None:
+    """Their stats count the rows of the files that they wrote."""
+    table = made(tmp_path / "t", version)
+    table.upsert(people(range(5), 3))
+    table.compact()
+    table.cluster()
+    names = ("rows_inserted", "rows_updated", "rows_deleted")
+    for rows in (table.history(), table.inspect.commits()):
+        counts = {row["operation"]: [row[name] for name in names] for row in rows.to_pylist()}
+        assert counts["COMPACT"] == counts["CLUSTER"] == [None] * 3
+        assert None not in counts["UPSERT"]
+
+
 @pytest.mark.parametrize("name", ["v9_mor_archived", "v6_cow_archived"])
 def test_history_goes_back_into_the_archive(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))

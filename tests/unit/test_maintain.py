@@ -20,6 +20,7 @@ from pyhudi.errors import (
     MaintenanceWarning,
     StorageError,
 )
+from pyhudi.txn.transaction import Transaction
 from tests.sim.crash import Handle
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
@@ -82,6 +83,51 @@ def test_small_files_are_joined(version: int, kind: str, tmp_path: Path) -> None
     assert "cluster" not in [done.service for done in table.maintain().done]
     table.upsert(people(range(10, 14), 9))
     assert rows(table) == {**wanted, **{f"k{n}": 9 for n in range(10, 14)}}
+
+
+def test_small_files_of_the_first_commit_are_not_advised_to_be_joined(tmp_path: Path) -> None:
+    """The inserts that come fill them."""
+    small = {
+        "hoodie.copyonwrite.record.size.estimate": "4096",
+        "hoodie.parquet.max.file.size": "8192",
+    }
+    table = pyhudi.create_table(tmp_path / "t", people(range(30), 1), key="id", options=small)
+    health = table.inspect.health()
+    assert health.small_files > 4
+    assert str(health).endswith("nothing needs to be done")
+    table = pyhudi.open_table(table.uri)
+    table.upsert(people(range(1), 2))
+    assert [advice.service for advice in table.inspect.health().advice] == ["cluster"]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_failed_write_is_advised_to_be_rolled_back(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", version)
+
+    during: list[str] = []
+
+    def commit(self: Transaction, *_: Any) -> str:
+        during.append(str(self.instant))
+        # Its writer is active.
+        assert not pyhudi.open_table(table.uri).inspect.health().advice
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "commit", commit)
+        patch.setattr(Transaction, "__exit__", lambda *_: None)
+        with pytest.raises(SystemExit):
+            table.upsert(people(range(2), 4))
+    table = pyhudi.open_table(table.uri)
+    health = table.inspect.health()
+    (advice,) = health.advice
+    assert (advice.service, health.pending) == ("rollback", 1)
+    assert f"1 instant of failed writers ({during[0]})" in str(health)
+    assert table.maintain(dry_run=True).left == (f"rollback: {advice.reason}",)
+    table.maintain()
+    assert not table.inspect.health().advice
+    assert table.history().to_pylist()[0]["rolled_back"] == during
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])

@@ -55,6 +55,19 @@ def reported(table: HudiTable) -> Page:
     return Page(table.report(io.StringIO()))
 
 
+@pytest.mark.parametrize(
+    ("name", "is_whole"), [("v9_cow_nonpart", True), ("v9_mor_archived", False)]
+)
+def test_sum_of_rows_says_from_when_it_is(name: str, is_whole: bool, tmp_path: Path) -> None:
+    """Rows of archived commits are not in it."""
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    page = io.StringIO()
+    table.report(page)
+    assert ("Rows inserted less deleted, in sum" in page.getvalue()) == is_whole
+    since = "Rows inserted less deleted since 20"
+    assert (since in page.getvalue()) == (not is_whole)
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_page_says_what_inspect_says(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
 
+from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
 from pyhudi.config.shown import Shown
-from pyhudi.config.wording import size_text
+from pyhudi.config.wording import count_text, size_text
 from pyhudi.services import archiving, cleaning, resizing
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
@@ -29,6 +30,8 @@ from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline.behind import check_nothing_lacks
+from pyhudi.timeline.past import incomplete_writes
+from pyhudi.txn import heartbeat
 
 _LOGS_MOST = 8
 """Log files of a slice from which each read pays more for opening them than for their rows."""
@@ -43,6 +46,7 @@ _SMALL_FEW = 4
 
 
 REBUILD = "rebuild_metadata"
+ROLL_BACK = "rollback"
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Advice:
     """One service that is worth its cost now."""
 
     service: str
-    """compact, cluster, clean or archive; or `REBUILD`, which is no service."""
+    """compact, cluster, clean or archive; or `REBUILD` or `ROLL_BACK`, which are no services."""
     reason: str
     groups: Mapping[GroupKey, int] = field(default_factory=dict)
     """The file groups to work on with the bytes that are read of each, the most worth it first."""
@@ -163,6 +167,7 @@ def look(table: Table) -> Health:
         metadata_bytes=sum(file.size for file in metadata),
         advice=(
             *_rebuilding(table, metadata),
+            *_rolling_back(table),
             *of_services,
             *_compaction(table, slices),
             *_clustering(table, slices, view.partitions),
@@ -185,6 +190,18 @@ def _rebuilding(table: Table, files: Sequence[Entry]) -> Iterator[Advice]:
     listed = FILES in table.config.metadata_partitions
     if listed and f"{FOLDER}/{PROPERTIES}" not in {file.path for file in files}:
         yield Advice(REBUILD, "the metadata table is missing, without which nothing is written")
+
+
+def _rolling_back(table: Table) -> Iterator[Advice]:
+    """Of writes and rollbacks that failed. Those of active writers have a heartbeat."""
+    pending = (*incomplete_writes(table.timeline), *table.timeline.pending(ROLLBACK))
+    failed = {instant.requested for instant in pending}
+    failed -= set(heartbeat.live_instants(table.storage, failed, table.clock, only_reads=True))
+    if failed:
+        names = (
+            f"{count_text(len(failed), 'instant')} of failed writers ({', '.join(sorted(failed))})"
+        )
+        yield Advice(ROLL_BACK, f"{names}: maintain() or the next write rolls back what they left")
 
 
 def _cleaning(table: Table) -> Iterator[Advice]:
@@ -247,7 +264,9 @@ def _clustering(table: Table, slices: list[FileSlice], paths: Sequence[str]) -> 
         yield from _resizing(table, free, paths)
         return
     small = [slice_ for found in small_files(free).values() for slice_ in found]
-    if small:
+    timeline = table.timeline
+    # The inserts that come after the first commit fill its small files.
+    if small and (len(timeline.commits) > 1 or not timeline.archive.is_empty):
         partitions = len({slice_.partition for slice_ in small})
         size = size_text(sum(slice_.size for slice_ in small))
         reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"

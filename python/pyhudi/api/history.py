@@ -110,12 +110,22 @@ def _written(metadata: CommitMetadata) -> dict[str, Any]:
     stats = metadata.write_stats
     return {
         "operation": metadata.operation_type,
-        "rows_inserted": sum(stat.num_inserts for stat in stats),
-        "rows_updated": sum(stat.num_update_writes for stat in stats),
-        "rows_deleted": sum(stat.num_deletes for stat in stats),
+        **row_counts(metadata),
         "files": len(stats),
         "bytes": sum(stat.total_write_bytes for stat in stats),
         "metadata": _said(metadata.extra_metadata),
+    }
+
+
+def row_counts(metadata: CommitMetadata) -> dict[str, int | None]:
+    """Rows by what became of them; null for services, whose stats count rows that stay."""
+    if metadata.is_service:
+        return dict.fromkeys(("rows_inserted", "rows_updated", "rows_deleted"))
+    stats = metadata.write_stats
+    return {
+        "rows_inserted": sum(stat.num_inserts for stat in stats),
+        "rows_updated": sum(stat.num_update_writes for stat in stats),
+        "rows_deleted": sum(stat.num_deletes for stat in stats),
     }
 
 

@@ -60,10 +60,10 @@ class HistoryVerbs:
 
         Returns:
             Columns: instant, completed (null while pending or not noted), action, operation, state;
-            rows_inserted, rows_updated, rows_deleted, files and bytes of commits; rolled_back (of
-            rollbacks and restores the instants that they took back); metadata (a map: what the
-            writer of a commit said in its extra metadata, without the schema; of savepoints the
-            comment).
+            rows_inserted, rows_updated, rows_deleted (null for services, which change no rows),
+            files and bytes of commits; rolled_back (of rollbacks and restores the instants that
+            they took back); metadata (a map: what the writer of a commit said in its extra
+            metadata, without the schema; of savepoints the comment).
 
         Raises:
             ConfigError: a limit or a time that is none.

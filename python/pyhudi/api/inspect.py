@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.api.history import row_counts
 from pyhudi.config import arguments as arg
 from pyhudi.schema.predicates import column_type
 from pyhudi.slices.describe import slices_table
@@ -137,7 +138,8 @@ class Inspect:
 
         Returns:
             Columns requested, completed, action, operation, partitions, files, rows_written,
-            rows_inserted, rows_updated, rows_deleted, bytes.
+            rows_inserted, rows_updated, rows_deleted (null for services, which change no rows),
+            bytes.
 
         Raises:
             CorruptTable: the metadata of a commit are damaged.
@@ -303,8 +305,6 @@ def _commit(instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:
         "partitions": sorted(metadata.partition_to_write_stats),
         "files": len(stats),
         "rows_written": sum(stat.num_writes for stat in stats),
-        "rows_inserted": sum(stat.num_inserts for stat in stats),
-        "rows_updated": sum(stat.num_update_writes for stat in stats),
-        "rows_deleted": sum(stat.num_deletes for stat in stats),
+        **row_counts(metadata),
         "bytes": sum(stat.total_write_bytes for stat in stats),
     }

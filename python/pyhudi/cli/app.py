@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -44,9 +47,23 @@ def _options(
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    """Runs one command and gives its exit code."""
+    """Runs one command and gives its exit code; a reader that has enough is no failure."""
+    code: object = 0
     try:
         app(args=None if arguments is None else list(arguments), prog_name="pyhudi")
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
+        if isinstance(done.__context__, BrokenPipeError):
+            return _without_reader()
+        code = done.code
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _without_reader()
+    return code if isinstance(code, int) else 0
+
+
+def _without_reader() -> int:
+    """The code where nobody reads on; what is left in the buffer goes nowhere at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

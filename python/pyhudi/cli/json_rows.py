@@ -25,6 +25,8 @@ from pyhudi.schema.given_objects import of_columns
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; in larger blocks less is done at the same time."""
 _ZONED = ":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_SPECIAL = r'([:\[,]\s*)"(NaN|-?Infinity)"(\s*[,}\]])'
+"""Values of floats that JSON lacks, as `json_text.py` writes them."""
 _NUMBER = r'((?:"(?:[^"\\]|\\.)*"|[^"0-9-]|-[^0-9"])*?)(-?[0-9][0-9.eE+-]*|-?Inf(?:inity)?|NaN|$)'
 """What is none, texts among it, and a number; at a line's end an empty one."""
 
@@ -37,7 +39,7 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
     change.
     """
     text = _text(path)
-    found = _read(text) if len(text) else pa.table({})
+    found = _inferred(text) if len(text) else pa.table({})
     if found.num_rows == 0:
         if wanted is None:
             msg = f"{path} has no rows, which would tell what columns they have"
@@ -45,10 +47,58 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
         return wanted.empty_table()
     known = () if wanted is None else wanted.names
     kinds = _kinds(found.schema, wanted)
-    mapped = [column for column in kinds if _has_map(column.type)]
-    others = [column for column in kinds if column not in mapped]
-    columns = _columns(text, others, known) | _maps(text, mapped)
+    columns: dict[str, Column] = {}
+    special = [column for column in kinds if _may_be_special(column.type) and _has_special(text)]
+    plain = [column for column in kinds if column not in special]
+    for source, some in ((text, plain), (_special_as(r"\2", text) if special else text, special)):
+        mapped = [column for column in some if _has_map(column.type)]
+        others = [column for column in some if column not in mapped]
+        columns |= _columns(source, others, known) | _maps(source, mapped)
     return pa.table({name: columns[name] for name in found.column_names})
+
+
+def _inferred(text: pa.Buffer) -> pa.Table:
+    """All columns with the types that their values have.
+
+    Where a column has numbers and texts that stand for such, it is one of numbers.
+    """
+    try:
+        return _read(text)
+    except pa.ArrowInvalid:
+        if not _has_special(text):
+            raise
+    try:
+        return _read(_special_as(r"\2", text))
+    except pa.ArrowInvalid:
+        # There are columns of texts that have the same words.
+        return _read(_special_as("null", text))
+
+
+def _has_special(text: pa.Buffer) -> bool:
+    return bool(pc.match_substring_regex(_as_one(text, pa.large_string()), _SPECIAL)[0].as_py())
+
+
+def _special_as(what: str, text: pa.Buffer) -> pa.Buffer:
+    found = _as_one(text, pa.large_string())
+    # Twice: what parts two values of a list is matched with the first of them.
+    for _ in range(2):
+        found = pc.replace_substring_regex(found, _SPECIAL, rf"\1{what}\3")
+    return found.buffers()[2]
+
+
+def _may_be_special(kind: pa.DataType) -> bool:
+    """Whether a column has floats, and no texts that could have the same words."""
+    kinds = _leaf_kinds(kind)
+    return any(map(pa.types.is_floating, kinds)) and pa.string() not in kinds
+
+
+def _leaf_kinds(kind: pa.DataType) -> set[pa.DataType]:
+    """Types of the values in a column; keys of maps are none."""
+    if pa.types.is_map(kind):
+        return _leaf_kinds(kind.item_type)
+    if not kind.num_fields:
+        return {kind}
+    return set().union(*(_leaf_kinds(kind.field(at).type) for at in range(kind.num_fields)))
 
 
 def _text(path: Path) -> pa.Buffer:

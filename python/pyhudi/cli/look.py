@@ -37,7 +37,7 @@ def show(
     opened = call.open(table, as_of)
     config, out = opened.config, call.out
     if properties:
-        out.facts(config.properties)
+        out.properties(config.properties)
         return
     partitions, commits = opened.inspect.partitions(), opened.inspect.commits()
     last = commits["requested"].to_pylist()[-1:]

@@ -91,13 +91,20 @@ class Output:
         sys.stdout.write(f"{text}\n")
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Names and values."""
+        """Names and values, the names as words."""
         if self.json:
             sys.stdout.write(f"{dumps(plain(facts))}\n")
             return
         words = (name.removesuffix("_ms").replace("_", " ") for name in facts)
         values = (_shown(name, value) for name, value in facts.items())
         _draw(_facts(zip(words, values, strict=True)))
+
+    def properties(self, properties: Mapping[str, str]) -> None:
+        """Names and values as they are."""
+        if self.json:
+            self.facts(properties)
+        else:
+            _draw(_facts(properties.items()))
 
     def result(self, result: Any) -> None:
         """What a verb did; what is nothing is left out for people."""

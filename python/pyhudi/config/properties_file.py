@@ -44,10 +44,11 @@ _SECONDS_BETWEEN_ROUNDS = 1.0
 def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
     """The table's properties: the file's, or the backup's where the file is missing or invalid.
 
-    Waits a few seconds for a file that is missing or invalid while another writer may be replacing
-    it. Raises `TableNotFound` when there is no file, `CorruptTable` when none is valid.
+    Waits a few seconds for a file that is invalid while another writer may be replacing it. Raises
+    `TableNotFound` when there is no file, `CorruptTable` when none is valid.
     """
     damage: CorruptTable | None = None
+    missed = 0
     for remaining in reversed(range(_ROUNDS)):
         try:
             found = _read_once(storage)
@@ -56,8 +57,12 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
         else:
             if found is not None:
                 return found
-            if not _may_appear(storage):
+            # There is a valid backup while Hudi replaces the file. So both lack at most between
+            # two calls, where the file came after it was looked for.
+            missed += 1
+            if missed > 1 or not _may_appear(storage):
                 break
+            continue
         if remaining:
             clock.sleep(_SECONDS_BETWEEN_ROUNDS)
     if damage is not None:

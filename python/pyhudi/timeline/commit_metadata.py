@@ -162,6 +162,11 @@ class CommitMetadata:
         """`schema`, of a commit whose operation can change the table's."""
         return None if self.operation_type in _KEEP_SCHEMA else self.schema
 
+    @property
+    def is_service(self) -> bool:
+        """Whether it changed files and no rows, whatever its stats count."""
+        return self.compacted or self.operation_type in _KEEP_SCHEMA
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> CommitMetadata:
         """From the decoded content of a commit's file, JSON or Avro."""

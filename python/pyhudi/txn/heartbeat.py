@@ -55,10 +55,15 @@ def path_of(instant: str) -> str:
     return f"{HEARTBEAT_FOLDER}/{instant}"
 
 
-def live_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
-    """Those of pending instants whose writers are alive, sorted. Lists nothing for no instants."""
+def live_instants(
+    storage: Storage, instants: Collection[str], clock: Clock, *, only_reads: bool = False
+) -> list[str]:
+    """Those of pending instants whose writers are alive, sorted. Lists nothing for no instants.
+
+    only_reads: a bucket is not asked for its time, which takes a file.
+    """
     beating = files_of(storage, instants)
-    now = _now_ms(storage, beating, clock)
+    now = clock.now_ms() if only_reads else _now_ms(storage, beating, clock)
     return sorted(file.name for file in beating if _is_alive(storage, file, now))
 
 

@@ -13,9 +13,6 @@ from collections.abc import Callable, Collection
 from weakref import WeakKeyDictionary
 
 from pyhudi.config.actions import (
-    COMMIT,
-    DELTA_COMMIT,
-    REPLACE_COMMIT,
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
@@ -29,6 +26,7 @@ from pyhudi.slices.table import Table
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.past import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 
@@ -124,8 +122,7 @@ def _load(table: Table) -> Timeline:
 
 def failed_writes(timeline: Timeline) -> list[Instant]:
     """Pending writes, oldest first; pending compactions and clusterings are none."""
-    pending = timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
-    return [instant for instant in pending if not timeline.is_clustering(instant)]
+    return list(incomplete_writes(timeline))
 
 
 def check_no_live_writer(table: Table, timeline: Timeline) -> None:

@@ -28,9 +28,10 @@ def growth(survey: Survey) -> Html:
     )
     net = [commit.inserted - commit.deleted for commit in writes]
     in_bytes, in_files = _by_kind(commits, "bytes"), _by_kind(commits, "files")
+    since = _sum_since(survey)
     shown = [
         _chart("Rows by commit", charts.bars(writes, rows), rows),
-        _chart("Rows inserted less deleted, in sum", charts.running_sum(writes, "rows", net)),
+        _chart(f"Rows inserted less deleted{since}", charts.running_sum(writes, "rows", net)),
         _chart("Bytes written", charts.bars(commits, in_bytes, in_bytes=True), in_bytes),
         _chart("Files written", charts.bars(commits, in_files), in_files),
     ]
@@ -48,6 +49,14 @@ def _by_kind(commits: Sequence[Commit], figure: str) -> tuple[charts.Series, cha
     wrote = [0 if other else value for value, other in zip(values, service, strict=True)]
     other = [value if other else 0 for value, other in zip(values, service, strict=True)]
     return ("writes", style.UPDATED, wrote), ("services", style.SERVICE, other)
+
+
+def _sum_since(survey: Survey) -> str:
+    """From when the sum of rows is; earlier rows are not in it."""
+    if len(survey.table.timeline.commits) == len(survey.commits) and not survey.has_archive:
+        return ", in sum"
+    first = instant_text(survey.commits[0].instant.requested)
+    return f" since {first}, besides the rows of before"
 
 
 def _growth_note(survey: Survey) -> str:

@@ -54,6 +54,8 @@ class Survey:
 
     table: Table
     commits: list[Commit] = field(default_factory=list)
+    has_archive: bool = False
+    """Whether commits have left the active timeline."""
     slices: list[FileSlice] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     waiting: Mapping[GroupKey, str] = field(default_factory=dict)
@@ -89,6 +91,7 @@ def surveyed(table: Table) -> Survey:
             return default
 
     found.commits = part("commits", lambda: read_commits(table), [])
+    found.has_archive = part("archive", lambda: not table.timeline.archive.is_empty, False)
     found.slices = part("file slices", current, [])
     found.partitions = part("partitions", lambda: view.partitions, [])
     found.waiting = part("plans", lambda: _waiting(table), {})
