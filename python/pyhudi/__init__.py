@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.errors import (
     AfterCommitError,
     AfterCommitWarning,
+    AfterRollbackError,
     CommitConflict,
     CommitUnknown,
     ConfigError,
@@ -14,6 +15,7 @@ from pyhudi.errors import (
     HistoryUnavailable,
     HudiError,
     InterruptedAfterCommit,
+    InterruptedAfterRollback,
     LockTimeout,
     LockWarning,
     MaintenanceWarning,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AfterCommitError",
     "AfterCommitWarning",
+    "AfterRollbackError",
     "Changes",
     "CommitConflict",
     "CommitUnknown",
@@ -54,6 +57,7 @@ __all__ = [
     "HudiError",
     "HudiTable",
     "InterruptedAfterCommit",
+    "InterruptedAfterRollback",
     "LocalEngine",
     "LockTimeout",
     "LockWarning",

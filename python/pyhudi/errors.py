@@ -114,6 +114,34 @@ class InterruptedAfterCommit(KeyboardInterrupt):
         self.instant = instant
 
 
+_ROLLBACK_HINT = "The next write completes a rollback; restore(to=...) again completes a restore."
+
+
+class AfterRollbackError(HudiError):
+    """A rollback or restore has removed rows; something after that failed.
+
+    `instant` is its own, "" where the timeline does not tell; `instants` are what it took back by
+    then.
+    """
+
+    def __init__(self, message: str, *, instant: str, instants: tuple[str, ...]) -> None:
+        super().__init__(message, hint=_ROLLBACK_HINT)
+        self.instant = instant
+        self.instants = instants
+
+
+class InterruptedAfterRollback(KeyboardInterrupt):
+    """The user's interrupt came when a rollback or restore had removed rows already.
+
+    `instant` and `instants` are as of `AfterRollbackError`.
+    """
+
+    def __init__(self, message: str, *, instant: str, instants: tuple[str, ...]) -> None:
+        super().__init__(f"{message}\nHint: {_ROLLBACK_HINT}")
+        self.instant = instant
+        self.instants = instants
+
+
 class AfterCommitWarning(UserWarning):
     """The write is committed; tidying up after it failed, and waits for the next writer."""
 

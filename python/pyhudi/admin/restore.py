@@ -15,11 +15,16 @@ from pyhudi.clock import Clock, Moment, SystemClock, is_bootstrap
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.wording import count_text, names_text
 from pyhudi.errors import (
+    AfterRollbackError,
     CommitConflict,
+    CommitUnknown,
     ConfigError,
     HistoryUnavailable,
+    InterruptedAfterRollback,
     UnsupportedTableFeature,
+    without_hint,
 )
 from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.following import can_follow
@@ -49,11 +54,12 @@ def restore(
         return _planned_restore(_looked_at(handle, clock), to, dry_run=True)[0]
     # Where there is no table, no lock is made.
     TableConfig.load(handle.storage, clock)
-    with handle.guarded.section():
+    with _changes_told() as begun, handle.guarded.section():
         opened = _at_rest(handle, clock)
         result, commit, targets = _planned_restore(opened, to, dry_run=False)
         if not targets:
             return result
+        begun.append((opened, targets))
         with _followed(handle, opened, result, clock) as at_work:
             return replace(result, instant=restoring.restore_to(at_work, commit, targets))
 
@@ -79,13 +85,14 @@ def roll_back(
     if dry_run:
         return _planned_rollback(_looked_at(handle, clock), instant, dry_run=True)[0]
     TableConfig.load(handle.storage, clock)
-    with handle.guarded.section():
+    with _changes_told() as begun, handle.guarded.section():
         opened = _looked_at(handle, clock)
         if _named(opened.timeline, instant).is_completed:
             opened = _at_rest(handle, clock)
         result, target = _planned_rollback(opened, instant, dry_run=False)
         if not target.is_completed:
             return replace(result, instant=_roll_back_failed(opened, target))
+        begun.append((opened, [target]))
         with _followed(handle, opened, result, clock) as at_work:
             time, _ = rollback.take_back(at_work, opened.timeline, target)
         return replace(result, instant=time)
@@ -164,6 +171,73 @@ def _followed(handle: Handle, table: Table, result: RestoreResult, clock: Clock)
     with metadata_lifecycle.taken_away(handle, clock):
         without = open_whole(handle, clock)
         yield replace(without, generator=table.generator)
+
+
+# --- failures after rows have changed -------------------------------------------------------------
+
+
+@contextmanager
+def _changes_told() -> Iterator[list[tuple[Table, Sequence[Instant]]]]:
+    """A block that takes commits back; a failure after the first of them has gone is told by type.
+
+    Gives a list, for the table and the instants that it is about to take back. Raises
+    `AfterRollbackError` and `InterruptedAfterRollback` then, `CommitUnknown` where the storage
+    fails so that nobody can tell.
+    """
+    begun: list[tuple[Table, Sequence[Instant]]] = []
+    try:
+        yield begun
+    except (KeyboardInterrupt, Exception) as error:
+        for table, targets in begun:
+            _tell_changes(table, targets, error)
+        raise
+
+
+def _tell_changes(
+    table: Table, targets: Sequence[Instant], error: KeyboardInterrupt | Exception
+) -> None:
+    try:
+        timeline = Timeline.load(table.storage, table.config)
+        gone, own = _taken_back(timeline, targets), _own_instant(timeline, targets)
+    except Exception:  # noqa: BLE001 - why the storage cannot be read changes nothing
+        if isinstance(error, KeyboardInterrupt):
+            return
+        msg = f"the storage failed while {targets[0]} was rolled back: it may be gone or not"
+        raise CommitUnknown(msg, instant=targets[0].requested) from error
+    if not gone:
+        return
+    what = f"{count_text(len(gone), 'commit')} rolled back ({names_text(gone)})"
+    if isinstance(error, KeyboardInterrupt):
+        msg = f"interrupted by the user: {what}"
+        raise InterruptedAfterRollback(msg, instant=own, instants=gone) from error
+    msg = f"{what}, but {own or 'the rollback'} failed after that: {without_hint(error)}"
+    raise AfterRollbackError(msg, instant=own, instants=gone) from error
+
+
+def _taken_back(timeline: Timeline, targets: Sequence[Instant]) -> tuple[str, ...]:
+    """Those of completed instants that do not count any more."""
+    found = (timeline.find(target.requested, target.action) for target in targets)
+    return tuple(
+        target.requested
+        for target, now in zip(targets, found, strict=True)
+        if target.is_completed and (now is None or not now.is_completed)
+    )
+
+
+def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
+    """The restore of targets, else the rollback of one; "" for none."""
+    times = {target.requested for target in targets}
+    last = max(times)
+    for instant in reversed(timeline.instants):
+        if instant.action not in (RESTORE, ROLLBACK) or instant.requested < last:
+            continue
+        if instant.action == RESTORE:
+            named = restoring.targets_of(timeline, instant)
+        else:
+            named = [(rollback.target_of(timeline, instant) or ("",))[0]]
+        if times.intersection(named) and (instant.action == RESTORE or len(times) == 1):
+            return instant.requested
+    return ""
 
 
 # --- what may be rolled back ----------------------------------------------------------------------

@@ -155,6 +155,8 @@ class HistoryVerbs:
                 work.
             LockTimeout: the table's lock could not be had in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
+            AfterRollbackError: the commit is gone; something after that failed, which the next
+                write completes.
         """
         from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
 
@@ -189,6 +191,7 @@ class HistoryVerbs:
             CorruptTable: a file that the savepoint names is gone.
             LockTimeout: the table's lock could not be had in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
+            AfterRollbackError: commits are gone; something after that failed. Call it again.
         """
         from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
 

@@ -20,7 +20,12 @@ import typer
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.cli.arguments import pairs
 from pyhudi.cli.output import Output
-from pyhudi.errors import HudiError, InterruptedAfterCommit, without_hint
+from pyhudi.errors import (
+    HudiError,
+    InterruptedAfterCommit,
+    InterruptedAfterRollback,
+    without_hint,
+)
 
 FOUND = 1
 """There are findings, or nothing was found."""
@@ -142,6 +147,9 @@ def _told(out: Output, *, traceback: bool) -> Iterator[None]:
             raise typer.Exit(FAILED) from None
         except InterruptedAfterCommit as error:
             out.error(f"interrupted, but committed as {error.instant}", "Do not write it again.")
+            raise typer.Exit(INTERRUPTED) from None
+        except InterruptedAfterRollback as error:
+            out.error(*str(error).split("\nHint: ", 1))
             raise typer.Exit(INTERRUPTED) from None
         except KeyboardInterrupt:
             out.error("interrupted", "")
