@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
     from pyhudi.schema.payloads import register_merger
+    from pyhudi.schema.vectors import vector
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "register_merger",
     "show",
     "table_exists",
+    "vector",
 ]
 
 _HOMES = {
@@ -98,6 +100,7 @@ _HOMES = {
     "register_merger": "pyhudi.schema.payloads",
     "show": "pyhudi.api.display.show",
     "table_exists": "pyhudi.api.existing_table",
+    "vector": "pyhudi.schema.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

@@ -153,5 +153,6 @@ _ENCODERS: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType],
     (pa.types.is_map, _map),
     (pa.types.is_list, _list),
     (pa.types.is_large_list, _list),
+    (pa.types.is_fixed_size_list, _list),
     (pa.types.is_struct, _struct),
 )

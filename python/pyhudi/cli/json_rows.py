@@ -164,7 +164,12 @@ def _kinds(found: pa.Schema, wanted: pa.Schema | None) -> pa.Schema:
 
 
 def _merged(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The wanted type, with the fields that its structs lack, for verbs to refuse or to add."""
+    """The wanted type, with the fields that its structs lack, for verbs to refuse or to add.
+
+    pyarrow's reader has no lists of a fixed size: the write makes them of lists.
+    """
+    if pa.types.is_fixed_size_list(wanted):
+        wanted = pa.list_(wanted.value_field)
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         fields = {each.name: each for each in found}
         known = [

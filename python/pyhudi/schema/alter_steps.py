@@ -27,6 +27,7 @@ from pyhudi.schema.alter_changes import (
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
+from pyhudi.schema.plain import plain_schema
 from pyhudi.schema.record_keys import IS_DELETED
 from pyhudi.schema.storable import avro_schema, check_name, check_reserved
 
@@ -250,7 +251,7 @@ def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: s
     if pa.types.is_null(kind):
         msg = f"column {path!r} has no type"
         raise SchemaMismatch(msg)
-    text = avro_schema(pa.schema([pa.field(name, kind)]), *_split(record))
+    text = avro_schema(plain_schema(pa.schema([pa.field(name, kind)])), *_split(record))
     return read_type(json.loads(text)["fields"][0], all_types=rules.all_types)
 
 

@@ -47,7 +47,7 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     """
     if column.type == field.type:
         return column
-    column = _plain(column)
+    column = _of_fixed_size(_plain(column), field)
     apart = _other_kinds(column.type, field.type, field.name)
     if apart:
         raise _mismatch(column, field, apart)
@@ -61,7 +61,7 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     read, and values become text where Arrow spells them as Spark does. Moments and days become each
     other where nothing is lost.
     """
-    column = _plain(column)
+    column = _of_fixed_size(_plain(column), field)
     given, wanted = column.type, field.type
     if given == wanted or pa.types.is_null(given):
         return _cast(column, field)
@@ -118,6 +118,42 @@ def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
 
 def _plain(column: Column) -> Column:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
+    """Lists as lists of a fixed size where the field holds such.
+
+    Arrow's own cast reads beyond the elements where a list is null, and dies if there are none
+    (pyarrow 26).
+    """
+    given, wanted = column.type, field.type
+    is_list = pa.types.is_list(given) or pa.types.is_large_list(given)
+    if not is_list or not pa.types.is_fixed_size_list(wanted):
+        return column
+    kind = pa.list_(given.value_field, wanted.list_size)
+    return pa.chunked_array([_fixed_size(chunk, kind, field) for chunk in column.chunks], kind)
+
+
+def _fixed_size(
+    lists: pa.Array[Any], kind: pa.FixedSizeListType, field: pa.Field[Any]
+) -> pa.Array[Any]:
+    size = kind.list_size
+    odd = pc.fill_null(pc.not_equal(pc.list_value_length(lists), size), fill_value=False)
+    if pc.any(odd).as_py():
+        count = pc.list_value_length(lists.filter(odd))[0].as_py()
+        why = f"a list has {count} elements"
+        raise _mismatch(pa.chunked_array([lists]), field, why)
+    elements = lists.flatten()
+    if not len(elements):
+        return pa.nulls(len(lists), kind)
+    full = pa.FixedSizeListArray.from_arrays(elements, type=kind)
+    if not lists.null_count:
+        return full
+    # A null list has the elements of any other.
+    valid = lists.is_valid()
+    row = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
+    full = full.take(pc.if_else(valid, row, 0))
+    return pa.FixedSizeListArray.from_arrays(full.values, type=kind, mask=lists.is_null())
 
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:

@@ -132,6 +132,10 @@ def internal_types(kind: str, avro: Json) -> tuple[str, str]:
         digits = f"({props['precision']}, {props.get('scale', 0)})"
         size = f"_fixed{digits}[{props['size']}]" if kind == "fixed" else f"_bytes{digits}"
         return f"decimal{size}", f"decimal{digits}"
+    if logical == "vector":
+        parts = props["dimension"], props["elementType"], props.get("storageBacking", "FIXED_BYTES")
+        text = f"vector[{parts[0]}, {parts[1]}, {parts[2]}]"
+        return text, text
     if logical in _BY_LOGICAL_TYPE:
         return _BY_LOGICAL_TYPE[logical]
     name = _BY_TYPE.get(kind, kind)

@@ -20,6 +20,7 @@ from pyhudi.schema.elements import check_elements
 from pyhudi.schema.given import given_batches
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
+from pyhudi.schema.vectors import check_vector, is_vector
 
 
 def to_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
@@ -49,9 +50,12 @@ def conform(
     """
     _check_names(rows, schema)
     kept = frozenset(stored)
-    for name in () if null_elements else schema.names:
-        if name not in kept:
-            check_elements(rows.column(name), f"column {name!r}")
+    for field in schema:
+        column = rows.column(field.name)
+        if is_vector(field):
+            check_vector(column, field.name)
+        elif not null_elements and field.name not in kept:
+            check_elements(column, f"column {field.name!r}")
     columns = [_column(rows.column(field.name), field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 

@@ -33,6 +33,8 @@ _SINGLE = (*_FLAT, Number, date, time, dict, type(None))
 """What is no column of values."""
 _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
 """What holds values of one column, besides Arrow's arrays."""
+_ROWS_AND_ITEMS = 2
+"""Dimensions of an array that has a list in each row."""
 _NO_VALUES = ("NAType", "NaTType")
 """What pandas has in rows where there is no value, besides None and NaN."""
 
@@ -167,9 +169,39 @@ def _as_array(values: Any, name: str) -> Column:
         msg = f"column {name!r} is one {type(values).__qualname__}, not a list of values"
         raise ConfigError(msg, hint="Give a list of rows, also of one: [row].")
     try:
+        if is_tensor(values):
+            return _of_tensor(values)
         return pa.array(values)
     except _FAILURES as error:
         raise SchemaMismatch(f"column {name!r} has no form in Arrow: {error}") from error
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether values are an array of NumPy's of several dimensions, or a tensor of any library."""
+    shape = getattr(values, "shape", None)
+    is_array = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
+    foreign = type(values).__module__.split(".")[0] not in ("numpy", "pandas", "pyarrow", "polars")
+    return is_array and isinstance(shape, tuple) and (foreign or len(shape) > 1)
+
+
+def _of_tensor(values: Any) -> Column:
+    """One dimension as plain values, two as a list of a fixed size in each row."""
+    array = as_numpy(values)
+    if array.ndim == 1:
+        return pa.array(array)
+    if array.ndim != _ROWS_AND_ITEMS:
+        msg = f"it has {array.ndim} dimensions"
+        raise ValueError(msg)
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
+
+
+def as_numpy(values: Any) -> Any:
+    """A tensor as an array of NumPy's, without a copy where the library gives none."""
+    import numpy as np  # noqa: PLC0415 - only who has tensors needs it
+
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    return np.from_dlpack(values)
 
 
 def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
@@ -207,10 +239,20 @@ def _plain(values: Sequence[Any]) -> Sequence[Any]:
     absent = {kind for kind in kinds if _is_no_value(kind)}
     if absent:
         values = [None if type(each) in absent else each for each in values]
+    tensors = {kind for kind in kinds if _is_of_tensors(kind)}
+    if tensors:
+        values = [as_numpy(each) if type(each) in tensors else each for each in values]
     times = {kind for kind in kinds if is_numpy_time(kind)}
     if times:
         values = [python_time(each) if type(each) in times else each for each in values]
     return values
+
+
+def _is_of_tensors(kind: type) -> bool:
+    """Whether values of a type are tensors of another library than NumPy."""
+    is_array = hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")
+    known = ("numpy", "pandas", "pyarrow", "polars")
+    return is_array and kind.__module__.split(".")[0] not in known
 
 
 def _is_no_value(kind: type) -> bool:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.schema.vectors import EXTENSION, is_vector_type, with_vector_metadata
 
-_AS_STORED = ("arrow.json", "arrow.uuid")
+_AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION)
 """Extension types whose storage says all that they say."""
 _MOST = 2**31 - 1
 """Bytes of text in one array."""
@@ -26,7 +27,8 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
         check_depth(field, _MOST_LEVELS)
     check_names(schema)
     return pa.schema(
-        [field.with_type(_plain_type(field.type, field.name)) for field in schema], schema.metadata
+        [with_vector_metadata(field, _plain_type(field.type, field.name)) for field in schema],
+        schema.metadata,
     )
 
 
@@ -103,7 +105,11 @@ def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
-    return field.with_type(_plain_type(field.type, f"{path}.{field.name}"))
+    where = f"{path}.{field.name}"
+    if is_vector_type(field.type):
+        msg = f"column {where!r} is a VECTOR in another type, which Hudi has no form of"
+        raise UnsupportedTableFeature(msg, hint="Make it a column, or a list.")
+    return field.with_type(_plain_type(field.type, where))
 
 
 def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:

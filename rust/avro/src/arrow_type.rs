@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field, Fields};
 
 use crate::error::{Result, unsupported};
 use crate::model::{Record, Type, below};
+use crate::vector::HUDI_TYPE;
 
 /// The Arrow fields of a record's fields.
 pub(crate) fn arrow_fields(record: &Record, path: &str) -> Result<Fields> {
@@ -17,11 +18,15 @@ pub(crate) fn arrow_fields(record: &Record, path: &str) -> Result<Fields> {
 
 /// The Arrow field of a named type; `path` is for messages.
 pub(crate) fn arrow_field(name: &str, ty: &Type, path: &str) -> Result<Field> {
-    Ok(Field::new(
+    let field = Field::new(
         name,
         data_type(ty.value_type(), path)?,
         ty.optional().is_some(),
-    ))
+    );
+    Ok(match ty.value_type() {
+        Type::Vector(vector) => field.with_metadata([(HUDI_TYPE.to_owned(), vector.text())]),
+        _ => field,
+    })
 }
 
 /// The Arrow type of a type that is not "or null" itself.
@@ -41,6 +46,7 @@ pub(crate) fn data_type(ty: &Type, path: &str) -> Result<DataType> {
         Type::Decimal(d) if d.precision <= 38 => DataType::Decimal128(d.precision, d.scale),
         Type::Decimal(d) => DataType::Decimal256(d.precision, d.scale),
         Type::Fixed(size) => DataType::FixedSizeBinary(*size as i32),
+        Type::Vector(vector) => vector.data_type(),
         Type::Array(items) => DataType::List(Arc::new(arrow_field(
             Field::LIST_FIELD_DEFAULT_NAME,
             items,

@@ -71,6 +71,7 @@ impl Writer {
             Type::Timestamp { unit, utc } => self.timestamp(*unit, *utc),
             Type::Decimal(decimal) => self.decimal(*decimal),
             Type::Fixed(size) => self.fixed(*size, ""),
+            Type::Vector(vector) => self.fixed(vector.size(), ""),
             Type::Array(items) => self.wrapped("{\"type\":\"array\",\"items\":", items, "}"),
             Type::Map(values) => self.wrapped("{\"type\":\"map\",\"values\":", values, "}"),
             Type::Record(record) => self.record(record),

@@ -213,6 +213,7 @@ fn arrow_avro_decoder(record: &Record, indices: Vec<usize>, batch_rows: usize) -
 fn fixed_width(ty: &Type) -> usize {
     match ty.value_type() {
         Type::Fixed(size) => *size,
+        Type::Vector(vector) => vector.size(),
         Type::Record(record) => record.fields.iter().map(|f| fixed_width(&f.ty)).sum(),
         _ => 0,
     }

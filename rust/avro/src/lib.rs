@@ -29,6 +29,7 @@ pub mod schema;
 mod splice;
 mod value;
 mod value_write;
+mod vector;
 
 pub use container::{container_to_json, json_to_container};
 pub use datum::{json_to_records, records_to_json};
@@ -41,3 +42,4 @@ pub use schema::{
 pub use splice::with_text;
 pub use value::{Datum, DatumReader, Fields};
 pub use value_write::{DatumWriter, Value};
+pub use vector::{vector_bytes, vector_columns, vector_list};

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use arrow::datatypes::TimeUnit;
 use serde_json::Value;
 
+use crate::vector::Vector;
+
 /// One Avro type.
 #[derive(Debug, Clone)]
 pub(crate) enum Type {
@@ -24,6 +26,7 @@ pub(crate) enum Type {
     Timestamp { unit: TimeUnit, utc: bool },
     Decimal(Decimal),
     Fixed(usize),
+    Vector(Vector),
     Enum(Arc<[String]>),
     Array(Arc<Type>),
     Map(Arc<Type>),
@@ -109,6 +112,7 @@ impl Type {
             Type::Timestamp { .. } => "timestamp",
             Type::Decimal(_) => "decimal",
             Type::Fixed(_) => "fixed",
+            Type::Vector(_) => "vector",
             Type::Enum(_) => "enum",
             Type::Array(_) => "array",
             Type::Map(_) => "map",

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{AvroError, Result, schema_error, unsupported};
 use crate::model::{Decimal, Record, RecordField, Type, below};
+use crate::vector::{Element, Vector};
 
 /// Named references let a short text stand for an enormous or endlessly deep type.
 const MAX_TYPES: usize = 100_000;
@@ -227,6 +228,7 @@ impl Parser {
         let width = width as usize;
         let ty = match object.get("logicalType").and_then(Value::as_str) {
             Some("decimal") => decimal(object, Some(width), site.path)?,
+            Some("vector") => vector(object, width, site.path)?,
             _ => Type::Fixed(width),
         };
         self.names
@@ -309,6 +311,31 @@ fn logical(base: Type, object: &Map<String, Value>, path: &str) -> Result<Type> 
         (Some("decimal"), Type::Bytes) => decimal(object, None, path)?,
         (_, base) => base,
     })
+}
+
+/// A VECTOR, whose attributes must say what its bytes are.
+fn vector(object: &Map<String, Value>, size: usize, path: &str) -> Result<Type> {
+    let told = |key| object.get(key).and_then(Value::as_str);
+    let (element, backing) = (told("elementType"), told("storageBacking"));
+    let backing = backing.unwrap_or("FIXED_BYTES");
+    let Some(kind) = element
+        .and_then(Element::named)
+        .filter(|_| backing == "FIXED_BYTES")
+    else {
+        return unsupported(format!(
+            "VECTOR with elementType {} and storageBacking {backing} at {path}",
+            element.unwrap_or("unknown")
+        ));
+    };
+    let dimension = object.get("dimension").and_then(Value::as_u64);
+    let vector = Vector {
+        dimension: dimension.map_or(0, |dimension| dimension as usize),
+        element: kind,
+    };
+    if vector.dimension > size || vector.size() != size {
+        return schema_error(format!("{path}: {} in {size} bytes", vector.text()));
+    }
+    Ok(Type::Vector(vector))
 }
 
 fn decimal(object: &Map<String, Value>, size: Option<usize>, path: &str) -> Result<Type> {

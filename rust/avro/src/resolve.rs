@@ -205,7 +205,7 @@ fn leaf(
 ) -> Result<ArrayRef> {
     use Type::{
         Bytes, Date, Decimal, Double, Enum, Fixed, Float, Int, Long, String, TimeMicros,
-        TimeMillis, Timestamp,
+        TimeMillis, Timestamp, Vector,
     };
     match (from, to) {
         (Enum(from), Enum(to)) if from.iter().any(|symbol| !to.contains(symbol)) => unsupported(
@@ -223,6 +223,7 @@ fn leaf(
         (Timestamp { .. }, Timestamp { .. }) => exact_cast(array, target, path),
         (Decimal(from), Decimal(to)) if from.scale <= to.scale => checked_cast(array, target, path),
         (Fixed(from), Fixed(to)) if from == to => Ok(Arc::clone(array)),
+        (Vector(from), Vector(to)) if from == to => Ok(Arc::clone(array)),
         _ if array.data_type() == target && from.name() == to.name() => Ok(Arc::clone(array)),
         _ => unsupported(format!(
             "reading {} as {} at {path}",

@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, Field, Int32Type};
 
 use crate::error::{AvroError, Result, corrupt};
 use crate::model::Type;
+use crate::vector::vector_list;
 
 /// The array with the type `target`, which is the Arrow type of `ty`.
 pub(crate) fn restore(array: &ArrayRef, ty: &Type, target: &DataType) -> Result<ArrayRef> {
@@ -24,6 +25,13 @@ pub(crate) fn restore(array: &ArrayRef, ty: &Type, target: &DataType) -> Result<
                 nulls,
             )?))
         }
+        (Type::Vector(vector), _) => match array.as_fixed_size_binary_opt() {
+            Some(bytes) => vector_list(bytes, target, &vector.text()),
+            None => Err(AvroError::Schema(format!(
+                "decoded {} for a VECTOR",
+                array.data_type()
+            ))),
+        },
         (Type::Map(values), DataType::Map(entries, _)) => restore_map(array, values, entries),
         (Type::Record(record), DataType::Struct(fields)) => {
             let array = array.as_struct();

@@ -216,6 +216,7 @@ impl<'a> Input<'a> {
             }),
             Type::String => Datum::String(self.text()?),
             Type::Fixed(size) => Datum::Bytes(self.take(*size)?),
+            Type::Vector(vector) => Datum::Bytes(self.take(vector.size())?),
             Type::Enum(symbols) => {
                 let number = self.int()?;
                 match usize::try_from(number).ok().and_then(|n| symbols.get(n)) {

@@ -18,6 +18,7 @@ use crate::convert::{
 };
 use crate::error::{Result, SliceError};
 use crate::unshred::{is_shredded, unshred};
+use pyhudi_avro::{AvroError, vector_bytes, vector_list};
 use pyhudi_keys::java_text;
 
 /// The zone that says where microseconds come from: those of INT96 are never mis-stamped.
@@ -89,12 +90,34 @@ pub fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
             DataType::List(item),
         ) => adapt_list(column, item),
         (DataType::Map(..), DataType::Map(entries, _)) => adapt_map(column, entries),
+        // A VECTOR, as files have it and as the table does.
+        (DataType::FixedSizeBinary(_), to @ DataType::FixedSizeList(..)) => {
+            vector_list(column.as_fixed_size_binary(), to, field.name()).map_err(schema_error)
+        }
+        (DataType::FixedSizeList(..), DataType::FixedSizeBinary(size)) => {
+            let bytes = vector_bytes(column.as_fixed_size_list(), field.name());
+            match bytes.map_err(schema_error)? {
+                bytes if bytes.value_length() == *size => Ok(Arc::new(bytes)),
+                _ => Err(unlike(column, field)),
+            }
+        }
         (from, to) if widens(from, to) => widen(column, field),
-        (from, to) => Err(SliceError::Schema(format!(
-            "column {} is stored as {from}, which cannot be read as {to}",
-            field.name()
-        ))),
+        _ => Err(unlike(column, field)),
     }
+}
+
+fn unlike(column: &ArrayRef, field: &Field) -> SliceError {
+    SliceError::Schema(format!(
+        "column {} is stored as {}, which cannot be read as {}",
+        field.name(),
+        column.data_type(),
+        field.data_type()
+    ))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn schema_error(error: AvroError) -> SliceError {
+    SliceError::Schema(error.to_string())
 }
 
 fn adapt_struct(column: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {

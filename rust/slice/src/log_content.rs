@@ -104,8 +104,9 @@ fn parquet(
         check_required(batch, form.schema())?;
         file.write(batch).map_err(failed)?;
     }
-    file.footer("parquet.avro.schema", avro_schema.to_owned());
-    file.footer("writer.model.name", "avro".to_owned());
+    for (key, value) in form.footers(avro_schema) {
+        file.footer(key, value);
+    }
     file.finish().map_err(failed)
 }
 

@@ -8,11 +8,11 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescPtr;
-use pyhudi_avro::record_name;
+use pyhudi_avro::{record_name, vector_columns};
 
 use crate::base_options::{BaseFileOptions, Codec};
 use crate::error::{Result, SliceError};
-use crate::parquet_schema::{parquet_schema, writer_schema};
+use crate::parquet_schema::{parquet_schema, with_vector_bytes, writer_schema};
 use crate::{COMMIT_SEQNO, RECORD_KEY};
 
 /// The schema and the properties of a Parquet file that is to be written.
@@ -20,6 +20,7 @@ pub(crate) struct ParquetForm {
     schema: SchemaRef,
     parquet: SchemaDescPtr,
     properties: WriterProperties,
+    vectors: Option<String>,
     /// Another thread may encode some of the columns.
     pub(crate) two_threads: bool,
 }
@@ -49,7 +50,8 @@ impl ParquetForm {
 
     fn new(avro_schema: &str, properties: WriterProperties, old_lists: bool) -> Result<Self> {
         let avro = |error| SliceError::Schema(format!("the table's Avro schema: {error}"));
-        let table = pyhudi_avro::arrow_schema(avro_schema).map_err(avro)?;
+        let table = with_vector_bytes(&pyhudi_avro::arrow_schema(avro_schema).map_err(avro)?);
+        let vectors = vector_columns(avro_schema).map_err(avro)?;
         let root = record_name(avro_schema).map_err(avro)?;
         let schema = if old_lists {
             writer_schema(&table)
@@ -61,6 +63,7 @@ impl ParquetForm {
             schema,
             parquet,
             properties,
+            vectors,
             two_threads: false,
         })
     }
@@ -73,6 +76,21 @@ impl ParquetForm {
     /// Schema of the batches to be written.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// What the footer says beside rows: the Avro schema, and which columns are VECTORs.
+    pub(crate) fn footers<'a>(
+        &'a self,
+        avro_schema: &'a str,
+    ) -> impl Iterator<Item = (&'static str, String)> + 'a {
+        let always = [
+            ("parquet.avro.schema", avro_schema.to_owned()),
+            ("writer.model.name", "avro".to_owned()),
+        ];
+        let vectors = self.vectors.iter().cloned();
+        always
+            .into_iter()
+            .chain(vectors.map(|told| ("hoodie.vector.columns", told)))
     }
 
     pub(crate) fn options(&self) -> ArrowWriterOptions {

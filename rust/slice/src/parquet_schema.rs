@@ -25,6 +25,35 @@ fn required_elements(fields: &Fields) -> Fields {
         .collect()
 }
 
+/// The Arrow schema to hand to a writer of Parquet: a VECTOR is its fixed bytes.
+///
+/// Only VECTOR columns are lists of a fixed size in a table's schema.
+pub(crate) fn with_vector_bytes(schema: &Schema) -> Schema {
+    Schema::new(stored_fields(schema.fields()))
+}
+
+fn stored_fields(fields: &Fields) -> Fields {
+    let stored = fields.iter().map(|field| {
+        let kind = stored_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(kind))
+    });
+    stored.collect()
+}
+
+fn stored_type(kind: &DataType) -> DataType {
+    let one = |field: &Field| field.clone().with_data_type(stored_type(field.data_type()));
+    match kind {
+        DataType::FixedSizeList(item, dimension) => {
+            let width = item.data_type().primitive_width().unwrap_or_default();
+            DataType::FixedSizeBinary(dimension * width as i32)
+        }
+        DataType::List(item) => DataType::List(Arc::new(one(item))),
+        DataType::Struct(fields) => DataType::Struct(stored_fields(fields)),
+        DataType::Map(entries, sorted) => DataType::Map(Arc::new(one(entries)), *sorted),
+        other => other.clone(),
+    }
+}
+
 fn required_element(field: &Field) -> Field {
     let kind = match field.data_type() {
         DataType::List(item) => {

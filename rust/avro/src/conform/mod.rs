@@ -18,7 +18,7 @@ use crate::cast::checked_cast;
 use crate::error::{Result, schema_error};
 use crate::model::{Record, Type, below};
 use leaf::{indices, leaf};
-use nested::{conform_list, conform_map};
+use nested::{conform_list, conform_map, conform_vector};
 
 /// The column with the layout of `ty`. `parent` is the validity of the structs around it.
 pub(crate) fn conform(
@@ -40,6 +40,7 @@ pub(crate) fn conform(
         Type::Array(items) => conform_list(array, items, parent, path),
         Type::Map(values) => conform_map(array, values, parent, path),
         Type::Enum(symbols) => indices(array, symbols, path),
+        Type::Vector(vector) => conform_vector(array, *vector, path),
         ty => leaf(array, ty, path),
     }
 }
@@ -77,6 +78,7 @@ fn wire_type(ty: &Type, path: &str) -> Result<DataType> {
     };
     Ok(match ty {
         Type::Enum(_) => DataType::Int32,
+        Type::Vector(vector) => DataType::FixedSizeBinary(vector.size() as i32),
         Type::Array(items) => {
             DataType::List(Arc::new(inner(Field::LIST_FIELD_DEFAULT_NAME, items)?))
         }

@@ -14,6 +14,23 @@ use crate::arrow_type::map_entries;
 use crate::cast::checked_cast;
 use crate::error::{Result, schema_error};
 use crate::model::{Type, below};
+use crate::vector::{Vector, vector_bytes};
+
+pub(super) fn conform_vector(array: &ArrayRef, vector: Vector, path: &str) -> Result<ArrayRef> {
+    let bytes = match array.data_type() {
+        DataType::FixedSizeList(..) => vector_bytes(array.as_fixed_size_list(), path)?,
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().clone(),
+        other => return schema_error(format!("{path}: {other} does not fit {}", vector.text())),
+    };
+    let (fits, kind) = (
+        bytes.value_length() as usize == vector.size(),
+        array.data_type(),
+    );
+    if !fits {
+        return schema_error(format!("{path}: {kind} does not fit {}", vector.text()));
+    }
+    Ok(Arc::new(bytes))
+}
 
 pub(super) fn conform_list(
     array: &ArrayRef,

@@ -39,6 +39,7 @@ impl Builder {
                 None => Schema::Bytes,
             },
             Type::Fixed(size) => Schema::fixed(self.name()?, *size).build(),
+            Type::Vector(vector) => Schema::fixed(self.name()?, vector.size()).build(),
             Type::Enum(symbols) => Schema::r#enum(self.name()?, symbols.to_vec()).build(),
             Type::Array(items) => Schema::array(self.ty(items)?).build(),
             Type::Map(values) => Schema::map(self.ty(values)?).build(),

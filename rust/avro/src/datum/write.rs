@@ -34,6 +34,7 @@ pub(crate) fn write(ty: &Type, value: &Value, out: &mut Vec<u8>, path: &str) -> 
             let bytes = as_bytes(value).filter(|b| b.len() == *size);
             out.extend_from_slice(&bytes.ok_or_else(wrong)?);
         }
+        Type::Vector(vector) => write(&Type::Fixed(vector.size()), value, out, path)?,
         Type::Decimal(decimal) => match decimal.size {
             Some(size) => write(&Type::Fixed(size), value, out, path)?,
             None => write(&Type::Bytes, value, out, path)?,

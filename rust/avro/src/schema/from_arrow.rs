@@ -5,11 +5,14 @@
 //! it extended by that record's name; a decimal is a fixed called `fixed` in a namespace that
 //! ends with its column.
 
+use std::collections::HashSet;
+
 use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use serde_json::{Value, json};
 
 use crate::error::{Result, schema_error, unsupported};
 use crate::model::{Decimal, below};
+use crate::vector::Vector;
 
 /// The Avro schema of an Arrow schema. Nullable fields become `["null", T]` with default null.
 ///
@@ -20,8 +23,35 @@ use crate::model::{Decimal, below};
 /// decimal with negative scale. Field names must be Avro names as Java has
 /// them: letters of any script.
 pub fn avro_schema(schema: &Schema, record_name: &str, namespace: &str) -> Result<String> {
-    let record = record(schema.fields(), record_name, namespace, "")?;
+    let mut record = record(schema.fields(), record_name, namespace, "")?;
+    if let Some(fields) = record.get_mut("fields").and_then(Value::as_array_mut) {
+        name_vectors_once(fields);
+    }
     Ok(record.to_string())
+}
+
+/// Columns of one VECTOR type share its name, which an Avro schema may define once.
+fn name_vectors_once(fields: &mut [Value]) {
+    let mut defined = HashSet::new();
+    for field in fields {
+        let Some(mut ty) = field.get_mut("type") else {
+            continue;
+        };
+        if ty.is_array() {
+            match ty.get_mut(1) {
+                Some(value) => ty = value,
+                None => continue,
+            }
+        }
+        if ty.get("logicalType").and_then(Value::as_str) != Some("vector") {
+            continue;
+        }
+        if let Some(Value::String(name)) = ty.get("name").cloned()
+            && !defined.insert(name.clone())
+        {
+            *ty = Value::String(name);
+        }
+    }
 }
 
 fn record(fields: &Fields, name: &str, namespace: &str, path: &str) -> Result<Value> {
@@ -35,7 +65,11 @@ fn record(fields: &Fields, name: &str, namespace: &str, path: &str) -> Result<Va
 fn field(field: &Field, namespace: &str, path: &str) -> Result<Value> {
     let path = below(path, field.name());
     check_name(field.name())?;
-    let ty = avro_type(field.data_type(), field.name(), namespace, &path)?;
+    let ty = match Vector::of(field) {
+        None => avro_type(field.data_type(), field.name(), namespace, &path)?,
+        Some(vector) if path == *field.name() => vector.avro(),
+        Some(_) => return unsupported(format!("VECTOR in a struct, column {path}")),
+    };
     Ok(if field.is_nullable() {
         json!({"name": field.name(), "type": ["null", ty], "default": null})
     } else {

@@ -24,8 +24,9 @@ impl ParquetOut {
         let out = store.create(path)?;
         let mut file = ParquetFile::create(out, &form)
             .map_err(|error| SliceError::parquet(path, None, error))?;
-        file.footer("parquet.avro.schema", options.avro_schema.clone());
-        file.footer("writer.model.name", "avro".to_owned());
+        for (key, value) in form.footers(&options.avro_schema) {
+            file.footer(key, value);
+        }
         Ok(Self {
             path: path.to_owned(),
             form,

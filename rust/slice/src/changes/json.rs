@@ -145,6 +145,11 @@ fn integer(out: &mut String, from: &dyn Array, row: usize, style: Style) -> Resu
             };
             number(out, i128::from(stored) * scale);
         }
+        DataType::FixedSizeList(..) => {
+            return Err(SliceError::Unsupported {
+                feature: "changes of a VECTOR column as JSON".to_owned(),
+            });
+        }
         other => {
             return Err(SliceError::Schema(format!(
                 "values of type {other} have no JSON text"
