@@ -59,6 +59,7 @@ __all__ = [
     "log_records",
     "match_changes",
     "metadata_groups",
+    "nearest_rows",
     "parse_times",
     "parts_with_keys",
     "read_cdc",
@@ -667,6 +668,15 @@ def with_meta_columns(
 
 def arrow_schema(avro_schema: str) -> pa.Schema:
     """The Arrow schema that pyhudi reads records of an Avro schema as."""
+
+def nearest_rows(
+    column: pa.Array[Any], query: Sequence[float], k: int, *, metric: str, within: float | None
+) -> tuple[pa.Int64Array, pa.DoubleArray]:
+    """The rows of a VECTOR column that are nearest to `query`, nearest first, and their distances.
+
+    At most `k`; rows without a vector, and those not nearer than `within`, are left out. metric:
+    "l2", "cosine" or "dot". Raises `SchemaMismatch` for a column without vectors of that length.
+    """
 
 def avro_schema(schema: pa.Schema, record_name: str, namespace: str) -> str:
     """The Avro schema that Hudi's Spark writer makes for such columns."""

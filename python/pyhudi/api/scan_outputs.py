@@ -7,7 +7,7 @@ read, or read them itself.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # Each is an extra, or takes long to import.
     from pyhudi.api.dataset import HudiDataset
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
+
+
+Metric: TypeAlias = Literal["l2", "cosine", "dot"]
 
 
 class ScanOutputs(Outputs):
@@ -45,6 +48,33 @@ class ScanOutputs(Outputs):
         from pyhudi.api.polars_source import lazy_frame  # noqa: PLC0415 - an extra
 
         return lazy_frame(cast("Scan", self))
+
+    @arg.checked(column=arg.text, k=arg.whole, metric=arg.text)
+    def nearest(self, column: str, vector: Any, k: int, *, metric: Metric = "l2") -> pa.Table:
+        """The rows whose VECTOR in a column is nearest to a given one.
+
+        Every row of the scan is measured, after its filter, merged as in any scan. Rows without a
+        vector are left out. Hudi's `hudi_vector_search` measures the same.
+
+        Args:
+            column: a VECTOR column, which the scan's columns need not have.
+            vector: so many numbers as the column's vectors have: a list, an array or a tensor.
+            k: how many rows at most.
+            metric: "l2" (the length of the difference), "cosine" (1 less the cosine of the angle)
+                or "dot" (the dot product, negated).
+
+        Returns:
+            The rows, nearest first, with the column `_hudi_distance` after the scan's own.
+
+        Raises:
+            SchemaMismatch: there is no such VECTOR column, or the vector is of another length.
+            ConfigError: the scan has a limit, or another argument does not fit.
+            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            CorruptTable: a file is damaged or missing.
+        """
+        from pyhudi.api.nearest import nearest_rows  # noqa: PLC0415 - few scans need it
+
+        return nearest_rows(cast("Scan", self), column, vector, k, metric)
 
     @arg.checked(sql_floats=arg.flag)
     def to_dataset(self, *, sql_floats: bool = False) -> HudiDataset:

@@ -21,6 +21,7 @@ mod keys;
 mod look;
 mod metadata;
 mod metadata_write;
+mod nearest;
 mod read;
 mod reader;
 mod sort;
@@ -68,6 +69,8 @@ mod _native {
         MetadataRecorder, compact_metadata_group, statistics_gaps, write_metadata_base,
         write_metadata_log,
     };
+    #[pymodule_export]
+    use super::nearest::nearest_rows;
     #[pymodule_export]
     use super::read::{read_keys, read_slice};
     #[pymodule_export]

@@ -1,0 +1,87 @@
+"""Nearest-neighbour search over a VECTOR column: each row of a scan is measured.
+
+Distances and the choice among the rows of a batch are the Rust core's part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.given_objects import as_numpy, is_tensor
+from pyhudi.schema.vectors import is_vector
+
+if TYPE_CHECKING:
+    from pyhudi.api.scan import Scan
+
+DISTANCE = "_hudi_distance"
+"""What Hudi's `hudi_vector_search` calls the column."""
+METRICS = ("l2", "cosine", "dot")
+
+
+def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> pa.Table:
+    """The rows of a scan with the nearest vectors; see `Scan.nearest`."""
+    query = _query(scan, column, vector)
+    if metric not in METRICS:
+        msg = f"metric is {metric!r}"
+        raise ConfigError(msg, hint='Give "l2", "cosine" or "dot".')
+    if k < 1:
+        raise ConfigError(f"k is {k}", hint="Give a whole number from 1 on.")
+    if scan.request.limit is not None:
+        raise ConfigError("limit and nearest do not go together", hint="Give k alone.")
+    output = scan.request.output
+    if DISTANCE in output:
+        msg = f"the scan has a column {DISTANCE!r}, which the distances are to be called"
+        raise ConfigError(msg, hint="Choose other columns.")
+    if column not in output:
+        request = replace(scan.request, output=(*output, column))
+        scan = replace(scan, request=request)
+    return _search(scan, column, query, k, metric).select([*output, DISTANCE])
+
+
+def _query(scan: Scan, column: str, vector: Any) -> list[float]:
+    shown = scan.shown
+    if column not in shown.names:
+        raise SchemaMismatch(f"the table has no column {column!r}")
+    field = shown.field(column)
+    if not is_vector(field):
+        msg = f"column {column!r} is {field.type}, no VECTOR"
+        raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.vector(…).")
+    values = as_numpy(vector) if is_tensor(vector) else vector
+    try:
+        query = pa.array(values, pa.float64(), from_pandas=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        msg = f"the vector to search by is no list of numbers: {error}"
+        raise SchemaMismatch(msg) from error
+    if query.null_count or len(query) != field.type.list_size:
+        size = field.type.list_size
+        msg = f"the vector to search by has {len(query)} numbers, column {column!r} has {size}"
+        raise SchemaMismatch(msg, hint=f"Give {size} numbers, none of them null.")
+    return list(query.to_pylist())
+
+
+def _search(scan: Scan, column: str, query: list[float], k: int, metric: str) -> pa.Table:
+    from pyhudi import _native  # noqa: PLC0415 - planning needs no core
+
+    schema = scan.schema.append(pa.field(DISTANCE, pa.float64(), nullable=False))
+    kept = schema.empty_table()
+    within = None
+    for batch in scan.to_reader():
+        rows, distances = _native.nearest_rows(
+            batch.column(column), query, k, metric=metric, within=within
+        )
+        if not len(rows):
+            continue
+        found = pa.Table.from_batches([batch.take(rows)])
+        found = found.append_column(schema.field(DISTANCE), distances)
+        both = pa.concat_tables([kept, found.cast(schema)])
+        # NaN comes after all numbers, as in Spark.
+        order = pc.sort_indices(both.column(DISTANCE))
+        kept = both.take(order[:k]).combine_chunks()
+        if kept.num_rows == k:
+            within = kept.column(DISTANCE)[-1].as_py()
+    return kept
