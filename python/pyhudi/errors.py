@@ -77,13 +77,21 @@ _SYSTEM_HINTS = {
     "(os error 122)": "The quota is used up: make room, then try again.",
 }
 """By how the core ends the text of what a local file system said."""
+_ROLE_SERVERS = ("//169.254.169.254/", "//169.254.170.2", "//metadata.google.internal/")
+"""Which a cloud's machine is asked for the credentials of its role, where there are no others."""
+_NO_CREDENTIALS = (
+    "There are no credentials: give storage_options (docs/storage.md), or set the cloud's own "
+    "environment variables, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+)
 
 
 class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        told = (text for end, text in _SYSTEM_HINTS.items() if message.endswith(end))
+        told = iter([text for end, text in _SYSTEM_HINTS.items() if message.endswith(end)])
+        if any(server in message for server in _ROLE_SERVERS):
+            told = iter([_NO_CREDENTIALS])
         super().__init__(message, hint=hint or next(told, ""))
 
 

@@ -12,6 +12,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.allocators import sparing
 from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Step
+from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
@@ -335,7 +336,7 @@ class WritingVerbs:
         )
 
     @arg.checked(
-        set=arg.by_name,
+        set=arg.optional(arg.by_name),
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
         commit_id=arg.optional(arg.name),
@@ -343,7 +344,7 @@ class WritingVerbs:
     def update(
         self,
         where: Any,
-        set: Mapping[str, Any],  # noqa: A002 - SQL's word
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - SQL's word
         *,
         memory_limit: int | None = None,
         commit_metadata: Mapping[str, str] | None = None,
@@ -379,6 +380,12 @@ class WritingVerbs:
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
 
+        if set is None:
+            raise ConfigError(
+                "update needs `set`, the new values by column, after `where`",
+                hint="""Such as update("id = 'a'", {"note": "'hello world'"}): values are SQL, """
+                "in which text takes single quotes.",
+            )
         return self._write(
             update_delete.update,
             progress,

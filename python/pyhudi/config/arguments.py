@@ -6,6 +6,7 @@ found out where it is used.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +31,10 @@ def checked(**kinds: Kind) -> Callable[[Call], Call]:
 
         @wraps(call)
         def checking(*args: Any, **more: Any) -> Any:
-            given = signature.bind(*args, **more).arguments
+            try:
+                given = signature.bind(*args, **more).arguments
+            except TypeError as error:
+                raise TypeError(_misused(call, signature, error, more)) from None
             for name, kind in kinds.items():
                 if name in given:
                     kind(name, given[name])
@@ -39,6 +43,40 @@ def checked(**kinds: Kind) -> Callable[[Call], Call]:
         return cast("Call", checking)
 
     return of_call
+
+
+_OFTEN_MEANT = {
+    "where": ("filter", "filters", "predicate", "condition", "row_filter"),
+    "key": ("primary_key", "record_key", "keys", "on"),
+    "partition_by": ("partition_cols", "partition_columns", "partitions", "partitioned_by"),
+    "order_by": ("precombine", "ordering", "sort_by"),
+    "columns": ("select", "selected_fields", "projection"),
+    "as_of": ("version", "timestamp", "at", "snapshot_id"),
+    "options": ("config", "configuration", "properties"),
+    "schema_mode": ("merge_schema",),
+}
+"""What other libraries call arguments."""
+
+
+def _misused(
+    call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
+) -> str:
+    """What is wrong with the arguments of a call, and what there are."""
+    name = call.__qualname__.rpartition(".")[2]
+    known = [each for each in signature.parameters if each != "self"]
+    said = f"{name}(): {error}"
+    for unknown in (each for each in more if each not in known):
+        said = f"{name}() has no argument {unknown!r}"
+        meant = [each for each in known if unknown in _OFTEN_MEANT.get(each, ())]
+        meant += difflib.get_close_matches(unknown, known, n=1)
+        if meant:
+            said += f", did you mean {meant[0]!r}?"
+        break
+    return (
+        f"{said} It takes {', '.join(known)}."
+        if said.endswith("?")
+        else f"{said}; it takes {', '.join(known)}"
+    )
 
 
 def optional(kind: Kind) -> Kind:

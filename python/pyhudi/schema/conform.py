@@ -74,7 +74,8 @@ def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
         msg = f"the data lack the table's column {_names(missing)}"
         raise SchemaMismatch(
             msg,
-            hint="Rows are replaced whole: give every column, with nulls where there is no value.",
+            hint="Rows are replaced whole: give every column, with nulls where there is no value. "
+            "upsert(partial=True) keeps the stored values of missing columns.",
         )
 
 

@@ -100,7 +100,12 @@ def is_of_objects(kind: Any) -> bool:
 
 
 def by_column(data: Any, names: Sequence[str]) -> Any:
-    """Values of one column under its name, where there is one name; other data as they are."""
+    """Values of one column under its name, where there is one name; other data as they are.
+
+    Raises `ConfigError` for a single value.
+    """
+    if isinstance(data, (str, Number, date, time)):
+        raise ConfigError(f"{data!r} is one value, and no rows", hint=f"Give a list: [{data!r}].")
     return {names[0]: data} if len(names) == 1 and _are_values(data) else data
 
 

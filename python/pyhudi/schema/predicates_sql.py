@@ -21,6 +21,7 @@ from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.sql_casts import DAY_AND_TIME
 from pyhudi.schema.sql_comparisons import FLIPPED
 from pyhudi.schema.sql_evaluator import COMPARISONS
+from pyhudi.schema.sql_order import AND_OR, has_bits
 from pyhudi.schema.sql_text import parse_one, too_deep
 
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME")
@@ -195,5 +196,7 @@ def _check_arguments(node: Any) -> None:
 def _refuse(node: Any) -> NoReturn:
     raise ConfigError(
         f"where: {node.sql() if isinstance(node, exp.Expression) else node} cannot be used here",
-        hint="Compare a column, or what is computed from one, with a value or another column.",
+        hint=AND_OR
+        if isinstance(node, exp.Expression) and has_bits(node)
+        else "Compare a column, or what is computed from one, with a value or another column.",
     )

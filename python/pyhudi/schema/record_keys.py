@@ -205,7 +205,9 @@ def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, s
     if list(types) != list(config.partition_fields):
         msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not known"
         raise UnsupportedTableFeature(
-            msg, hint=f"Open the table with the option {PARTITION_SPEC}, as field:type,field:type."
+            msg,
+            hint=f'Give options={{"{PARTITION_SPEC}": "field:type,field:type"}} to create_table or '
+            "open_table.",
         )
     return types
 

@@ -24,6 +24,7 @@ from pyhudi.schema.sql_calls import call_of
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_comparisons import among, compared, known, null_safe, truth
 from pyhudi.schema.sql_functions import called, like
+from pyhudi.schema.sql_order import AND_OR, has_bits
 from pyhudi.schema.sql_text import number, too_deep
 from pyhudi.schema.sql_values import (
     Literal,
@@ -278,8 +279,10 @@ class _Evaluator:
             self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:
-        text = node.sql() if isinstance(node, exp.Expression) else str(node)
-        raise ConfigError(
-            f"{self._what}: {text} cannot be used here",
-            hint="docs/reading.md lists what can; else give a pyarrow expression.",
-        )
+        text, hint = str(node), "docs/reading.md lists what can; else give a pyarrow expression."
+        if isinstance(node, exp.Expression):
+            text = node.sql()
+            hint = AND_OR if has_bits(node) else hint
+        if isinstance(node, exp.Alias):
+            hint = f"Text takes single quotes: \"'{node.this.name} {node.alias}'\"."
+        raise ConfigError(f"{self._what}: {text} cannot be used here", hint=hint)

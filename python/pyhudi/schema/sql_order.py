@@ -33,6 +33,14 @@ _TELLING = (
 _SIDES = ("this", "expression", "low", "high")
 
 
+AND_OR = "SQL says AND and OR, where Python says & and |."
+
+
+def has_bits(tree: Any) -> bool:
+    """Whether operators of bits are in it, which users of data frames take for AND and OR."""
+    return tree.find(exp.BitwiseAnd, exp.BitwiseOr) is not None
+
+
 def check_order(tree: Any, what: str) -> None:
     """Raises `ConfigError` for operators within others that want parentheses."""
     for node in tree.walk():
@@ -41,7 +49,9 @@ def check_order(tree: Any, what: str) -> None:
             if isinstance(operand, _within(type(node), side)) or _is_put(node, side, operand):
                 raise ConfigError(
                     f"{what}: {node.sql()} can be read in two ways",
-                    hint="Put parentheses around the operands, and one with IS to the left.",
+                    hint=AND_OR
+                    if has_bits(node)
+                    else "Put parentheses around the operands, and one with IS to the left.",
                 )
 
 

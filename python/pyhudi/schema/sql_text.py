@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.sql_order import check_order
+from pyhudi.schema.sql_order import AND_OR, check_order
 
 _DIGITS_MOST = 400
 """More than any number has that a column holds, a double written out included."""
@@ -62,6 +62,8 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
             check_order(statement, what)
     except SqlglotError as error:
         msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
+        if "&&" in text:
+            hint = AND_OR
         raise ConfigError(msg, hint=_QUOTES if "`" in text or not hint else hint) from error
     except RecursionError:
         raise too_deep(what) from None

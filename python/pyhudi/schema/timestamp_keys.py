@@ -95,7 +95,7 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
     output_zone = _zone(ZONE, both) or _zone(OUTPUT_ZONE, _value(properties, OUTPUT_ZONE))
     if output_zone is None and not from_text:
         msg = f"{OUTPUT_ZONE} is not set: the zone of the JVM that wrote the table is not known"
-        raise UnsupportedTableFeature(msg, hint=f"Open the table with the option {ZONE}.")
+        raise UnsupportedTableFeature(msg, hint=_as_option(ZONE))
     return TimeRules(
         kind=kind,
         unit=None if from_text else _unit(properties, kind),
@@ -122,8 +122,13 @@ def _required(properties: Mapping[str, str], name: str) -> str:
     value = _value(properties, name)
     if value is None:
         msg = f"{name} is not set: the key generator cannot be known"
-        raise UnsupportedTableFeature(msg, hint="Open the table with this option.")
+        raise UnsupportedTableFeature(msg, hint=_as_option(name))
     return value
+
+
+def _as_option(name: str) -> str:
+    """A hint that helps who makes a table, too."""
+    return f'Give options={{"{name}": "…"}} to create_table or open_table.'
 
 
 def _refused(name: str, value: str) -> UnsupportedTableFeature:
@@ -259,7 +264,7 @@ def _local_of_text(values: pa.Array[Any], rules: TimeRules) -> pa.Array[Any]:
         return local
     if rules.input_zone is None and offsets.null_count:
         msg = f"{INPUT_ZONE} is not set: the zone of the JVM that wrote the table is not known"
-        raise UnsupportedTableFeature(msg, hint=f"Open the table with the option {INPUT_ZONE}.")
+        raise UnsupportedTableFeature(msg, hint=_as_option(INPUT_ZONE))
     return _at_zone(_utc(local, offsets, rules.input_zone or "UTC"), zone)
 
 

@@ -29,6 +29,8 @@ class Archive:
         self._storage, self._config, self._layout = storage, config, config.layout
         self.folder = config.history_folder
         """Where it lies, relative to the table."""
+        self.zone = config.timezone
+        """In which instants are times."""
         self._format = (
             LsmHistory(storage, self.folder)
             if config.layout.completion_in_name

@@ -49,7 +49,8 @@ def check_begun(timeline: Timeline, span: Span, asked: str) -> None:
         first = min(filter(None, map(span.time_of, known)), default="")
         raise HistoryUnavailable(
             f"{asked} is before the first commit, {first}",
-            hint="Ask for a later time; inspect.commits() tells them.",
+            hint="Ask for a later time; inspect.commits() tells them. Both, and a text without an "
+            f"offset, are times in the zone {timeline.archive.zone}.",
         )
 
 
