@@ -343,6 +343,19 @@ def test_what_came_and_what_differs(trips: HudiTable, run: Run) -> None:
     assert run("diff", trips.uri, last, last).code == 0
 
 
+@pytest.mark.parametrize("command", ["import", "create"])
+def test_table_that_gets_no_key_is_warned_of(command: str, tmp_path: Path, run: Run) -> None:
+    (tmp_path / "rows.csv").write_text("id,n\na,1\n")
+    given = [tmp_path / "rows.csv"] if command == "import" else ["--schema", "id string"]
+    made = run(command, tmp_path / "t", *given, "--quiet")
+    assert (made.code, made.out) == (0, "")
+    assert "warning" in made.err
+    assert "has no key" in made.err
+    assert "--key" in made.err
+    with_key = run(command, tmp_path / "u", *given, "--key", "id", "--quiet")
+    assert (with_key.code, with_key.err) == (0, "")
+
+
 def test_incremental_from_position_reads_each_commit_once(tmp_path: Path, run: Run) -> None:
     options = {"hoodie.table.cdc.enabled": True}
     table, seen = PLAIN.make(tmp_path / "t", options={**SMALL, **options}), tmp_path / "seen"

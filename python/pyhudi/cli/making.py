@@ -72,10 +72,13 @@ def new_table(
     mode: CreateMode = CreateMode.error,
     fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
-    """Makes a table without rows, or with those that `fill` writes into it."""
+    """Makes a table without rows, or with those that `fill` writes into it.
+
+    A table that gets no key is warned of, since it never has one.
+    """
     from pyhudi.api.create import filled_table  # noqa: PLC0415 - other commands start sooner
 
-    return filled_table(
+    made = filled_table(
         location,
         columns,
         None if fill is None else lambda table, _: fill(table),
@@ -89,3 +92,9 @@ def new_table(
         options=call.options,
         storage_options=call.storage_options,
     )
+    if not made.config.record_key_fields:
+        call.out.warning(
+            f"{location} has no key: rows cannot be upserted or deleted by key, and none can be "
+            "added later; make the table with --key to have one"
+        )
+    return made
