@@ -80,7 +80,7 @@ _SYSTEM_HINTS = {
 _ROLE_SERVERS = ("//169.254.169.254/", "//169.254.170.2", "//metadata.google.internal/")
 """Which a cloud's machine is asked for the credentials of its role, where there are no others."""
 _NO_CREDENTIALS = (
-    "There are no credentials: give storage_options (docs/storage.md), or set the cloud's own "
+    "There are no credentials: give storage_options, or set the cloud's own "
     "environment variables, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 )
 
