@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi import HudiTable
+from pyhudi import CorruptTable, HudiTable
 from tests.helpers.tables import facts, unpack
 
 COPY_ON_WRITE = "v9_cow_variant_shredded"
@@ -78,3 +78,27 @@ def test_delete_keeps_all_values_of_a_shredded_variant(tmp_path: Path) -> None:
     wanted = stored(COPY_ON_WRITE)
     del wanted["k003"]
     assert read(table) == wanted
+
+
+def test_damaged_shredded_variant_names_its_file(tmp_path: Path) -> None:
+    """The first field has a typed value and another one, which no writer may leave."""
+    base = unpack(COPY_ON_WRITE, tmp_path)
+    newest = max(base.glob("*.parquet"), key=lambda path: path.name.split("_")[-1])
+    rows = pq.read_table(newest)
+    column = rows["v"].combine_chunks()
+    metadata, value, typed = column.flatten()
+    fields = dict(zip((field.name for field in typed.type), typed.flatten(), strict=True))
+    age = fields["age"].flatten()[1]
+    both = pa.StructArray.from_arrays(
+        [pa.array([b"\x00"] * len(age), pa.binary()), age], ["value", "typed_value"]
+    )
+    broken = pa.StructArray.from_arrays(
+        [metadata, value, pa.StructArray.from_arrays([both], ["age"], mask=typed.is_null())],
+        ["metadata", "value", "typed_value"],
+        mask=column.is_null(),
+    )
+    at = rows.column_names.index("v")
+    pq.write_table(rows.set_column(at, "v", broken), newest)
+    with pytest.raises(CorruptTable, match="beside another") as caught:
+        read(pyhudi.open_table(base))
+    assert newest.name in str(caught.value)

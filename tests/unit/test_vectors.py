@@ -200,6 +200,12 @@ def test_vector_in_a_struct_is_refused(tmp_path: Path) -> None:
         pyhudi.create_table(tmp_path / "t", schema, key="id")
 
 
+def test_vector_in_orc_is_refused(tmp_path: Path) -> None:
+    options = {"hoodie.table.base.file.format": "ORC"}
+    with pytest.raises(UnsupportedTableFeature, match=r"base\.file\.format is ORC: column 'f'"):
+        made(tmp_path / "t", options=options)
+
+
 def test_update_sets_a_vector(tmp_path: Path) -> None:
     table = made(tmp_path / "t", type="mor")
     table.update("id = 'a'", {"f": [0.1, 2, 3, 4]})

@@ -20,6 +20,7 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.plain import check_depth
 from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
+from pyhudi.schema.vectors import is_vector
 
 OWN_PREFIX = "_pyhudi_"
 """Names of columns that rows have on their way, beside the table's."""
@@ -81,6 +82,9 @@ def check_written(schema: pa.Schema, options: WriteOptions) -> None:
             _check_lists(field.type, field.name)
         if options.extension == ORC_EXTENSION:
             _check_times(field.type, field.name)
+            if is_vector(field):
+                msg = f"{BASE_FILE_FORMAT} is ORC: column {field.name!r} is a VECTOR"
+                raise UnsupportedTableFeature(msg, hint="Make a table of Parquet files.")
 
 
 def _check_times(kind: pa.DataType, path: str) -> None:

@@ -99,6 +99,18 @@ impl SliceError {
         }
     }
 
+    /// The error with the file of the rows, where what found it knew rows alone.
+    pub(crate) fn of_rows(self, path: Option<&str>) -> Self {
+        match self {
+            Self::Corrupt { file, offset, what } if file.is_empty() => Self::Corrupt {
+                file: path.unwrap_or("a file").to_owned(),
+                offset,
+                what,
+            },
+            other => other,
+        }
+    }
+
     /// An error of the format crate about bytes that start at `start` of `file`.
     pub fn format(file: &str, start: u64, error: FormatError) -> Self {
         match error {

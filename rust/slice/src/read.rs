@@ -239,7 +239,7 @@ impl SliceReader {
             let known = positions.map(|all| all.get(number).map_or(&[][..], Vec::as_slice));
             let mut seen = 0;
             let mut fits = true;
-            decode.block(chosen.source, &chosen.block, &mut |records| {
+            let decoded = decode.block(chosen.source, &chosen.block, &mut |records| {
                 let count = records.len();
                 let own = known.map(|known| known.get(seen..seen + count).unwrap_or_default());
                 seen += count;
@@ -259,7 +259,8 @@ impl SliceReader {
                         side.add_deletes(keys, own, &ordering)
                     }
                 }
-            })?;
+            });
+            decoded.map_err(|error| error.of_rows(Some(&chosen.source.path)))?;
             if !fits || known.is_some_and(|known| known.len() != seen) {
                 return Ok(false);
             }
@@ -368,8 +369,13 @@ impl SliceReader {
             return Ok(Stage::NextPart);
         };
         ReadStats::add(&self.stats.base_rows, batch.num_rows());
-        self.ready.push_back(adapt(&batch, &self.out)?);
+        let batch = adapt(&batch, &self.out).map_err(|error| self.of_base(error))?;
+        self.ready.push_back(batch);
         Ok(Stage::Plain(base))
+    }
+
+    fn of_base(&self, error: SliceError) -> SliceError {
+        error.of_rows(self.read.base.as_deref())
     }
 
     /// Keys and adapted columns of a batch of base rows, counted when it comes from the file.
@@ -383,7 +389,7 @@ impl SliceReader {
         if depth == 0 {
             ReadStats::add(&self.stats.base_rows, batch.num_rows());
         }
-        let batch = adapt(batch, &shape.base_schema())?;
+        let batch = adapt(batch, &shape.base_schema()).map_err(|error| self.of_base(error))?;
         let keys = shape
             .base_keys(&batch)
             .map_err(|error| match &self.read.base {

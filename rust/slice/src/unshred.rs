@@ -78,9 +78,9 @@ fn damaged(error: FormatError, row: usize) -> SliceError {
     match error {
         FormatError::Unsupported { feature } => SliceError::Unsupported { feature },
         error => SliceError::Corrupt {
-            file: "a shredded VARIANT".to_owned(),
+            file: String::new(),
             offset: None,
-            what: format!("row {row} of a batch: {error}"),
+            what: format!("a shredded VARIANT in row {row} of a batch: {error}"),
         },
     }
 }
