@@ -26,6 +26,7 @@ from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
@@ -132,7 +133,8 @@ class _Total:
 def look(table: Table) -> Health:
     """How the table is. Lists its files and those of its metadata table.
 
-    Raises `HistoryUnavailable` where others may have removed what was current at its moment.
+    Raises `HistoryUnavailable` where others may have removed what was current at its moment,
+    `MissingFile` where storage has lost some of it.
     """
     # Before the view, which holds all files: a clean looks at some at a time.
     of_services = (*_cleaning(table), *_archiving(table))
@@ -149,6 +151,7 @@ def look(table: Table) -> Health:
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
     check_nothing_lacks(table.storage, table.config, timeline)
+    check_complete(table, view)
     return Health(
         partitions=len(view.partitions),
         file_groups=len(slices),

@@ -69,6 +69,7 @@ from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.missing_files import whole_view
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -163,6 +164,7 @@ def _planned(
         return VersionChange(to, to, {}, (), (), (), None, dry_run)
     context = _opened(handle, config, clock, to)
     check_no_live_writer(context.table, context.timeline)
+    context.check_files()
     after = TableConfig(_changed(context.config, to, handle.options))
     _check_after(context, after)
     return _change(storage, config, after, dry_run=dry_run)
@@ -386,7 +388,7 @@ def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None
     if not merge:
         return None
     work = row_compaction(by)
-    return compact(context.table, work, with_logs(context.table))
+    return compact(context.table, work, with_logs(whole_view(context.table)))
 
 
 def _move(handle: Handle, to: int, clock: Clock) -> None:

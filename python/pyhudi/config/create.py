@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pyhudi.clock import Clock
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import KEEPER
 from pyhudi.storage.storage import Storage
-
-_KEEPER = ".keep"
-"""A file that nobody asks for: Hudi and pyhudi pass over names that begin so."""
 
 
 def make_table(storage: Storage, config: TableConfig, clock: Clock) -> None:
@@ -33,4 +31,4 @@ def _make_folder(storage: Storage, folder: str, clock: Clock) -> None:
     storage.delete(path)
     above, _, _ = folder.rpartition("/")
     if folder not in storage.list_dir(above)[0]:
-        storage.put(f"{folder}/{_KEEPER}", b"")
+        storage.put(f"{folder}/{KEEPER}", b"")

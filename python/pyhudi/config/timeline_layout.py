@@ -23,6 +23,8 @@ from pyhudi.config.file_names import PARSED
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.storage.storage import Storage
 
+KEEPER = ".keep"
+"""A file that keeps a folder and that nobody asks for: Hudi and pyhudi pass over such names."""
 META_FOLDER = ".hoodie"
 """Folder of everything that is not data, relative to the table."""
 

@@ -32,6 +32,7 @@ from pyhudi.errors import (
     ConfigError,
     CorruptTable,
     MetadataTableWarning,
+    MissingFile,
     overtaken,
     without_hint,
 )
@@ -154,6 +155,8 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     try:
         return _tag_by_index(table, rows, partitioned=partitioned)
     except CorruptTable as error:
+        if isinstance(error, MissingFile) and f"{FOLDER}/" not in (error.file or ""):
+            raise  # It is the table's own.
         cause = without_hint(error)
     # Its base files tell of commits, too, that came after what the write is planned on.
     if later_timeline(table.storage, table.config, table.timeline) is not None:

@@ -9,7 +9,7 @@ its files by the kinds of partitions (`kinds/`). Order of steps: `HoodieBackedTa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -34,7 +34,7 @@ from pyhudi.config.metadata_names import (
 )
 from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CommitConflict, CorruptTable, overtaken
+from pyhudi.errors import CommitConflict, CorruptTable, HudiError, overtaken
 from pyhudi.metadata import rolled_back
 from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
@@ -45,6 +45,7 @@ from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change, Cleaned
 from pyhudi.metadata.kinds.registry import clean_tasks, commit_tasks, new_groups
+from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RECORD_ROWS, Recording, RecordTask, record_schema
 from pyhudi.metadata.records import derive as derive_rows
 from pyhudi.metadata.services import run_services
@@ -169,6 +170,18 @@ class MetadataCompanion(Companion):
         if FILES not in table.config.metadata_partitions:
             return
         remove_delta_commit(open_metadata_table(table), instant)
+
+    def listed(self, table: Table, wanted: Callable[[str], bool]) -> Iterable[str]:
+        """As `Companion.listed`. What is wrong with it is told by what keeps it in step."""
+        if FILES not in table.config.metadata_partitions:
+            return []
+        try:
+            metadata = MetadataTable(table.storage, table.config, table.timeline, for_write=True)
+            paths = [path for path in metadata.data_partitions() if wanted(path)]
+            files = metadata.data_files(paths)
+        except (HudiError, OSError):
+            return []
+        return [file.path for path in paths for file in files[path]]
 
     def keeps_active(self, table: Table) -> Bound | None:
         """What its last compaction has not seen, by the rules of `TimelineArchiverV1` and `V2`."""

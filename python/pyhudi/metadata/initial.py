@@ -21,7 +21,8 @@ from pyhudi.metadata.records import Recording, RecordTask, record_schema
 from pyhudi.metadata.start_group import group_id
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.listing import list_files
+from pyhudi.slices.listing import GivenFiles, list_files
+from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
@@ -53,8 +54,16 @@ class Source:
 
     @cached_property
     def files(self) -> dict[str, list[Entry]]:
-        """Files of every partition, those of pending instants left out."""
-        timeline = self.table.timeline
+        """Files of every partition, those of pending instants left out.
+
+        Raises `MissingFile` where storage has lost some: nothing would tell of them any more.
+        """
+        table, timeline = self.table, self.table.timeline
+        listed = dict(list_files(table.storage))
+        if not self.beside:
+            given = GivenFiles(listed)
+            view = FileSystemView(table.storage, table.config, timeline, files=given)
+            check_complete(table, view)
         pending = {i.requested for i in timeline.pending() if i.action != INDEXING}
 
         def counts(name: str) -> bool:
@@ -65,13 +74,16 @@ class Source:
 
         return {
             partition: [file for file in entries if counts(file.name)]
-            for partition, entries in list_files(self.table.storage)
+            for partition, entries in listed.items()
         }
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        """What a snapshot reads."""
-        return FileSystemView(self.table.storage, self.table.config, self.table.timeline).slices()
+        """What a snapshot reads. Raises as `files`."""
+        view = FileSystemView(self.table.storage, self.table.config, self.table.timeline)
+        if not self.beside:
+            check_complete(self.table, view)
+        return view.slices()
 
     @property
     def last_instant(self) -> str:

@@ -19,6 +19,7 @@ from pyhudi.config.service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.commits_missing import is_ordinary
 from pyhudi.metadata.compaction import record_compaction
+from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.table_writer import (
     delta_commit,
     observe,
@@ -28,6 +29,7 @@ from pyhudi.metadata.table_writer import (
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late
@@ -131,7 +133,14 @@ def _compact(data: Table, metadata_table: Table, options: ServiceOptions) -> str
         or _waits(data, metadata_table)
     ):
         return None
-    slices = compaction.with_logs(metadata_table, data.config.metadata_partitions)
+    storage, config = metadata_table.storage, metadata_table.config
+    partitions = data.config.metadata_partitions
+    beside = MetadataTable(data.storage, data.config, data.timeline, opened=metadata_table)
+    for name in partitions:
+        # What a lost log file said would be gone for good.
+        beside.check_groups(name)
+    view = FileSystemView(storage, config, metadata_table.timeline, partitions)
+    slices = compaction.with_logs(view)
     return compaction.compact(metadata_table, record_compaction(), slices, instant)
 
 

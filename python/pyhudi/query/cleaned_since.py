@@ -13,6 +13,7 @@ from typing import TypeVar
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.cleaned import was_never_committed
+from pyhudi.slices.missing_files import explained
 from pyhudi.slices.table import Table
 from pyhudi.timeline.spans import Span
 
@@ -24,14 +25,15 @@ Item = TypeVar("Item")
 def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
     """What a scan of a table gives, which is as it was when the scan was made.
 
-    Raises `HistoryUnavailable` for a file that was removed since by who was free to.
+    Raises `HistoryUnavailable` for a file that was removed since by who was free to. `MissingFile`
+    for another one tells a likely cause.
     """
     try:
         yield from found
     except MissingFile as error:
         taken = _taken(table, (error.file or "").rsplit("/", 1)[-1])
         if taken is None:
-            raise
+            raise explained(error, table.config, table.timeline.uncut) from error
         msg = f"{taken} has removed files of the moment that is read: {without_hint(error)}"
         hint = (
             "refresh() the handle and read again. hoodie.clean.commits.retained says for how many "

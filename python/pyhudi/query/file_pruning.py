@@ -19,6 +19,7 @@ from pyhudi.slices.file_sizes import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles
+from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
@@ -39,7 +40,8 @@ class Chosen:
 def choose_slices(table: Table, request: ScanRequest) -> Chosen:
     """The slices that a scan reads; those that cannot hold a wanted row are left out.
 
-    Raises `CorruptTable` for a log file that was cut, where storage lists the files;
+    Raises `CorruptTable` for a log file that was cut and `MissingFile` for a file that is gone,
+    where storage lists the files;
     `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
     """
     for anew in (False, True):
@@ -64,8 +66,10 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
     check_versions(table.timeline, view, test)
     only_base = request.read_optimized or not table.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
+    by_path = wanted.steps()
     if by_storage:
         check_nothing_lacks(table.storage, table.config, table.timeline)
+        check_complete(table, view, base_only=only_base)
     elif access.later is not None:
         check_still_there(table.timeline, access.later)
     slices, more = pruner.slices(slices)
@@ -80,7 +84,7 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
         partitions=len(view.partitions),
         slices=len(slices),
         size=sum(slice_.size for slice_ in slices),
-        steps=(*wanted.steps(), *steps, *more),
+        steps=(*by_path, *steps, *more),
     )
     return Chosen(slices, explanation)
 

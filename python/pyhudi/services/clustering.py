@@ -45,8 +45,8 @@ from pyhudi.slices.clustering_plan import (
 )
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.planned import as_planned
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.ring_files import has_rings
@@ -224,7 +224,7 @@ def _choice(
         for key in groups_of_plan(timeline.plan(other))
     }
     taken |= set(pending_clusterings(timeline))
-    view = FileSystemView(table.storage, table.config, timeline)
+    view = whole_view(table)
     slices = view.slices()
     kept = wanted_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):

@@ -8,7 +8,7 @@ Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -50,9 +50,8 @@ class CompactionWork(Generic[TaskT]):
     """Extra metadata of the plan."""
 
 
-def with_logs(table: Table, partitions: Collection[str] | None = None) -> list[FileSlice]:
-    """The newest slices that have log files. partitions: of these alone, None for all."""
-    view = FileSystemView(table.storage, table.config, table.timeline, partitions)
+def with_logs(view: FileSystemView) -> list[FileSlice]:
+    """The newest slices that have log files."""
     return [newest for newest in view.slices() if newest.logs]
 
 

@@ -30,6 +30,7 @@ from pyhudi.slices.file_groups import (
 from pyhudi.slices.file_sizes import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.planned import as_planned, planned_slices
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
@@ -152,7 +153,7 @@ def _choice(
     done = _done(timeline)
     return [
         slice_
-        for slice_ in with_logs(table, partitions)
+        for slice_ in with_logs(whole_view(table, partitions))
         if slice_.key not in planned and _worth(slice_.logs, done.get(slice_.key)) >= options.least
     ]
 

@@ -29,6 +29,7 @@ from pyhudi.slices.file_groups import (
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content
 from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule
@@ -168,7 +169,7 @@ def _choice(
         newest = since_compaction(timeline)[-asked.overgrown_since :]
         looked_at = _partitions_of(timeline, newest)
         beside = _waiting(table) - looked_at
-    view = FileSystemView(table.storage, table.config, timeline, looked_at)
+    view = whole_view(table, looked_at)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
     wanted = free if looked_at is None else [slice_ for slice_ in free if is_overgrown(slice_)]
     if asked.groups is not None:

@@ -65,7 +65,7 @@ def check_taken(
     newest = {slice_.key: slice_.base_instant for slice_ in view.slices()}
     found = {key: _lost(timeline, of, newest.get(key, ""), written) for key, of in taken.items()}
     lost = {key: clean for key, clean in found.items() if clean is not None}
-    replaced = {*view.replaced, *(_replaced_before_start(timeline) if lost else ())}
+    replaced = {*view.replaced, *(replaced_before_start(timeline) if lost else ())}
     for (partition, file_id), clean in sorted(lost.items()):
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
@@ -85,6 +85,17 @@ def _lost(
         if not _only_compacted(timeline, instant, name, written):
             return clean
     return None
+
+
+def is_spared(timeline: Timeline, name: str) -> bool:
+    """Whether a clean took a current file that no reader needs: the slice before has the same rows.
+
+    So after a restore to a savepoint that kept the slice before a compaction.
+    """
+    made = _group(name)
+    if made is None or clean_of(timeline.uncut, name) is None:
+        return False
+    return _only_compacted(timeline, made[1], name, _Written(timeline))
 
 
 def _only_compacted(timeline: Timeline, instant: str, name: str, written: _Written) -> bool:
@@ -117,22 +128,30 @@ class _Written:
 
 
 def was_taken(timeline: Timeline, name: str) -> bool:
-    """Whether a clean removes or has removed a file of that name.
+    """Whether a clean removes or has removed a file of that name."""
+    return clean_of(timeline, name) is not None
+
+
+def clean_of(timeline: Timeline, name: str) -> str | None:
+    """The clean that removes or has removed a file of that name, None without one.
 
     Where commits come fast, it is archived before a slow writer asks.
     """
-    begun = (files_of_plan(timeline.plan(clean) or {}) for clean in timeline.pending(CLEAN))
-    if any(name in names for files in begun for names in files.values()):
-        return True
+    for clean in timeline.pending(CLEAN):
+        planned = files_of_plan(timeline.plan(clean) or {})
+        if any(name in names for names in planned.values()):
+            return clean.requested
     made = _group(name)
     archived = timeline.archive.instants(Span(after=made[1])) if made else ()
     cleans = [instant for instant in archived if instant.action == CLEAN]
     done = chain(
-        (timeline.read(clean) for clean in reversed(timeline.completed(CLEAN))),
-        (timeline.archive.read(clean) for clean in reversed(cleans)),
+        ((clean, timeline.read(clean)) for clean in reversed(timeline.completed(CLEAN))),
+        ((clean, timeline.archive.read(clean)) for clean in reversed(cleans)),
     )
-    removed = (found for record in done for _, found in _files_of_record(record or {}))
-    return name in removed
+    for clean, record in done:
+        if any(found == name for _, found in _files_of_record(record or {})):
+            return clean.requested
+    return None
 
 
 def was_never_committed(timeline: Timeline, version: TableVersion, name: str) -> bool:
@@ -224,7 +243,7 @@ def _group(name: str) -> tuple[str, str] | None:
     return found.file_id, found.instant
 
 
-def _replaced_before_start(timeline: Timeline) -> set[GroupKey]:
+def replaced_before_start(timeline: Timeline) -> set[GroupKey]:
     """Groups that archived replace commits took away."""
     archive = timeline.archive
     return {

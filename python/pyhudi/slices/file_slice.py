@@ -119,6 +119,11 @@ class FileSlice:
         return (self.partition, self.file_id)
 
     @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """Its base file, if it has one, and its log files."""
+        return self.logs if self.base is None else (self.base, *self.logs)
+
+    @property
     def size(self) -> int:
         """Bytes of all its files, a skeleton's source among them."""
         return (self.base.whole_size if self.base else 0) + sum(log.size for log in self.logs)

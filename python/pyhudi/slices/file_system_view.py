@@ -7,18 +7,33 @@ which their reader must test (`TableVersion.blocks_need_commit_check`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from pyhudi.config.actions import COMPACTION, REPLACE_COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.lazy import cached_property
 from pyhudi.slices import grouping
 from pyhudi.slices.bootstrap import with_sources
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.grouping import CommitFacts, GroupFiles, GroupKey
 from pyhudi.slices.listing import FileSource, PartitionFilter, StorageListing
-from pyhudi.storage.storage import Storage
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+
+
+class NamedFile(NamedTuple):
+    """A data file that a commit, or a listing of another time, says is there."""
+
+    path: str
+    """Relative to the table."""
+    file_id: str
+
+    @property
+    def partition(self) -> str:
+        """Partition path."""
+        return self.path.rpartition("/")[0]
 
 
 class FileSystemView:
@@ -34,12 +49,14 @@ class FileSystemView:
         *,
         change_logs: bool = False,
         with_replaced: bool = False,
+        check: Callable[[FileSystemView], None] | None = None,
     ) -> None:
         """`partitions`: which to look at (a test of the path, or paths), None for all.
 
         files: what lists them, storage when it is None. change_logs: change logs, which no query
         merges, are among the log files of their slices. with_replaced: slices of groups that were
-        taken away are there too.
+        taken away are there too. check: is called once the files are listed, and raises where
+        nobody may go by them.
         """
         self._storage = storage
         self._config = config
@@ -48,6 +65,7 @@ class FileSystemView:
         self._files = files or StorageListing(storage)
         self._change_logs = change_logs
         self._with_replaced = with_replaced
+        self._check = check
 
     def slices(self) -> list[FileSlice]:
         """What a snapshot reads: one slice a group, by partition and file id.
@@ -127,23 +145,108 @@ class FileSystemView:
         gone = {} if self._with_replaced else self.replaced
         return ((key, groups[key]) for key in sorted(groups) if key not in gone)
 
+    def lacking(
+        self, absent: Iterable[NamedFile], *, base_only: bool = False
+    ) -> list[BaseFile | LogFile]:
+        """Those of files that were not listed which a snapshot would read, by path.
+
+        A file of a replaced group is none of them, nor one of an older slice. base_only: base files
+        alone count, as for a read-optimized query.
+        """
+        by_partition: dict[str, set[str]] = {}
+        for file in absent:
+            by_partition.setdefault(file.partition, set()).add(file.path)
+        groups = self._absent_groups(by_partition)
+        lost = (file for group in groups for file in self._lost(group, base_only=base_only))
+        return sorted(lost, key=lambda file: file.path)
+
+    def _absent_groups(self, absent: Mapping[str, Iterable[str]]) -> Iterator[GroupFiles]:
+        """Files of live groups in the partitions looked at."""
+        groups: dict[GroupKey, GroupFiles] = {}
+        for partition, paths in absent.items():
+            self._group(partition, [Entry(path, 0, 0) for path in sorted(paths)], groups)
+        for key, group in groups.items():
+            if key not in self.replaced and self.looks_at(group.partition):
+                yield group
+
+    def _lost(self, absent: GroupFiles, *, base_only: bool) -> Iterator[BaseFile | LogFile]:
+        there = self._found[1].get(absent.key, GroupFiles(absent.partition, absent.file_id))
+        whole = replace(
+            there, bases=[*there.bases, *absent.bases], logs=[*there.logs, *absent.logs]
+        )
+        slices = grouping.committed_slices(whole, self._facts)
+        compaction = self._facts.pending_compactions.get(absent.key)
+        merged = grouping.merged_slice(slices, compaction)
+        read = grouping.base_slice(slices) if base_only else merged
+        if read is not None:
+            yield from (file for file in read.files if file.path not in self.paths)
+
+    def looks_at(self, partition: str) -> bool:
+        """Whether the view is of a partition, there or not."""
+        wanted = self._partitions
+        if wanted is None or partition in self._partition_set:
+            return True
+        return wanted(partition) if callable(wanted) else partition in wanted
+
+    def is_superseded(self, path: str, file_id: str, committed: str) -> bool:
+        """Whether a listed base file is surely newer than the slice of a file.
+
+        committed: when the commit that names the file was complete; up to table version 6, when it
+        was requested.
+        """
+        newest = self._newest_bases.get((path.rpartition("/")[0], file_id))
+        return newest is not None and len(newest) == len(committed) and committed < newest
+
+    @cached_property
+    def _partition_set(self) -> frozenset[str]:
+        return frozenset(self._found[0])
+
+    @cached_property
+    def _newest_bases(self) -> dict[GroupKey, str]:
+        """Instants of the newest committed base files that were listed."""
+        is_committed = self._timeline.is_committed
+        found = {}
+        for key, group in self._found[1].items():
+            times = sorted((base.instant for base in group.bases), reverse=True)
+            newest = next(filter(is_committed, times), None)
+            if newest is not None:
+                found[key] = newest
+        return found
+
+    @cached_property
+    def paths(self) -> set[str]:
+        """Paths of all files that were listed."""
+        groups = self._found[1].values()
+        bases = {base.path for group in groups for base in group.bases}
+        return bases | {log.path for group in groups for log in group.logs}
+
     @cached_property
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
+        found = self._found
+        if self._check is not None:
+            self._check(self)
+        return found
+
+    @cached_property
+    def _found(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
-        extension = self._config.base_extension
-        appended = self._config.version.logs_named_by_base_instant
         for partition, entries in self._files.list_files(self._partitions):
             partitions.append(partition)
-            grouping.group_files(
-                partition,
-                entries,
-                groups,
-                extension,
-                appended=appended,
-                change_logs=self._change_logs,
-            )
+            self._group(partition, entries, groups)
         return partitions, groups
+
+    def _group(
+        self, partition: str, entries: Iterable[Entry], groups: dict[GroupKey, GroupFiles]
+    ) -> None:
+        grouping.group_files(
+            partition,
+            entries,
+            groups,
+            self._config.base_extension,
+            appended=self._config.version.logs_named_by_base_instant,
+            change_logs=self._change_logs,
+        )
 
     @cached_property
     def _facts(self) -> CommitFacts:

@@ -8,11 +8,12 @@ from typing import Any
 from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CorruptTable
+from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.grouping import records_of_plan
+from pyhudi.slices.missing_files import GO_ON
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -25,7 +26,7 @@ def planned_slices(
 
     Version 1 of the plan has paths where version 2 has names. Where the rows of a skeleton are the
     bootstrap index tells, and not the plan, since table and source may have been moved. Raises
-    `CorruptTable` naming a file that is not there.
+    `MissingFile` naming a file that is not there.
     """
     operations = list(operations)
     with storage.ahead(heads={path for one in operations for path in _paths(one)}):
@@ -114,7 +115,9 @@ def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
         raise _damaged(f"{partition}/{path}")
     entry = storage.head(place)
     if entry is None:
-        raise _damaged(path)
+        msg = f"{place} is missing, which a table service was planned with"
+        hint = f"rollback() takes a plan off whose files are lost. {GO_ON}"
+        raise MissingFile(msg, file=place, hint=hint)
     return place.rsplit("/", 1)[-1], entry.size
 
 

@@ -7,7 +7,7 @@ for readers without that commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -237,6 +237,14 @@ class Companion:
 
         A clean that died is carried out again, so this may find its work done, or half done.
         """
+
+    def listed(
+        self,
+        table: Table,  # noqa: ARG002
+        wanted: Callable[[str], bool],  # noqa: ARG002
+    ) -> Iterable[str]:
+        """Paths of the table's files in wanted partitions, as far as it keeps a list of them."""
+        return ()
 
     def keeps_active(self, table: Table) -> Bound | None:  # noqa: ARG002
         """From where on it needs the table's active timeline as it is; None: it does not."""

@@ -6,7 +6,7 @@ Archived instants are `archive`'s; one that is older than the timeline's start c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,10 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import LAYOUT_2, META_FOLDER, TimelineLayout
+from pyhudi.config.timeline_layout import KEEPER, LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
 from pyhudi.lazy import cached_property
+from pyhudi.storage.kept import Kept
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive
@@ -34,6 +35,11 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force, check_there, check_whole
 from pyhudi.timeline.shapes import check_content
 from pyhudi.timeline.spans import Span
+
+_READ_AT_ONCE = 64
+"""Commits: storage may be far away."""
+_STATS_KEPT = 10_000
+"""Write stats of commits that one timeline keeps, some 10 MB."""
 
 _Key = tuple[str, str]
 _Files = dict[_Key, dict[int, Instant]]
@@ -77,6 +83,7 @@ class Timeline:
         self.keys_counted = ""
         """What the table's properties say of its keys (`unique_keys.py`)."""
         self._newest: CommitMetadata | None = None
+        self._read = Kept(_STATS_KEPT)
         self.beside: tuple[Paths, Entries] = ([], [])
         """What else its folder had when it was listed: folders, and files that are no instants."""
         self._committed = {instant.requested: instant for instant in self.commits}
@@ -240,6 +247,12 @@ class Timeline:
         """What the table's `.hoodie` folder has, but for instants that are this timeline's."""
         return self._storage.list_dir(META_FOLDER) if self.completes_in_names else self.beside
 
+    @cached_property
+    def may_have_archived(self) -> bool:
+        """Whether instants may have left this timeline for the archive; one listing tells."""
+        _, files = self._storage.list_dir(self.archive.folder)
+        return any(file.name != KEEPER for file in files)
+
     def is_before_start(self, requested: str) -> bool:
         """Whether a time is older than the active timeline, so that instants of it are archived."""
         return self.first_active is None or requested < self.first_active
@@ -354,11 +367,37 @@ class Timeline:
         if instant.is_completed and self.completes_in_names:
             return self._kept_metadata(instant)
         if instant != self.last_commit:
-            return self._commit_metadata(instant)
+            return self._read_once(instant)
         # Schema, sizes of rows and keys are all told by the newest commit.
         if self._newest is None:
             self._newest = self._commit_metadata(instant)
         return self._newest
+
+    def metadata_of_commits(self) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Every commit with what it wrote, oldest first.
+
+        Those that were not read yet are asked for at once, some at a time. Raises as
+        `commit_metadata`.
+        """
+        for first in range(0, len(self.commits), _READ_AT_ONCE):
+            some = self.commits[first : first + _READ_AT_ONCE]
+            unread = [self.path(commit) for commit in some if not self._is_kept(commit)]
+            with self._storage.ahead(files=unread):
+                known = [self.commit_metadata(commit) for commit in some]
+            yield from zip(some, known, strict=True)
+
+    def _is_kept(self, commit: Instant) -> bool:
+        kept = self._storage.kept if self.completes_in_names else self._read
+        return kept.get((self._storage.uri, self.path(commit))) is not None
+
+    def _read_once(self, instant: Instant) -> CommitMetadata:
+        """What a commit wrote whose file may have another content for other timelines."""
+        key = (self._storage.uri, self.path(instant))
+        known: CommitMetadata | None = self._read.get(key)
+        if known is None:
+            known = self._commit_metadata(instant)
+            self._read.put(key, known, weight=len(known.write_stats) + 1)
+        return known
 
     def _kept_metadata(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant)

@@ -99,7 +99,10 @@ class WriteStat:
             known["runtime_stats"] = RuntimeStats(**_known_fields(RuntimeStats, runtime))
         if known.get("log_files") is not None:
             known["log_files"] = tuple(known["log_files"])
-        return cls(**known)
+        # A frozen class takes ten times as long to fill by its constructor; there are thousands.
+        stat = object.__new__(cls)
+        stat.__dict__.update(_UNSET, **known)
+        return stat
 
     def to_json_record(self) -> dict[str, Any]:
         """With the keys of Hudi 0.15.0, in its order; log keys only in the stat of a log append.
@@ -114,6 +117,9 @@ class WriteStat:
     def to_avro_record(self) -> dict[str, Any]:
         """With every field."""
         return _record_of(self, ())
+
+
+_UNSET = vars(WriteStat())
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.slices.cleaned import check_taken
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline
 
@@ -39,7 +40,8 @@ def writes_after(table: Table, to: Instant) -> list[Instant]:
 def view_without(table: Table, to: Instant, gone: Collection[Instant]) -> FileSystemView:
     """The files of the table as a restore to a commit leaves it, which takes instants back.
 
-    Raises `HistoryUnavailable` where a clean has taken some of them.
+    Raises `HistoryUnavailable` where a clean has taken some of them, `MissingFile` where storage
+    has lost some.
     """
     left = table.timeline.without(gone)
     view = FileSystemView(table.storage, table.config, left)
@@ -47,6 +49,7 @@ def view_without(table: Table, to: Instant, gone: Collection[Instant]) -> FileSy
         # To a clean before them, what they have replaced was current.
         since = min(instant.requested for instant in gone)
         check_taken(left, view, since, f"as restored to {to.requested}")
+    check_complete(table.at(left), view, past=bool(gone))
     return view
 
 

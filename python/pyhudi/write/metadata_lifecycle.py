@@ -237,6 +237,7 @@ def rebuild(
             wanted = wanted_partitions(Wish(config, options))
         context = WriteContext.open(handle.plain(), clock)
         _check_free(context)
+        context.check_files()
         as_before = _as_before(context, options, again)
         new_definitions(wanted, Wish(config, as_before, schema=context.schema.arrow))
         if again.partitions:

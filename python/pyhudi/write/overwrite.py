@@ -14,7 +14,9 @@ from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_replaceable
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.slices.file_groups import file_groups
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import walk_partitions
+from pyhudi.slices.missing_files import lost_files
 from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
@@ -81,6 +83,7 @@ def delete_partitions(
     context = context.recovered()
     if not context.config.version.lists_absent_partitions:
         present = {path for path, _ in walk_partitions(context.storage)}
+        present |= {lost.partition for lost in lost_files(context.table, _view(context, paths))}
         paths = [path for path in paths if path in present]
     return remove_partitions(context, paths)
 
@@ -121,16 +124,22 @@ def _overwrite(
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
     """The file ids of every file group of partitions (None for all), by partition path.
 
-    A partition that has none is there too, as Hudi has it. Raises `CommitConflict` where a
-    clustering of one is pending.
+    A partition that has none is there too, as Hudi has it, and a file group of which storage has
+    lost files. Raises `CommitConflict` where a clustering of one is pending.
     """
-    view = context.view(partitions)
+    view = _view(context, partitions)
     slices = view.slices()
     check_not_clustered(file_groups(context.timeline, view.unmerged_slices(), slices))
+    lost = ((file.partition, file.file_id) for file in lost_files(context.table, view))
     return _by_partition(
         view.partitions if partitions is None else partitions,
-        (slice_.key for slice_ in slices),
+        dict.fromkeys([*(slice_.key for slice_ in slices), *lost]),
     )
+
+
+def _view(context: WriteContext, partitions: Sequence[str] | None) -> FileSystemView:
+    """Files that may lack some: this is how a table goes on without them."""
+    return context.view(partitions, may_lack=True)
 
 
 def _by_partition(names: Iterable[str], found: Iterable[tuple[str, str]]) -> Replaced:

@@ -23,6 +23,7 @@ from pyhudi.metadata.commits_missing import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
 from pyhudi.schema.given import given_batches, is_read_once
 from pyhudi.slices.cleaned import was_never_committed, was_taken
+from pyhudi.slices.missing_files import explained
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late
@@ -67,8 +68,11 @@ def retried(
             except TimelineMoved as error:
                 cause = without_hint(error)
             except MissingFile as error:
-                if not _was_taken(handle.storage, error):
-                    raise
+                lost = _lost(handle.storage, error)
+                # Or it is of a commit that came late: who overtook its writer has removed it.
+                if lost is not None and (is_decided or not _decide(handle, clock)):
+                    raise lost from error
+                is_decided = is_decided or lost is not None
                 cause = without_hint(error)
             except (UndefinedStatistics, MetadataBehind) as error:
                 if type(error) in mended or not _is_mended(error, handle, clock):
@@ -100,21 +104,24 @@ def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
     return True
 
 
-def _decide(handle: Handle, clock: Clock) -> None:
-    """Has every commit of the table count that stays."""
+def _decide(handle: Handle, clock: Clock) -> bool:
+    """Has every commit of the table count that stays. Whether some were taken back."""
     with handle.guarded.section():
-        late.load(open_whole(handle, clock))
+        table = open_whole(handle, clock)
+        return late.load(table).commits != table.timeline.commits
 
 
-def _was_taken(storage: Storage, error: MissingFile) -> bool:
-    """Whether the plan of a writer that is slow lost the file to others; else it is lost.
+def _lost(storage: Storage, error: MissingFile) -> MissingFile | None:
+    """What to raise for a file that is lost; None where a slow writer's plan lost it to others.
 
-    A cleaner has removed it, or its commit was taken back.
+    A cleaner has removed it then, or its commit was taken back.
     """
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     name = (error.file or "").rsplit("/", 1)[-1]
-    return was_never_committed(timeline, config.version, name) or was_taken(timeline, name)
+    if was_never_committed(timeline, config.version, name) or was_taken(timeline, name):
+        return None
+    return explained(error, config, timeline)
 
 
 class _Again:

@@ -19,6 +19,7 @@ from pyhudi.config.actions import RESTORE
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
@@ -65,6 +66,7 @@ from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
+from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.table import Guard, Table, Unguarded
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.ahead import forget
@@ -114,6 +116,12 @@ class WritableTable(Protocol):
 def looked_at(config: TableConfig) -> set[str]:
     """The folders that opening a table for a change lists: its timeline, and traces of others."""
     return {config.layout.folder, META_FOLDER}
+
+
+def _looked_at_to_write(config: TableConfig) -> set[str]:
+    """Likewise for a write, which asks a metadata table for the files of archived commits."""
+    archive = {config.history_folder} if config.metadata_partitions else set[str]()
+    return {*looked_at(config), BUCKET_FOLDER, *archive}
 
 
 def _definitions_files(config: TableConfig) -> list[str]:
@@ -176,11 +184,11 @@ class Handle:
         if self.known is None:
             return nullcontext()
         files = [properties_file.FILE, *_definitions_files(self.known)]
-        return self.storage.ahead(files=files, folders=looked_at(self.known) | {BUCKET_FOLDER})
+        return self.storage.ahead(files=files, folders=_looked_at_to_write(self.known))
 
     def plain(self) -> Handle:
         """Without options of how to find keys, which a table may not allow yet."""
-        wanted = {*LOCK_OPTIONS, OLD_LISTS}
+        wanted = {*LOCK_OPTIONS, OLD_LISTS, CHECK_SIZES}
         kept = {name: text for name, text in self.options.items() if name in wanted}
         return replace(self, options=kept)
 
@@ -216,7 +224,7 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = looked_at(config) | {BUCKET_FOLDER}
+        folders = _looked_at_to_write(config)
         with storage.ahead(files=_definitions_files(config), folders=folders):
             return cls._opened(handle, config, clock)
 
@@ -224,6 +232,8 @@ class WriteContext:
     def _opened(cls, handle: Handle, config: TableConfig, clock: Clock) -> WriteContext:
         storage = handle.storage
         timeline = Timeline.load(storage, config)
+        if config.metadata_partitions:
+            _ = timeline.may_have_archived  # The answer is on its way.
         checks.check_writable(storage, config, timeline)
         check_no_other_lock(storage, config, timeline, LockOptions.of(handle.options), clock)
         options = WriteOptions.of(handle.options, config.base_extension)
@@ -460,9 +470,22 @@ class WriteContext:
         slices = view.slices()
         return file_groups(self.timeline, view.unmerged_slices(), slices), slices
 
-    def view(self, partitions: Sequence[str] | None = None) -> FileSystemView:
-        """The files of partitions (None for all) that the write is planned on."""
-        return FileSystemView(self.storage, self.config, self.timeline, partitions, self._files)
+    def view(
+        self, partitions: Sequence[str] | None = None, *, may_lack: bool = False
+    ) -> FileSystemView:
+        """The files of partitions (None for all) that the write is planned on.
+
+        may_lack: whether the rows are not read and go anyway. Else what is asked of the view raises
+        `MissingFile` where storage has lost files.
+        """
+        check = None if may_lack else partial(check_complete, self.table)
+        return FileSystemView(
+            self.storage, self.config, self.timeline, partitions, self._files, check=check
+        )
+
+    def check_files(self) -> None:
+        """Raises `MissingFile` where storage has lost files of the table."""
+        check_complete(self.table, self.view(may_lack=True))
 
     @cached_property
     def _files(self) -> ListedOnce:
