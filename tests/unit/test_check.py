@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.admin.check_findings import CheckResult
-from pyhudi.admin.check_keys import MOST, KeyRules, compare
+from pyhudi.admin.check_keys import FEW, MOST, KeyRules, compare, summed_up
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.clean_options import KEEP_VERSIONS, CleanOptions
@@ -416,24 +416,75 @@ def test_a_global_index_makes_repeated_keys_errors(damaged: Callable[[str], Dama
 # --- the result -----------------------------------------------------------------------------------
 
 
-def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
-    count = MOST + 5
-    keys = [f"k{n}" for n in range(count)]
-    rows = pa.table(
+def doubled(count: int, *, files: int) -> pa.Table:
+    """Keys that are in two partitions each, in so many file groups."""
+    keys = [f"k{n:03}" for n in range(count)]
+    return pa.table(
         {
             "route": ["0"] * count * 2,
             "key": keys * 2,
             "partition": ["p"] * count + ["q"] * count,
-            "file_id": ["f"] * count * 2,
+            "file_id": [f"f{n % files:03}" for n in range(count)] * 2,
             "indexed": [False] * count * 2,
             "misplaced": [False] * count * 2,
             "column_is_null": [False] * count * 2,
         }
     )
-    found = compare(KeyRules(one_table=True, index=False), "0", rows, Attempt(0, 0, 0))
+
+
+def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
+    count = MOST + 5
+    rows, once = doubled(count, files=count), KeyRules(one_table=True, index=False)
+    found = summed_up(compare(once, "0", rows, Attempt(0, 0, 0)))
     assert len(found) == MOST + 1
     assert found[-1].found == "5 more of this kind"
     assert compare(KeyRules(one_table=False, index=False), "0", rows, Attempt(0, 0, 0)) == []
+
+
+def test_findings_of_keys_at_one_place_are_summed_up() -> None:
+    once, attempt = KeyRules(one_table=True, index=False), Attempt(0, 0, 0)
+    few = summed_up(compare(once, "0", doubled(FEW, files=1), attempt))
+    assert [found.item for found in few] == [f"k{n:03}" for n in range(FEW)]
+    rows = doubled(FEW * 2, files=2)
+    parts = [found for _ in range(3) for found in compare(once, "0", rows, attempt)]
+    assert [found.item for found in summed_up(parts)] == [
+        f"{3 * FEW} keys, such as k000",
+        f"{3 * FEW} keys, such as k001",
+    ]
+
+
+def test_lost_base_file_is_not_told_by_each_of_its_keys(tmp_path: Path) -> None:
+    rows = pa.table({"id": [f"k{n}" for n in range(500)], "v": [1] * 500})
+    table = pyhudi.create_table(tmp_path, rows, key="id")
+    (base,) = tmp_path.glob("*.parquet")
+    base.unlink()
+    found = {finding.kind: finding for finding in table.check(deep=True)}
+    assert found["missing_file"].item == base.name
+    assert "500 keys, such as k" in found["record_index_extra"].item
+    assert len(table.check(deep=True)) == 3
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_flipped_byte_of_the_record_index_is_a_finding(tmp_path: Path, version: int) -> None:
+    rows = pa.table({"id": [f"k{n}" for n in range(50)], "v": [1] * 50})
+    table = pyhudi.create_table(
+        tmp_path,
+        rows,
+        key="id",
+        version=version,
+        options={"hoodie.metadata.compact.max.delta.commits": "1"},
+    )
+    table.upsert(rows.slice(0, 1))
+    table.insert(rows.slice(0, 1))
+    files = tmp_path.glob(".hoodie/metadata/record_index/*.hfile")
+    path = max(files, key=lambda file: file.stat().st_size)
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1
+    path.write_bytes(data)
+    found = {(finding.kind, finding.item) for finding in table.check(deep=True)}
+    assert ("damaged_file", "record_index") in found
+    # Whatever else there is to say is said.
+    assert ("duplicate_key", "k0") in found
 
 
 def test_the_result_as_text_and_table(damaged: Callable[[str], Damaged]) -> None:

@@ -6,16 +6,19 @@ together, where Arrow compares them. No key but those of findings reaches the dr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt, Engine
+from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
@@ -27,7 +30,9 @@ _KEY_BYTES = 12
 _ROW_BYTES = 1024
 """Of a key with its places while it is compared."""
 MOST = 100
-"""Findings of one kind of one part; the rest is counted."""
+"""Places of keys of one kind in one part; the rest is counted."""
+FEW = 10
+"""Keys of one kind at one place that are named each; more are summed up."""
 
 _BATCH_ROWS = 32 * 1024
 
@@ -110,19 +115,101 @@ def _rows(parts: int, keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([routes, keys, *columns], schema=_ROWS)
 
 
+@dataclass(frozen=True)
+class KeysFound:
+    """Keys of one kind of finding that are at one place: a lost file has thousands."""
+
+    kind: str
+    severity: Severity
+    partition: str
+    keys: tuple[str, ...]
+    """Some of them, in order; none where only their number is told."""
+    count: int
+    expected: str
+    found: str
+
+    @property
+    def place(self) -> tuple[str, Severity, str, str, str, bool]:
+        """What keys that are told of together have in common."""
+        told = bool(self.keys)
+        return (self.kind, self.severity, self.partition, self.expected, self.found, told)
+
+    def with_others(self, other: KeysFound) -> KeysFound:
+        """With keys at the same place that another part has."""
+        keys = tuple(sorted({*self.keys, *other.keys})[: FEW + 1])
+        return replace(self, keys=keys, count=self.count + other.count)
+
+    def findings(self) -> Iterator[Finding]:
+        """One a key, or one for all of them where they are many."""
+        sides = (self.expected, self.found)
+        if not self.keys:
+            found = f"{self.count} more of this kind"
+            yield Finding(self.kind, self.severity, "", "…", "", found)
+        elif self.count > FEW:
+            item = f"{self.count} keys, such as {self.keys[0]}"
+            yield Finding(self.kind, self.severity, self.partition, item, *sides)
+        else:
+            for key in self.keys:
+                yield Finding(self.kind, self.severity, self.partition, key, *sides)
+
+
 def check_keys(
     engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules, memory: int
 ) -> list[Finding]:
     """Keys that are there twice, and what the index lacks, has beyond the rows, or misplaces.
 
-    memory: bytes that keys may take while they are compared.
+    Files that cannot be read are findings too; where one is of the index, nothing is compared with
+    that. memory: bytes that keys may take while they are compared.
     """
     if not tasks:
         return []
     parts = keys_parts(engine, tasks, memory)
     tasks = [replace(task, parts=parts) for task in tasks]
+    try:
+        return summed_up(_compared(engine, tasks, rules))
+    except CorruptTable:
+        damaged = engine.run(damage, tasks, label="look for damage")
+    if not any(damaged):
+        raise AssertionError
+    whole = [task for task, bad in zip(tasks, damaged, strict=True) if bad is None]
+    of_index = any(
+        isinstance(task, IndexKeys) for task, bad in zip(tasks, damaged, strict=True) if bad
+    )
+    if of_index:
+        whole = [task for task in whole if isinstance(task, SliceKeys)]
+    rules = replace(rules, index=rules.index and not of_index)
+    found = summed_up(_compared(engine, whole, rules)) if whole else []
+    return [*(bad for bad in damaged if bad is not None), *found]
+
+
+def _compared(
+    engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules
+) -> list[KeysFound]:
     rows = engine.scan(key_rows, tasks, _ROWS, label="read record keys")
     return engine.exchange(rows, "route", partial(compare, rules), label="compare record keys")
+
+
+def summed_up(found: Iterable[KeysFound]) -> list[Finding]:
+    """What the parts have found, that of many keys at one place as one finding."""
+    places: dict[tuple[str, Severity, str, str, str, bool], KeysFound] = {}
+    for keys in found:
+        known = places.get(keys.place)
+        places[keys.place] = keys if known is None else known.with_others(keys)
+    return [finding for keys in places.values() for finding in keys.findings()]
+
+
+def damage(task: SliceKeys | IndexKeys, _attempt: Attempt) -> Finding | None:
+    """Why the keys of a task cannot be read."""
+    try:
+        for _ in key_rows(task):
+            pass
+    except CorruptTable as error:
+        text = without_hint(error)
+        if isinstance(task, IndexKeys):
+            return Finding("damaged_file", "error", "", RECORD_INDEX, "", text)
+        slice_ = task.read.slice
+        return Finding("damaged_file", "error", slice_.partition, slice_.file_id, "", text)
+    return None
 
 
 def keys_parts(engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], memory: int) -> int:
@@ -133,8 +220,8 @@ def keys_parts(engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], memory: i
     return min(max(most * engine.tasks_per_process // memory, least), greatest)
 
 
-def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> list[Finding]:
-    """The findings among the rows of one part."""
+def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> list[KeysFound]:
+    """What is wrong with the keys of one part."""
     by = ["key"] if rules.one_table else ["partition", "key"]
     indexed = rows.column("indexed")
     data, index = rows.filter(pc.invert(indexed)), rows.filter(indexed)
@@ -142,37 +229,42 @@ def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> 
     aggregates += [("partition", "min"), ("partition", "max")] if rules.one_table else []
     grouped = data.group_by(by).aggregate(aggregates)
     repeated = pc.greater(grouped.column("file_id_count"), 1)
-    findings = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
+    found = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
     if rules.index:
-        findings += _against_index(grouped, index, by)
-    return findings
+        found += _against_index(grouped, index, by)
+    return found
 
 
-def _twice(repeated: pa.Table, rules: KeyRules) -> Iterator[Finding]:
+def _twice(repeated: pa.Table, rules: KeyRules) -> Iterator[KeysFound]:
     # Without a global index inserts may repeat keys on purpose.
     severity: Severity = "error" if rules.one_table else "warning"
-    for row in repeated.slice(0, MOST).to_pylist():
+    for row in _by_place("duplicate_key", severity, repeated):
+        if isinstance(row, KeysFound):
+            yield row
+            continue
         places = " and ".join(sorted({row["file_id_min"], row["file_id_max"]}))
         partition = row.get("partition", row.get("partition_min")) or ""
         other = row.get("partition_max", partition)
         where = f"in {places}" + (f", also in partition {other!r}" if other != partition else "")
         found = f"{row['file_id_count']} rows {where}"
-        yield Finding("duplicate_key", severity, partition, row["key"], "one row", found)
-    yield from _more("duplicate_key", severity, repeated.num_rows)
+        yield KeysFound("duplicate_key", severity, partition, *_keys(row), "one row", found)
 
 
-def _without_column(data: pa.Table) -> Iterator[Finding]:
-    rows = data.filter(data.column("column_is_null"))
-    for row in rows.slice(0, MOST).to_pylist():
+def _without_column(data: pa.Table) -> Iterator[KeysFound]:
+    rows = data.filter(data.column("column_is_null")).select(["key", "partition", "file_id"])
+    for row in _by_place(_NULL, "error", rows):
+        if isinstance(row, KeysFound):
+            yield row
+            continue
         found = f"null in {row['file_id']}"
-        yield Finding(_NULL, "error", row["partition"], row["key"], "the key in its column", found)
-    yield from _more(_NULL, "error", rows.num_rows)
+        expected = "the key in its column"
+        yield KeysFound(_NULL, "error", row["partition"], *_keys(row), expected, found)
 
 
 _NULL = "key_column_null"
 
 
-def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterator[Finding]:
+def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterator[KeysFound]:
     at = "partition_min" if by == ["key"] else "partition"
     rows = grouped.select([*dict.fromkeys(["key", at, "file_id_min", "file_id_count"])])
     rows = rows.rename_columns(["key", "partition", "file_id", "count"])
@@ -191,22 +283,45 @@ def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterato
     yield from _of("record_index_misplaced", "error", misplaced)
 
 
-def _of(kind: str, severity: Severity, rows: pa.Table) -> Iterator[Finding]:
-    for row in rows.slice(0, MOST).to_pylist():
+def _of(kind: str, severity: Severity, rows: pa.Table) -> Iterator[KeysFound]:
+    places = [name for name in _PLACES if name in rows.column_names]
+    for row in _by_place(kind, severity, rows.select(["key", *places])):
+        if isinstance(row, KeysFound):
+            yield row
+            continue
         partition = row.get("partition") or row.get("partition_said") or ""
         expected = _place(row.get("partition"), row.get("file_id"))
         found = _place(row.get("partition_said", partition), row.get("file_id_said"))
-        yield Finding(kind, severity, partition, row["key"], expected, found)
-    yield from _more(kind, severity, rows.num_rows)
+        yield KeysFound(kind, severity, partition, *_keys(row), expected, found)
+
+
+_PLACES = ("partition", "file_id", "partition_said", "file_id_said")
+
+
+def _by_place(
+    kind: str, severity: Severity, rows: pa.Table
+) -> Iterator[dict[str, Any] | KeysFound]:
+    """A row for all keys that have the same in all other columns, with their number.
+
+    Of more than so many of these places the keys are only counted.
+    """
+    others = [name for name in rows.column_names if name != "key"]
+    grouped = rows.group_by(others).aggregate([("key", "list"), ("key", "min"), ("key", "count")])
+    grouped = grouped.sort_by("key_min")
+    some = pc.list_slice(grouped.column("key_list").combine_chunks(), 0, FEW + 1)
+    yield from (
+        grouped.drop_columns(["key_list"]).append_column("keys", some).slice(0, MOST).to_pylist()
+    )
+    left = pc.sum(grouped.column("key_count").slice(MOST)).as_py()
+    if left:
+        yield KeysFound(kind, severity, "", (), left, "", "")
+
+
+def _keys(row: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
+    return tuple(sorted(filter(None, row["keys"]))), row["key_count"]
 
 
 def _place(partition: str | None, file_id: str | None) -> str:
     if file_id is None:
         return "no entry"
     return f"{partition}/{file_id}" if partition else file_id
-
-
-def _more(kind: str, severity: Severity, count: int) -> Iterable[Finding]:
-    if count > MOST:
-        found = f"{count - MOST} more of this kind"
-        yield Finding(kind, severity, "", "…", "", found)
