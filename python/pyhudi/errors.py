@@ -66,6 +66,7 @@ class TimelineMoved(HistoryUnavailable):
 
 
 _SYSTEM_HINTS = {
+    "(os error 11)": "The system gives no more threads: raise ulimit -u, or use fewer of them.",
     "(os error 13)": "Whoever runs this may not do that there: give them the right.",
     "(os error 20)": "A part of the path is a file: give the path of a folder.",
     "(os error 24)": "So many files may not be open: raise ulimit -n, or use fewer threads.",

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
 from pyhudi.storage.credentials import check_no_credentials, mask_credentials
 from pyhudi.storage.option_names import AZURE, GCS, S3
 from pyhudi.storage.options import check_storage_options
@@ -28,6 +28,18 @@ VALUES = {
     "azure_storage_endpoint": "https://account.example",
     "azure_storage_sas_key": "sv=1&sig=2",
     "azure_credential_type": "bearer_token",
+    **dict.fromkeys(
+        (
+            "aws_container_credentials_full_uri",
+            "aws_endpoint_url",
+            "aws_endpoint_url_s3",
+            "aws_endpoint_url_sts",
+            "aws_metadata_endpoint",
+            "azure_fabric_token_service_url",
+            "azure_msi_endpoint",
+        ),
+        "http://localhost:1",
+    ),
     "google_base_url": "https://storage.example",
     "max_retries": "3",
     "retry_timeout": "5",
@@ -203,3 +215,62 @@ def test_credentials_in_endpoint_are_refused_and_masked() -> None:
         Storage(URI, options)
     assert "secret" not in str(caught.value)
     Storage(URI, {"proxy_url": "http://me:secret@127.0.0.1:1"})
+
+
+NO_URLS = ["localhost:9000", "http://localhost:99999", "http://host:x", "http://", "http:// x", ""]
+SERVERS = [
+    (URI, "aws_endpoint_url"),
+    (URI, "aws_endpoint_url_s3"),
+    (URI, "aws_endpoint_url_sts"),
+    (URI, "aws_metadata_endpoint"),
+    (URI, "aws_container_credentials_full_uri"),
+    ("gs://bucket/table", "google_base_url"),
+    (ACCOUNT, "azure_storage_endpoint"),
+    (ACCOUNT, "azure_msi_endpoint"),
+    (ACCOUNT, "azure_storage_authority_host"),
+]
+
+
+@pytest.mark.parametrize("value", NO_URLS)
+@pytest.mark.parametrize(("uri", "name"), SERVERS)
+def test_endpoint_that_is_no_url_is_refused_by_name(uri: str, name: str, value: str) -> None:
+    """The clients take anything, and panicked at the first request."""
+    with pytest.raises(ConfigError, match=f"'{name}' is no URL: .*like http://localhost:9000"):
+        _ = Storage(uri, {name: value}).native
+
+
+def test_endpoint_of_the_environment_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    with pytest.raises(ConfigError, match="'aws_endpoint_url' is no URL"):
+        pyhudi.open_table(URI)
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        (URI, "aws_access_key_id"),
+        (URI, "aws_session_token"),
+        (URI, "aws_region"),
+        ("gs://bucket/table", "google_bearer_token"),
+        (ACCOUNT, "azure_storage_token"),
+    ],
+)
+def test_value_with_a_line_break_is_refused_by_name(uri: str, name: str) -> None:
+    """As of a secret that was read from a file with the end of its line."""
+    with pytest.raises(ConfigError, match=f"'{name}' has a blank, a line break") as caught:
+        _ = Storage(uri, {name: "hidden\n"}).native
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bucket", ["a b", "a\n"])
+def test_bucket_with_a_blank_is_refused(bucket: str) -> None:
+    with pytest.raises(ConfigError, match="no name of a bucket"):
+        _ = Storage(f"s3://{bucket}/table").native
+
+
+def test_client_that_gives_up_is_an_error() -> None:
+    """What no check of options knows ends in an error of the tree, too."""
+    key = '{"private_key":"x","private_key_id":"y","client_email":"z","disable_oauth":true,%s}'
+    given = {"service_account_key": key % '"gcs_base_url":"localhost:9000"', "max_retries": "0"}
+    with pytest.raises(StorageError):
+        pyhudi.open_table("gs://bucket/table", storage_options=given)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,6 +23,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
+from pyhudi.storage.threads import ThreadPool
 
 _LOOK_AHEAD = 16 * 1024 * 1024
 _FEW = 200
@@ -112,7 +112,7 @@ class LocalEngine:
         if threads <= 1:
             return [work(task, attempt) for task, attempt in zip(tasks, attempts, strict=True)]
         call = _Call(work)
-        with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-run") as pool:
+        with ThreadPool(threads, thread_name_prefix="pyhudi-run") as pool:
             try:
                 results = list(pool.map(call, tasks, attempts))
             except BaseException as error:  # such as Ctrl-C, while the calling thread waits

@@ -13,7 +13,6 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from pyhudi.clock import SystemClock
 from pyhudi.engine.protocol import Task
+from pyhudi.storage.threads import ThreadPool
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class LookAhead(Generic[Task]):
         self._tasks = tasks
         self._threads = threads
         self._budget = budget
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-scan")
+        self._pool = ThreadPool(threads, thread_name_prefix="pyhudi-scan")
         # Reentrant: the garbage collector may drop the iterator, and so call `close`, on a thread
         # that is inside.
         self._changed = threading.Condition(threading.RLock())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from pyhudi.slices.table import Table
 from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.storage.threads import ThreadPool
 from pyhudi.timeline import Timeline
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
@@ -138,7 +138,7 @@ class MetadataTable:
             by_group[group.as_py()].append(key)
         pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
         threads = AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
-        with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-look-up") as pool:
+        with ThreadPool(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 
     def _groups_of(self, name: str, path: str | None = None) -> list[MetadataGroup]:

@@ -9,10 +9,12 @@ such as after the lock was taken that it is read under.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
+
+from pyhudi.storage.threads import ThreadPool
 
 AT_ONCE = 16
 """Calls to a bucket or to HDFS under way, or tasks that do little but make them."""
@@ -29,7 +31,7 @@ _coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
 def asked(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
     """Asks all of them at once, for `answer` in the block; not again what is on its way."""
     outer = _coming.get()
-    pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pyhudi-ahead")
+    pool = ThreadPool(AT_ONCE, thread_name_prefix="pyhudi-ahead")
     coming = {
         question: pool.submit(ask)
         for question, ask in questions.items()
@@ -68,7 +70,7 @@ def forget() -> None:
 
 def take_at_once(steps: Sequence[Callable[[], object]]) -> None:
     """Takes steps that do not need each other. Raises the first failure once all are taken."""
-    with ThreadPoolExecutor(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
+    with ThreadPool(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
         taken = [pool.submit(step) for step in steps]
     for step in taken:
         step.result()

@@ -24,6 +24,7 @@ from pyhudi.clock import Clock
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.storage.threads import start
 from pyhudi.txn import processes
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
@@ -197,12 +198,14 @@ class Heartbeat:
         """The first beat, and a thread for those that follow. Raises what the storage raises."""
         processes.at_work.add(self._name)
         self.beat()
-        threading.Thread(
-            target=_keep_beating,
-            args=(weakref.ref(self), self._ended, self.every_ms / 1000),
-            name="pyhudi-heartbeat",
-            daemon=True,
-        ).start()
+        start(
+            threading.Thread(
+                target=_keep_beating,
+                args=(weakref.ref(self), self._ended, self.every_ms / 1000),
+                name="pyhudi-heartbeat",
+                daemon=True,
+            )
+        )
 
     def beat(self) -> None:
         """Writes the file anew, unless the heartbeat has ended or counts as dead already."""

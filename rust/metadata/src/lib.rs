@@ -151,12 +151,17 @@ fn side_by_side<I: Sync, T: Send>(
     let work = &work;
     thread::scope(|scope| {
         let running: Vec<_> = (items.iter())
-            .map(|item| scope.spawn(move || work(item)))
+            .map(|item| {
+                let own = thread::Builder::new().spawn_scoped(scope, move || work(item));
+                (item, own)
+            })
             .collect();
         let gave_up = || Err(SliceError::Schema("a thread gave up".to_owned()));
-        let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
-        joined
-            .map(|read| read.unwrap_or_else(|_| gave_up()))
-            .collect()
+        let read = running.into_iter().map(|(item, own)| match own {
+            Ok(own) => own.join().unwrap_or_else(|_| gave_up()),
+            // The system gives no more threads.
+            Err(_) => work(item),
+        });
+        read.collect()
     })
 }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::args::{bound, source};
-use crate::error::{mismatch, slice_error};
+use crate::error::{Released, mismatch, slice_error};
 use crate::reader::{BatchReader, Batches};
 use crate::spec::spec;
 use crate::store::Store;
@@ -46,7 +46,7 @@ pub fn match_changes(
     let constants = spec.constants.into_iter();
     let constants = constants.map(|(name, value)| (name, make_array(value.0)));
     let constants = constants.collect();
-    let changes = py.detach(|| {
+    let changes = py.released(|| {
         let spec = ChangeSpec {
             schema: Arc::new(spec.schema.0),
             images: spec.images,
@@ -58,7 +58,7 @@ pub fn match_changes(
             as_json: spec.as_json,
         };
         Changes::new(before, after, spec).map_err(slice_error)
-    })?;
+    })??;
     Ok(BatchReader::new(changes.schema(), Box::new(changes)))
 }
 

@@ -1,11 +1,46 @@
 //! Errors of the core as the exceptions of `pyhudi.errors`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use pyhudi_avro::AvroError;
 use pyhudi_slice::SliceError;
 use pyhudi_store::StoreError;
 use pyo3::exceptions::PyFileExistsError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// Work without the GIL.
+pub(crate) trait Released {
+    /// Does the work. Its panic is an error of pyhudi's: a `PanicException` is no `Exception`, so that
+    /// nobody's `except` meets it.
+    fn released<T: Send>(self, work: impl Send + FnOnce() -> T) -> PyResult<T>;
+}
+
+impl Released for Python<'_> {
+    fn released<T: Send>(self, work: impl Send + FnOnce() -> T) -> PyResult<T> {
+        self.detach(|| {
+            catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+                let text = panic.downcast_ref::<String>().cloned();
+                text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                    .unwrap_or_default()
+            })
+        })
+        .map_err(|text| fault(&text))
+    }
+}
+
+fn fault(text: &str) -> PyErr {
+    let hint = "This is a fault of pyhudi: report it with this message and what was called.";
+    let extra = Python::attach(|py| hint.into_pyobject(py).map(|hint| hint.into_any().unbind()));
+    match extra {
+        Ok(hint) => raise(
+            "HudiError",
+            format!("the core gave up: {text}"),
+            &[("hint", hint)],
+        ),
+        Err(never) => match never {},
+    }
+}
 
 /// An exception of `pyhudi.errors` by name.
 fn raise(kind: &str, message: String, extra: &[(&str, Py<PyAny>)]) -> PyErr {

@@ -4,7 +4,7 @@ use pyhudi_format::hfile::HFileOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{mismatch, slice_error};
+use crate::error::{Released, mismatch, slice_error};
 use crate::store::Store;
 
 type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -19,7 +19,7 @@ pub fn hfile_pairs<'py>(
 ) -> PyResult<Vec<Pair<'py>>> {
     let files = &store.0;
     let pairs = py
-        .detach(|| pyhudi_slice::hfile_pairs(files, path, keys.as_deref()))
+        .released(|| pyhudi_slice::hfile_pairs(files, path, keys.as_deref()))?
         .map_err(slice_error)?;
     let bytes = |data: &[u8]| PyBytes::new(py, data);
     Ok(pairs
@@ -48,7 +48,7 @@ pub fn hfile_info<'py>(
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let files = &store.0;
     let found = py
-        .detach(|| pyhudi_slice::hfile_info(files, path, name))
+        .released(|| pyhudi_slice::hfile_info(files, path, name))?
         .map_err(slice_error)?;
     Ok(found.map(|data| PyBytes::new(py, &data)))
 }
@@ -60,12 +60,12 @@ pub fn write_hfile<'py>(
     values: Vec<Vec<u8>>,
     schema: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = py.detach(|| {
+    let bytes = py.released(|| {
         let pairs = keys.iter().zip(&values);
         let pairs = pairs.map(|(key, value)| (key.as_bytes(), value.as_slice()));
         let infos = [("schema", schema.as_bytes())];
         pyhudi_format::hfile::write_hfile(pairs, &infos, &HFileOptions::default())
-    });
+    })?;
     let bytes = bytes.map_err(|error| mismatch(error.to_string()))?;
     Ok(PyBytes::new(py, &bytes))
 }

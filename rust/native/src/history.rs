@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::avro::json_array;
-use crate::error::{avro_error, slice_error};
+use crate::error::{Released, avro_error, slice_error};
 use crate::store::Store;
 
 #[pyfunction]
 pub fn log_records(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> PyResult<Vec<String>> {
     let files = &store.0;
-    py.detach(|| pyhudi_slice::log_records_json(files, path))
+    py.released(|| pyhudi_slice::log_records_json(files, path))?
         .map_err(slice_error)
 }
 

@@ -8,7 +8,7 @@ use pyhudi_format::hash::{
 use pyo3::prelude::*;
 
 use crate::args::texts;
-use crate::error::slice_error;
+use crate::error::{Released, slice_error};
 use crate::metadata::MetadataPartition;
 use crate::store::Store;
 
@@ -30,11 +30,11 @@ pub fn bucket_numbers<'py>(
     scan: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let numbers: Int32Array = py.detach(|| {
+    let numbers: Int32Array = py.released(|| {
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let number = |key| bucket_id(key, &fields, buckets, parts(scan)).cast_signed();
         keys.iter().map(|key| key.map(number)).collect()
-    });
+    })?;
     numbers.to_data().to_pyarrow(py)
 }
 
@@ -47,11 +47,11 @@ pub fn ring_hashes<'py>(
     scan: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let places: Int64Array = py.detach(|| {
+    let places: Int64Array = py.released(|| {
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let place = |key| i64::from(consistent_hash(key_values(key, &fields, parts(scan))));
         keys.iter().map(|key| key.map(place)).collect()
-    });
+    })?;
     places.to_data().to_pyarrow(py)
 }
 
@@ -75,10 +75,10 @@ pub fn metadata_groups<'py>(
     groups: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let numbers: Int32Array = py.detach(|| {
+    let numbers: Int32Array = py.released(|| {
         let number = |key| metadata_file_group(key, groups).cast_signed();
         keys.iter().map(|key| key.map(number)).collect()
-    });
+    })?;
     numbers.to_data().to_pyarrow(py)
 }
 
@@ -91,7 +91,7 @@ pub fn footer_candidates<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (store, keys) = (store.0.clone(), texts(keys)?);
     let found: BooleanArray = py
-        .detach(|| pyhudi_slice::key_candidates(&store, path, &keys))
+        .released(|| pyhudi_slice::key_candidates(&store, path, &keys))?
         .map_err(slice_error)?;
     found.to_data().to_pyarrow(py)
 }
@@ -106,7 +106,7 @@ pub fn filter_candidates<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (filters, keys) = (filters.get(), texts(keys)?);
     let found = py
-        .detach(|| pyhudi_metadata::keys_in_filter(&filters.0, partition, file, &keys))
+        .released(|| pyhudi_metadata::keys_in_filter(&filters.0, partition, file, &keys))?
         .map_err(slice_error)?;
     found
         .map(|found| found.to_data().to_pyarrow(py))

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 use crate::args::{Stream, merge_mode, one_batch, source, stream, texts};
-use crate::error::{mismatch, slice_error};
+use crate::error::{Released, mismatch, slice_error};
 use crate::reader::BatchReader;
 
 #[pyfunction]
@@ -46,10 +46,10 @@ pub fn add_keys<'py>(
         slash_dates,
     };
     let batches = py
-        .detach(|| {
+        .released(|| {
             let columns = columns.map(one_batch).transpose()?;
             with_keys(rows, columns.as_ref(), &keys, &paths)
-        })
+        })?
         .map_err(slice_error)?;
     table(py, batches)
 }
@@ -96,13 +96,13 @@ pub fn format_times<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let times = array(times)?;
     let texts = py
-        .detach(|| match pyhudi_keys::as_times(&times) {
+        .released(|| match pyhudi_keys::as_times(&times) {
             Some(times) => pyhudi_keys::format_times(times, &pattern),
             None => Err(KeysError::Schema(format!(
                 "expected local times in milliseconds, got {}",
                 times.data_type()
             ))),
-        })
+        })?
         .map_err(|error| slice_error(error.into()))?;
     texts.to_data().to_pyarrow(py)
 }
@@ -115,7 +115,7 @@ pub fn parse_times<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let texts = array(texts)?;
     let times = py
-        .detach(|| pyhudi_keys::parse_times(&texts, &patterns))
+        .released(|| pyhudi_keys::parse_times(&texts, &patterns))?
         .map_err(|error| slice_error(error.into()))?;
     times.to_data().to_pyarrow(py)
 }
@@ -126,7 +126,7 @@ pub fn shown_text(
     column: PyArrowType<ArrayData>,
     name: &str,
 ) -> PyResult<PyArrowType<ArrayData>> {
-    py.detach(|| pyhudi_keys::shown_text(&make_array(column.0), name))
+    py.released(|| pyhudi_keys::shown_text(&make_array(column.0), name))?
         .map(|texts| PyArrowType(texts.to_data()))
         .map_err(|error| slice_error(error.into()))
 }
@@ -156,7 +156,7 @@ pub fn combine<'py>(
     };
     let rows = stream(rows)?;
     let batch = py
-        .detach(|| pyhudi_slice::combine(&one_batch(rows)?, &spec))
+        .released(|| pyhudi_slice::combine(&one_batch(rows)?, &spec))?
         .map_err(slice_error)?;
     table(py, vec![batch])
 }
@@ -203,11 +203,11 @@ pub fn key_parts<'py>(
     parts: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let found: Int32Array = py.detach(|| {
+    let found: Int32Array = py.released(|| {
         keys.iter()
             .map(|key| key.map(|key| pyhudi_merge::key_bucket(key, parts).cast_signed()))
             .collect()
-    });
+    })?;
     Array::to_data(&found).to_pyarrow(py)
 }
 
@@ -220,14 +220,14 @@ pub fn parts_with_keys<'py>(
     parts: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let found = py.detach(|| {
+    let found = py.released(|| {
         let mut bits = BooleanBufferBuilder::new(parts as usize);
         bits.append_n(parts as usize, false);
         for key in keys.iter().flatten() {
             bits.set_bit(pyhudi_merge::key_bucket(key, parts) as usize, true);
         }
         BooleanArray::new(bits.finish(), None)
-    });
+    })?;
     Array::to_data(&found).to_pyarrow(py)
 }
 
@@ -246,24 +246,24 @@ impl KeyTagger {
     #[new]
     fn new(py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let keys = texts(keys)?;
-        Ok(Self(py.detach(|| pyhudi_merge::KeyTagger::new(keys))))
+        Ok(Self(py.released(|| pyhudi_merge::KeyTagger::new(keys))?))
     }
 
     fn probe(&self, py: Python<'_>, existing: &Bound<'_, PyAny>, location: i32) -> PyResult<usize> {
         let batches = source(existing)?;
-        py.detach(|| {
+        py.released(|| {
             let mut found = 0;
             for batch in batches {
                 let batch = batch.map_err(slice_error)?;
                 found += self.0.probe(one_text(&batch)?, location);
             }
             Ok(found)
-        })
+        })?
     }
 
     fn probe_rows(&self, py: Python<'_>, existing: &Bound<'_, PyAny>) -> PyResult<()> {
         let batches = source(existing)?;
-        py.detach(|| {
+        py.released(|| {
             let mut first = 0;
             for batch in batches {
                 let batch = batch.map_err(slice_error)?;
@@ -271,16 +271,16 @@ impl KeyTagger {
                 first += batch.num_rows() as u64;
             }
             Ok(())
-        })
+        })?
     }
 
     fn positions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let positions = py.detach(|| self.0.positions());
+        let positions = py.released(|| self.0.positions())?;
         Array::to_data(&positions).to_pyarrow(py)
     }
 
     fn locations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let locations: Int32Array = py.detach(|| self.0.locations());
+        let locations: Int32Array = py.released(|| self.0.locations())?;
         locations.to_data().to_pyarrow(py)
     }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::args::one_row;
-use crate::error::slice_error;
+use crate::error::{Released, slice_error};
 use crate::store::Store;
 
 #[pyfunction]
@@ -19,7 +19,7 @@ pub fn base_file_schema(
 ) -> PyResult<(Option<String>, PyArrowType<Schema>)> {
     let store = &store.0;
     let found = py
-        .detach(|| pyhudi_slice::base_schema(store, path))
+        .released(|| pyhudi_slice::base_schema(store, path))?
         .map_err(slice_error)?;
     Ok((found.avro, PyArrowType(found.arrow.as_ref().clone())))
 }
@@ -27,7 +27,7 @@ pub fn base_file_schema(
 #[pyfunction]
 pub fn base_file_rows(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> PyResult<i64> {
     let store = &store.0;
-    py.detach(|| pyhudi_slice::base_schema(store, path))
+    py.released(|| pyhudi_slice::base_schema(store, path))?
         .map(|found| found.rows)
         .map_err(slice_error)
 }
@@ -40,7 +40,7 @@ pub fn columns_for_spark(
     told: &Bound<'_, PyAny>,
 ) -> PyResult<PyArrowType<Schema>> {
     let (store, told) = (&store.0, one_row(told)?);
-    py.detach(|| pyhudi_slice::columns_for_spark(store, path, &told))
+    py.released(|| pyhudi_slice::columns_for_spark(store, path, &told))?
         .map(PyArrowType)
         .map_err(slice_error)
 }
@@ -53,7 +53,7 @@ pub fn log_blocks<'py>(
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let files = &store.0;
     let blocks = py
-        .detach(|| pyhudi_slice::list_blocks(files, path))
+        .released(|| pyhudi_slice::list_blocks(files, path))?
         .map_err(slice_error)?;
     let dicts = blocks.into_iter().map(|block| {
         let dict = PyDict::new(py);
@@ -78,6 +78,6 @@ pub fn has_partial_records(
     logs: Vec<String>,
 ) -> PyResult<bool> {
     let store = &store.0;
-    py.detach(|| pyhudi_slice::has_partial_records(store, &logs))
+    py.released(|| pyhudi_slice::has_partial_records(store, &logs))?
         .map_err(slice_error)
 }

@@ -10,7 +10,7 @@ use pyhudi_slice::{BlockFilter, Result as SliceResult};
 use pyo3::prelude::*;
 
 use crate::args::texts;
-use crate::error::slice_error;
+use crate::error::{Released, slice_error};
 use crate::store::Store;
 
 #[pyclass(frozen, module = "pyhudi._native")]
@@ -25,7 +25,7 @@ impl MetadataPartition {
         py: Python<'_>,
         read: impl Send + FnOnce(&metadata::MetadataPartition) -> SliceResult<RecordBatch>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
-        py.detach(|| read(&self.0))
+        py.released(|| read(&self.0))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -151,7 +151,7 @@ impl MetadataPartition {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (partitions, files) = (texts(partitions)?, texts(files)?);
         let answers = py
-            .detach(|| metadata::may_contain(&self.0, &partitions, &files, &keys))
+            .released(|| metadata::may_contain(&self.0, &partitions, &files, &keys))?
             .map_err(slice_error)?;
         answers.to_data().to_pyarrow(py)
     }

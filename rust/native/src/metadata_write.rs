@@ -13,7 +13,7 @@ use pyhudi_metadata::{
 use pyo3::prelude::*;
 
 use crate::args::{source, texts};
-use crate::error::{mismatch, slice_error};
+use crate::error::{Released, mismatch, slice_error};
 use crate::metadata::{KnownStats, MetadataPartition};
 use crate::read::{PyBootstrap, bootstrap_source};
 use crate::reader::Batches;
@@ -46,7 +46,7 @@ impl MetadataRecorder {
             deleted,
         };
         let entries: Vec<FileEntry> = entries.into_iter().map(entry).collect();
-        py.detach(|| self.0.files(&entries, &keys))
+        py.released(|| self.0.files(&entries, &keys))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -80,7 +80,7 @@ impl MetadataRecorder {
             instant,
         };
         let store = &store.0;
-        py.detach(|| metadata::file_facts(&self.0, store, partition, &files, &facts))
+        py.released(|| metadata::file_facts(&self.0, store, partition, &files, &facts))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -95,9 +95,11 @@ impl MetadataRecorder {
         columns: Vec<String>,
         filters: bool,
     ) -> PyResult<PyArrowType<RecordBatch>> {
-        py.detach(|| metadata::forget_files(&self.0, index, partition, &names, &columns, filters))
-            .map(PyArrowType)
-            .map_err(slice_error)
+        py.released(|| {
+            metadata::forget_files(&self.0, index, partition, &names, &columns, filters)
+        })?
+        .map(PyArrowType)
+        .map_err(slice_error)
     }
 
     #[pyo3(signature = (partition, file_id, instant_ms, *, added, removed, groups=None))]
@@ -119,7 +121,7 @@ impl MetadataRecorder {
             instant_ms,
             groups,
         };
-        py.detach(|| metadata::locations(&self.0, &location, &added, &removed))
+        py.released(|| metadata::locations(&self.0, &location, &added, &removed))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -144,7 +146,7 @@ impl MetadataRecorder {
             tight,
         };
         let files = &files.0;
-        py.detach(|| metadata::expression_stats(&self.0, &what, files))
+        py.released(|| metadata::expression_stats(&self.0, &what, files))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -177,7 +179,7 @@ impl MetadataRecorder {
             max_entries,
             passes_all,
         };
-        py.detach(|| metadata::expression_filter(&self.0, &what, &values))
+        py.released(|| metadata::expression_filter(&self.0, &what, &values))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -192,7 +194,7 @@ impl MetadataRecorder {
         after: Option<Bound<'_, PyAny>>,
     ) -> PyResult<PyArrowType<RecordBatch>> {
         let (before, after) = (rows_of(before)?, rows_of(after)?);
-        py.detach(|| metadata::secondary_changes(&self.0, index, hashed_by_value, before, after))
+        py.released(|| metadata::secondary_changes(&self.0, index, hashed_by_value, before, after))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
@@ -234,7 +236,7 @@ pub fn write_metadata_log(
     };
     let rows = rows.as_ref().map(source).transpose()?.into_iter().flatten();
     let store = &store.0;
-    py.detach(|| metadata::write_metadata_log(store, path, rows, &options))
+    py.released(|| metadata::write_metadata_log(store, path, rows, &options))?
         .map(LogFile::from)
         .map_err(slice_error)
 }
@@ -250,7 +252,7 @@ pub fn write_metadata_base(
 ) -> PyResult<BaseFile> {
     let rows = source(rows)?;
     let store = &store.0;
-    py.detach(|| metadata::write_metadata_base(store, path, rows, avro_schema))
+    py.released(|| metadata::write_metadata_base(store, path, rows, avro_schema))?
         .map(BaseFile::from)
         .map_err(slice_error)
 }
@@ -267,7 +269,7 @@ pub fn compact_metadata_group(
     let [slice] = group.groups.as_slice() else {
         return Err(mismatch("a base file is that of one file group".to_owned()));
     };
-    py.detach(|| metadata::compact_metadata_group(group, slice, path, avro_schema))
+    py.released(|| metadata::compact_metadata_group(group, slice, path, avro_schema))?
         .map(BaseFile::from)
         .map_err(slice_error)
 }
@@ -287,7 +289,7 @@ pub fn statistics_gaps(
     let columns = Arc::new(columns.0);
     let (of_files, whole) = (&of_files.get().0, whole.map(|whole| &whole.get().0));
     let store = &store.0;
-    py.detach(|| metadata::statistics_gaps(store, partition, &files, &columns, of_files, whole))
+    py.released(|| metadata::statistics_gaps(store, partition, &files, &columns, of_files, whole))?
         .map(PyArrowType)
         .map_err(slice_error)
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::args::{bound, merge_mode, source, texts};
-use crate::error::{config_error, slice_error};
+use crate::error::{Released, config_error, slice_error};
 use crate::field_rules::FieldRules;
 use crate::reader::{BatchReader, MergeStats};
 use crate::spec::spec;
@@ -232,6 +232,6 @@ pub fn read_keys(
         base_part: None,
         spill: None,
     };
-    let keys = py.detach(|| SliceKeys::new(read)).map_err(slice_error)?;
+    let keys = py.released(|| SliceKeys::new(read))?.map_err(slice_error)?;
     Ok(BatchReader::new(SliceKeys::schema(), Box::new(keys)))
 }

@@ -9,7 +9,7 @@ use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use pyhudi_slice::{ReadStats, Result as SliceResult};
 use pyo3::prelude::*;
 
-use crate::error::{config_error, slice_error};
+use crate::error::{Released, config_error, slice_error};
 
 /// Batches, each of which may fail.
 pub(crate) type Batches = Box<dyn Iterator<Item = SliceResult<RecordBatch>> + Send>;
@@ -72,26 +72,26 @@ impl BatchReader {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         Ok(py
-            .detach(|| self.next_batch())
+            .released(|| self.next_batch())?
             .map_err(slice_error)?
             .map(PyArrowType))
     }
 
     fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let all = py.detach(|| {
+        let all = py.released(|| {
             let mut all = Vec::new();
             while let Some(batch) = self.next_batch()? {
                 all.push(batch);
             }
             Ok(all)
-        });
+        })?;
         let table = Table::try_new(all.map_err(slice_error)?, Arc::clone(&self.schema))
             .map_err(|error| slice_error(error.into()))?;
         table.into_pyarrow(py)
     }
 
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = None);
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.released(|| *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = None)
     }
 }
 

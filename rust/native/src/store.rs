@@ -6,7 +6,7 @@ use pyhudi_store::Entry;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::store_error;
+use crate::error::{Released, store_error};
 
 type Row = (String, u64, i64);
 
@@ -25,7 +25,7 @@ impl Store {
         let mut options: Vec<_> = options.unwrap_or_default().into_iter().collect();
         // Stores with the same options share a client.
         options.sort_unstable();
-        py.detach(|| pyhudi_store::Store::open(uri, &options))
+        py.released(|| pyhudi_store::Store::open(uri, &options))?
             .map(Self)
             .map_err(store_error)
     }
@@ -40,39 +40,41 @@ impl Store {
     }
 
     fn read<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.0.read(path)).map_err(store_error)?;
+        let bytes = py.released(|| self.0.read(path))?.map_err(store_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     fn head(&self, py: Python<'_>, path: &str) -> PyResult<Option<Row>> {
         Ok(py
-            .detach(|| self.0.head(path))
+            .released(|| self.0.head(path))?
             .map_err(store_error)?
             .map(row))
     }
 
     fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<Row>> {
-        let entries = py.detach(|| self.0.list(prefix)).map_err(store_error)?;
+        let entries = py.released(|| self.0.list(prefix))?.map_err(store_error)?;
         Ok(entries.into_iter().map(row).collect())
     }
 
     fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<Row>)> {
-        let listing = py.detach(|| self.0.list_dir(prefix)).map_err(store_error)?;
+        let listing = py
+            .released(|| self.0.list_dir(prefix))?
+            .map_err(store_error)?;
         Ok((listing.dirs, listing.files.into_iter().map(row).collect()))
     }
 
     fn put(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<()> {
-        py.detach(|| self.0.put(path, data.into()))
+        py.released(|| self.0.put(path, data.into()))?
             .map_err(store_error)
     }
 
     fn put_if_absent(&self, py: Python<'_>, path: &str, data: Vec<u8>) -> PyResult<bool> {
-        py.detach(|| self.0.put_if_absent(path, data.into()))
+        py.released(|| self.0.put_if_absent(path, data.into()))?
             .map_err(store_error)
     }
 
     fn set_modified(&self, py: Python<'_>, path: &str, modified_ms: u64) -> PyResult<bool> {
-        py.detach(|| self.0.set_modified(path, modified_ms))
+        py.released(|| self.0.set_modified(path, modified_ms))?
             .map_err(store_error)
     }
 
@@ -82,7 +84,7 @@ impl Store {
         path: &str,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, String)>> {
         let found = py
-            .detach(|| self.0.read_version(path))
+            .released(|| self.0.read_version(path))?
             .map_err(store_error)?;
         Ok(found.map(|(bytes, version)| (PyBytes::new(py, &bytes), version)))
     }
@@ -96,20 +98,22 @@ impl Store {
         expected: Option<&str>,
         durable: bool,
     ) -> PyResult<Option<String>> {
-        py.detach(|| self.0.replace_version(path, data.into(), expected, durable))
+        py.released(|| self.0.replace_version(path, data.into(), expected, durable))?
             .map_err(store_error)
     }
 
     fn delete(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
-        py.detach(|| self.0.delete(path)).map_err(store_error)
+        py.released(|| self.0.delete(path))?.map_err(store_error)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "as PyO3 gives it")]
     fn delete_all(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
-        py.detach(|| self.0.delete_all(&paths)).map_err(store_error)
+        py.released(|| self.0.delete_all(&paths))?
+            .map_err(store_error)
     }
 
     fn delete_dir(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        py.detach(|| self.0.delete_dir(path)).map_err(store_error)
+        py.released(|| self.0.delete_dir(path))?
+            .map_err(store_error)
     }
 }

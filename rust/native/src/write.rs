@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::args::{bound, source};
-use crate::error::{config_error, slice_error};
+use crate::error::{Released, config_error, slice_error};
 use crate::read::slice_read;
 use crate::reader::{MergeStats, guarded};
 use crate::spec::spec;
@@ -120,7 +120,7 @@ pub fn write_base_file(
     let options = BaseFileSpec::of(spec)?.options()?;
     let rows = source(rows)?;
     let store = &store.0;
-    py.detach(|| guarded(|| pyhudi_slice::write_base_file(store, path, rows, &options)))
+    py.released(|| guarded(|| pyhudi_slice::write_base_file(store, path, rows, &options)))?
         .map(BaseFile)
         .map_err(slice_error)
 }
@@ -152,7 +152,7 @@ pub fn rewrite_base_file(
         new_rows: asked.new_rows,
         least_rows: asked.kept_rows,
     };
-    py.detach(|| guarded(|| pyhudi_slice::rewrite_base_file(path, read, rewrite, &options)))
+    py.released(|| guarded(|| pyhudi_slice::rewrite_base_file(path, read, rewrite, &options)))?
         .map(|(file, stats)| (BaseFile(file), MergeStats(stats)))
         .map_err(slice_error)
 }
@@ -171,9 +171,9 @@ pub fn write_base_files(
     let rows = source(rows)?;
     let store = &store.0;
     let mut next = || path_of(&next_path);
-    py.detach(|| {
+    py.released(|| {
         guarded(|| pyhudi_slice::write_base_files(store, &mut next, rows, &options, most_bytes))
-    })
+    })?
     .map(|files| files.into_iter().map(BaseFile).collect())
     .map_err(slice_error)
 }
@@ -196,7 +196,7 @@ pub fn join_base_files(
     let mut next = || path_of(&next_path);
     let work =
         || pyhudi_slice::join_base_files(store, &mut next, slices, &options, most_bytes, kept_rows);
-    py.detach(|| guarded(work))
+    py.released(|| guarded(work))?
         .map(|(files, stats)| {
             let files = files.into_iter().map(BaseFile).collect();
             (files, stats.into_iter().map(MergeStats).collect())
@@ -309,7 +309,7 @@ pub fn compact_logs(
         ..LogFileOptions::default()
     };
     let read = slice_read(merged, &store)?;
-    py.detach(move || pyhudi_slice::compact_logs(&read, path, &spec.partition, &options))
+    py.released(move || pyhudi_slice::compact_logs(&read, path, &spec.partition, &options))?
         .map(|file| file.map(LogFile))
         .map_err(slice_error)
 }
@@ -338,7 +338,7 @@ pub fn write_log_files(
     let deletes = deletes.into_iter().flatten();
     let store = &store.0;
     let mut next = || path_of(&next_path);
-    py.detach(|| pyhudi_slice::write_log_files(store, &mut next, rows, deletes, &options))
+    py.released(|| pyhudi_slice::write_log_files(store, &mut next, rows, deletes, &options))?
         .map(|files| files.into_iter().map(LogFile).collect())
         .map_err(slice_error)
 }

@@ -72,10 +72,15 @@ pub(crate) fn write_leaves(
         Ok(())
     };
     thread::scope(|scope| {
-        let second = scope.spawn(rest);
+        // Where the system gives no thread, this one does all.
+        let second = thread::Builder::new().spawn_scoped(scope, rest);
         let first = rest();
         let gave_up = |_| ParquetError::General("a column's encoder gave up".to_owned());
-        first.and(second.join().map_err(gave_up)?)
+        first.and(
+            second
+                .map_or(Ok(Ok(())), thread::ScopedJoinHandle::join)
+                .map_err(gave_up)?,
+        )
     })
 }
 

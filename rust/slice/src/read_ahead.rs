@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use arrow::array::RecordBatch;
@@ -15,8 +16,10 @@ const AHEAD: usize = 2;
 /// The same batches, made by a thread that ends with them, or soon after they are dropped.
 pub(crate) fn read_ahead(batches: Batches) -> Batches {
     let (sender, made) = sync_channel(AHEAD);
+    let held = Arc::new(Mutex::new(Some(batches)));
+    let theirs = Arc::clone(&held);
     let work = move || {
-        for batch in batches {
+        for batch in taken(&theirs).into_iter().flatten() {
             let failed = batch.is_err();
             if sender.send(batch).is_err() || failed {
                 return;
@@ -30,8 +33,13 @@ pub(crate) fn read_ahead(batches: Batches) -> Batches {
             made,
             maker: Some(maker),
         }),
-        Err(error) => Box::new(std::iter::once(Err(SliceError::Caller(Box::new(error))))),
+        // Where the system gives no thread, whoever uses them makes them.
+        Err(_) => Box::new(taken(&held).into_iter().flatten()),
     }
+}
+
+fn taken(held: &Mutex<Option<Batches>>) -> Option<Batches> {
+    held.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 struct Made {

@@ -263,10 +263,18 @@ impl Store {
         }
         let parts = paths.chunks(paths.len().div_ceil(AT_ONCE));
         let opened: Vec<Result<Vec<StoreFile>>> = thread::scope(|scope| {
-            let threads: Vec<_> = parts.map(|part| scope.spawn(move || open(part))).collect();
-            let ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            ends.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
-                .collect()
+            let threads: Vec<_> = parts
+                .map(|part| {
+                    let own = thread::Builder::new().spawn_scoped(scope, move || open(part));
+                    (part, own)
+                })
+                .collect();
+            let ends = threads.into_iter().map(|(part, own)| match own {
+                Ok(own) => own.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system gives no more threads.
+                Err(_) => open(part),
+            });
+            ends.collect()
         });
         let opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(opened.into_iter().flatten().collect())

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
+from pyhudi.storage.threads import start
+
 
 class Renewal:
     """Calls a method of an object every so often, from `start` to `stop`.
@@ -27,8 +29,9 @@ class Renewal:
         """Begins; the first call comes after one interval."""
         self._ended.clear()
         arguments = (self._method, self._ended, self._every_s)
-        self._thread = threading.Thread(target=_run, args=arguments, name=self._name, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=_run, args=arguments, name=self._name, daemon=True)
+        start(thread)
+        self._thread = thread
 
     def stop(self) -> None:
         """Ends, and waits for a call under way."""

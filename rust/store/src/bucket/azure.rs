@@ -6,6 +6,7 @@
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::{ObjectStore, RetryConfig};
 
+use super::check;
 use super::kind::{Kind, Unbuilt, Version};
 use super::service::Connector;
 
@@ -45,6 +46,30 @@ fn build(
         builder = builder.with_config(key, value);
     }
     check_account(&builder, container, account)?;
+    let value = |key: AzureConfigKey| builder.get_config_value(&key);
+    check::urls([
+        ("azure_storage_endpoint", value(AzureConfigKey::Endpoint)),
+        ("azure_msi_endpoint", value(AzureConfigKey::MsiEndpoint)),
+        (
+            "azure_storage_authority_host",
+            value(AzureConfigKey::AuthorityHost),
+        ),
+        (
+            "azure_fabric_token_service_url",
+            value(AzureConfigKey::FabricTokenServiceUrl),
+        ),
+    ])?;
+    check::words([
+        (
+            "azure_storage_account_name",
+            value(AzureConfigKey::AccountName),
+        ),
+        (
+            "azure_storage_tenant_id",
+            value(AzureConfigKey::AuthorityId),
+        ),
+        ("azure_storage_token", value(AzureConfigKey::Token)),
+    ])?;
     let client = builder
         .with_container_name(container)
         .with_retry(retry)

@@ -3,6 +3,7 @@
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{ObjectStore, RetryConfig};
 
+use super::check;
 use super::kind::{Kind, Unbuilt, Version};
 use super::service::Connector;
 
@@ -29,6 +30,9 @@ fn build(
         let key: GoogleConfigKey = name.parse().map_err(|_| Unbuilt::Option(name.clone()))?;
         builder = builder.with_config(key, value);
     }
+    let value = |key: GoogleConfigKey| builder.get_config_value(&key);
+    check::urls([("google_base_url", value(GoogleConfigKey::BaseUrl))])?;
+    check::words([("google_bearer_token", value(GoogleConfigKey::BearerToken))])?;
     let client = builder
         .with_bucket_name(bucket)
         .with_retry(retry)

@@ -5,6 +5,7 @@
 //! directory is what keys have in common, and exists as long as there is a key in it.
 
 mod azure;
+mod check;
 mod client;
 pub(crate) mod delete_dir;
 mod ends;

@@ -44,6 +44,11 @@ impl Remote {
                 what: format!("{whole} names no bucket: {scheme}://bucket/table"),
             });
         }
+        if bucket.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(StoreError::Config {
+                what: format!("{bucket:?} is no name of a bucket: it has a blank or a line break"),
+            });
+        }
         let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
         let prefix = parts.join("/");
         path::check_prefix(&prefix).map_err(|error| StoreError::Config {

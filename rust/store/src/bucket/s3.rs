@@ -3,6 +3,7 @@
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{ObjectStore, RetryConfig};
 
+use super::check;
 use super::kind::{Kind, Unbuilt, Version};
 use super::service::Connector;
 
@@ -29,6 +30,32 @@ fn build(
         let key: AmazonS3ConfigKey = name.parse().map_err(|_| Unbuilt::Option(name.clone()))?;
         builder = builder.with_config(key, value);
     }
+    let value = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
+    check::urls([
+        ("aws_endpoint_url", value(AmazonS3ConfigKey::Endpoint)),
+        ("aws_endpoint_url_s3", value(AmazonS3ConfigKey::S3Endpoint)),
+        (
+            "aws_endpoint_url_sts",
+            value(AmazonS3ConfigKey::StsEndpoint),
+        ),
+        (
+            "aws_metadata_endpoint",
+            value(AmazonS3ConfigKey::MetadataEndpoint),
+        ),
+        (
+            "aws_container_credentials_full_uri",
+            value(AmazonS3ConfigKey::ContainerCredentialsFullUri),
+        ),
+    ])?;
+    check::words([
+        ("aws_access_key_id", value(AmazonS3ConfigKey::AccessKeyId)),
+        ("aws_session_token", value(AmazonS3ConfigKey::Token)),
+        ("aws_region", value(AmazonS3ConfigKey::Region)),
+        (
+            "aws_container_credentials_relative_uri",
+            value(AmazonS3ConfigKey::ContainerCredentialsRelativeUri),
+        ),
+    ])?;
     let client = builder
         .with_bucket_name(bucket)
         .with_retry(retry)

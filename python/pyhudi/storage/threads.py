@@ -1,0 +1,37 @@
+"""Threads that the system may refuse, which is an error of the tree."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from pyhudi.errors import StorageError
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """As its base; `StorageError` where the system gives no thread."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As of the base."""
+        with _named():
+            return super().submit(fn, *args, **kwargs)
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread. Raises `StorageError` where the system gives none."""
+    with _named():
+        thread.start()
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        hint = "Raise ulimit -u, end other processes, or use fewer threads."
+        raise StorageError("the system gives no more threads", hint=hint) from error
