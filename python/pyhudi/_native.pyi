@@ -53,6 +53,7 @@ __all__ = [
     "hfile_order",
     "hfile_pairs",
     "join_base_files",
+    "json_shape",
     "json_to_container",
     "key_parts",
     "log_blocks",
@@ -799,6 +800,14 @@ def first_ring(partition: str, buckets: int) -> list[tuple[int, str]]:
 
 def text_hash(text: str) -> int:
     """The 64-bit xxHash of a text with Hudi's seed (`HashID.Size.BITS_64`)."""
+
+def json_shape(
+    text: pa.Array[Any], *, apart: Sequence[str], most_depth: int, most_names: int
+) -> tuple[int, int]:
+    """How deep JSON is nested, and how many different names it has, up to where either is too much.
+
+    text: one value of large_binary. apart: columns whose own names are not counted.
+    """
 
 def metadata_groups(keys: Any, groups: int) -> pa.Array[Any]:
     """The number of the file group that each key hashes to, among those of a metadata partition."""

@@ -333,6 +333,48 @@ def test_what_is_no_text_names_the_file(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"{path} is no text in UTF-8" in capsys.readouterr().err
 
 
+def _nested(levels: int, brackets: str) -> str:
+    opening, closing = ('{"a":', "}") if brackets == "{}" else ("[", "]")
+    return f'{{"id":1,"x":{opening * levels}1{closing * levels}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_nested(65, "{}"), "64 lists and structs"),
+        (_nested(1_000, "[]"), "64 lists and structs"),
+        ('{"id":1,"x":null}\n' + _nested(20_000, "{}"), "64 lists and structs"),
+        (_nested(20_000, "[]"), "64 lists and structs"),
+        ("".join(f'{{"id":1,"c{n}":1}}\n' for n in range(20_000)), "10000 different names"),
+        ("".join(f'{{"id":1,"x":{{"c{n}":1}}}}\n' for n in range(20_000)), "10000 different names"),
+    ],
+    ids=["objects", "lists", "row", "levels", "columns", "fields"],
+)
+def test_import_of_json_that_no_table_holds_is_refused(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pyarrow's reader ended the process at 20,000 levels, and took 1.5 GB for as many names."""
+    path = _saved(tmp_path, text)
+    assert main(["import", str(tmp_path / "t"), str(path), "--key", "id"]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "t").exists()
+
+
+def test_json_as_deep_as_tables_are_read(read: Read) -> None:
+    (row,) = read(Format.json, _nested(60, "{}"))
+    assert row["id"] == 1
+
+
+def test_names_of_maps_are_data(read: Read) -> None:
+    text = "".join(f'{{"m":{{"k{n}":1,"l{n}":2}}}}\n' for n in range(60))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_rows, "_MOST_NAMES", 100)
+        rows = read(Format.json, text, m=pa.map_(pa.string(), pa.int64()))
+        assert rows[59] == {"m": [("k59", 1), ("l59", 2)]}
+        with pytest.raises(ConfigError, match="100 different names"):
+            read(Format.json, text)
+
+
 def _saved(folder: Path, text: str) -> Path:
     path = folder / "rows.jsonl"
     path.write_text(text)

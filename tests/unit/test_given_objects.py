@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.conform import conform
 from pyhudi.schema.given import given_batches
 from tests.helpers.table_builder import SMALL
@@ -383,3 +384,46 @@ def test_new_columns_of_dicts_widen_the_table_where_that_is_asked_for(
     table.upsert([{"id": "a", "city": "lisbon", "note": "new"}], schema_mode="merge")
     assert table.schema.field("note").type == pa.string()
     assert ids(table) == {"a": None, "b": None}
+
+
+def nested(levels: int, *, in_dicts: bool) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value} if in_dicts else [value]
+    return value
+
+
+@pytest.mark.parametrize("in_dicts", [True, False])
+@pytest.mark.parametrize("levels", [70, 200, 20_000])
+def test_values_nested_too_deeply_are_refused(levels: int, *, in_dicts: bool) -> None:
+    """pyarrow ended the process at 20,000 levels, and Python its calls at 1,000."""
+    deep = nested(levels, in_dicts=in_dicts)
+    array = np.empty(1, object)
+    array[0] = deep
+    for data in ([{"x": deep}], {"x": [deep]}, pd.DataFrame({"x": [deep]}), {"x": array}):
+        with pytest.raises(UnsupportedTableFeature, match=r"column 'x' has .* in one another"):
+            taken(data, None)
+    with pytest.raises(HudiError):
+        taken([{"tags": deep}])
+
+
+def test_values_that_hold_themselves_are_refused() -> None:
+    ring: list[Any] = []
+    ring += [ring, ring]
+    with pytest.raises(UnsupportedTableFeature, match="column 'x'"):
+        taken({"x": [ring]}, None)
+
+
+def test_deep_literals_are_refused(tmp_path: Path) -> None:
+    """Python's own text of such a list was the end of its calls."""
+    table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"], "n": [1]}), key="id")
+    deep = nested(3_000, in_dicts=False)
+    for where in ([("n", "=", deep)], [("n", "in", deep)]):
+        with pytest.raises(SchemaMismatch, match="too long to write out"):
+            table.scan(where=where).to_arrow()
+    with pytest.raises(HudiError):
+        table.update("id = 'a'", {"n": deep})
+    expression = pc.field("n") == 1
+    for number in range(1_000):
+        expression |= pc.field("n") == number
+    assert table.scan(where=expression).count() == 1

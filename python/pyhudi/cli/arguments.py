@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from pyhudi.errors import ConfigError
+
 Location = Annotated[
     str,
     typer.Argument(
@@ -58,6 +60,10 @@ CommitMetadata = Annotated[
     list[str] | None,
     typer.Option("--commit-metadata", metavar="NAME=TEXT", help="What the commit says besides."),
 ]
+
+
+class UnreadableFile(ConfigError):
+    """A file of rows that no table could hold: wrong use, as a file that is damaged."""
 
 
 class Format(str, Enum):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import typer
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.cli.arguments import pairs
+from pyhudi.cli.arguments import UnreadableFile, pairs
 from pyhudi.cli.output import Output
 from pyhudi.errors import (
     HudiError,
@@ -144,7 +144,7 @@ def _told(out: Output, *, traceback: bool) -> Iterator[None]:
             if traceback:
                 raise
             out.error(without_hint(error), error.hint)
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(WRONG_USE if isinstance(error, UnreadableFile) else FAILED) from None
         except InterruptedAfterCommit as error:
             out.error(f"interrupted, but committed as {error.instant}", "Do not write it again.")
             raise typer.Exit(INTERRUPTED) from None

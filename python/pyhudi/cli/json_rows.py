@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi import _native
+from pyhudi.cli.arguments import UnreadableFile
 from pyhudi.cli.text_values import (
     Column,
     check_no_bytes,
@@ -24,6 +26,11 @@ from pyhudi.schema.given_objects import of_columns
 
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; in larger blocks less is done at the same time."""
+_MOST_LEVELS = 64
+"""Lists and structs in a row that may be in one another; pyarrow's reader ends the process at some
+thousands."""
+_MOST_NAMES = 10_000
+"""Names in all rows together. Each is a column with a value for each row, while it is read."""
 _ZONED = ":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _SPECIAL = r'([:\[,]\s*)"(NaN|-?Infinity)"(\s*[,}\]])'
 """Values of floats that JSON lacks, as `json_text.py` writes them."""
@@ -35,10 +42,11 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
     """All rows. Columns that the table has are read with its types.
 
     A file without rows has no columns, so those that are wanted stand in. Raises `ConfigError` for
-    a file that is no text or has no columns, and for bytes; `SchemaMismatch` for a value that would
-    change.
+    a file that is no text, has no columns, is nested too deeply or has too many names, and for
+    bytes; `SchemaMismatch` for a value that would change.
     """
     text = _text(path)
+    _check_shape(path, text, wanted)
     found = _inferred(text) if len(text) else pa.table({})
     if found.num_rows == 0:
         if wanted is None:
@@ -111,6 +119,26 @@ def _text(path: Path) -> pa.Buffer:
         msg = f"{path} is no text in UTF-8"
         raise ConfigError(msg, hint="Convert it, as iconv does.") from None
     return text
+
+
+def _check_shape(path: Path, text: pa.Buffer, wanted: pa.Schema | None) -> None:
+    maps = [column.name for column in wanted or () if _has_map(column.type)]
+    depth, names = _native.json_shape(
+        _as_one(text, pa.large_binary()),
+        apart=maps,
+        most_depth=_MOST_LEVELS + 1,
+        most_names=_MOST_NAMES,
+    )
+    if depth > _MOST_LEVELS + 1:
+        msg = f"{path} has rows with more than {_MOST_LEVELS} lists and structs in one another"
+        raise UnreadableFile(msg, hint="Keep what is inside as text.")
+    if names > _MOST_NAMES:
+        msg = f"{path} has more than {_MOST_NAMES} different names in its rows"
+        hint = (
+            "Names that are data belong into a map: make the table with --schema, where the column "
+            "is a map, or split the file."
+        )
+        raise UnreadableFile(msg, hint=hint)
 
 
 def _as_one(text: pa.Buffer, kind: pa.DataType) -> pa.Array[Any]:

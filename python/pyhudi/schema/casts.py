@@ -105,12 +105,20 @@ def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
         made = pa.scalar(value, kind)
     except (*_FAILS, OverflowError, TypeError, ValueError) as error:
-        msg = f"{what}: {value!r} is no {kind}: {error}"
+        msg = f"{what}: {shown_value(value)} is no {kind}: {error}"
         raise SchemaMismatch(msg) from error
     if not _is_kept(value, made.as_py()):
-        msg = f"{what}: {value!r} is no {kind}: it would become {made.as_py()!r}"
+        msg = f"{what}: {shown_value(value)} is no {kind}: it would become {made.as_py()!r}"
         raise SchemaMismatch(msg)
     return made
+
+
+def shown_value(value: Any) -> str:
+    """A Python value for a message; Python writes out no huge integers and no deep lists."""
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that is too long to write out"
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -222,9 +230,7 @@ def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
         raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is no number")
 
 
-def _mismatch(
-    column: Column, field: pa.Field[Any], why: str, *, hint: str = _HINT
-) -> SchemaMismatch:
+def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "") -> SchemaMismatch:
     msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {why}"
     return SchemaMismatch(msg, hint=hint)
 

@@ -37,6 +37,8 @@ else:
 
 _LISTED_MOST = 1000
 """Of a longer list only the ends rule files out: each value would be looked at in Python."""
+_MOST_LEVELS = 200
+"""Calls in one another that are read: Python's own calls go as deep."""
 _LINE = re.compile(r"(\w+): '(.*)'")
 _COMPARISONS = {
     "equal": ("=", "="),
@@ -121,6 +123,7 @@ class _Parts:
             raise _Unreadable
         self._left.reverse()
         self._values = 0
+        self._levels = 0
 
     def node(self) -> Node:
         what, text = self._next()
@@ -140,8 +143,12 @@ class _Parts:
     def _call(self, name: str) -> Call:
         arguments: list[Node] = []
         options: Mapping[str, pa.Scalar] = {}
+        self._levels += 1
+        if self._levels > _MOST_LEVELS:
+            raise _Unreadable
         while self._left and self._left[-1][0] not in ("end", "options"):
             arguments.append(self.node())
+        self._levels -= 1
         what, text = self._next()
         if what == "options":
             options = dict(self._value(text).items())

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.clock import is_numpy_time, python_time
-from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, without_hint
 from pyhudi.schema.casts import cast_exactly, sure_below
 
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -35,6 +35,8 @@ _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
 """What holds values of one column, besides Arrow's arrays."""
 _ROWS_AND_ITEMS = 2
 """Dimensions of an array that has a list in each row."""
+_MOST_LEVELS = 128
+"""Python objects in one another. A map's entries are pairs within a list: two levels of them."""
 _NO_VALUES = ("NAType", "NaTType")
 """What pandas has in rows where there is no value, besides None and NaN."""
 
@@ -84,6 +86,7 @@ def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
 
     Raises as `of_dicts`.
     """
+    _check_levels(column, name)
     guess = _attempt(column, from_pandas=True)
     if guess is not None and not _is_to_be_checked(guess.type):
         if not guess.type.num_fields:
@@ -173,6 +176,8 @@ def _as_array(values: Any, name: str) -> Column:
     if isinstance(values, _SINGLE):
         msg = f"column {name!r} is one {type(values).__qualname__}, not a list of values"
         raise ConfigError(msg, hint="Give a list of rows, also of one: [row].")
+    if is_of_objects(getattr(values, "dtype", None)):
+        _check_levels(values, name)
     try:
         if is_tensor(values):
             return _of_tensor(values)
@@ -209,7 +214,31 @@ def as_numpy(values: Any) -> Any:
     return np.from_dlpack(values)
 
 
+def _check_levels(values: Any, name: str) -> None:
+    """Raises `UnsupportedTableFeature` for values with more lists and dicts in one another.
+
+    Before pyarrow looks at them: its calls go as deep as the values do, and end the process.
+    """
+    level = _nested(values)
+    for _ in range(_MOST_LEVELS):
+        if not level:
+            return
+        parts = [value.values() if isinstance(value, Mapping) else value for value in level]
+        level = _nested(list(chain.from_iterable(parts)))
+    msg = f"column {name!r} has values with too many lists and dicts in one another"
+    raise UnsupportedTableFeature(msg, hint="Keep what is inside as text, such as JSON.")
+
+
+def _nested(values: Any) -> list[Any]:
+    """Those that have values of their own, each once."""
+    kinds = {kind for kind in set(map(type, values)) if issubclass(kind, (Mapping, list, tuple))}
+    if not kinds:
+        return []
+    return list({id(value): value for value in values if type(value) in kinds}.values())
+
+
 def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
+    _check_levels(values, name)
     kind = like.field(name).type if like is not None and name in like.names else None
     made = _untyped if kind is None else _typed(kind, name)
     values = _plain(values)

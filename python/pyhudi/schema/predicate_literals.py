@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.schema.casts import shown_value
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -54,7 +55,8 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         if is_text(kind) and isinstance(value, date):
             hint = "CAST(x AS DATE) and CAST(x AS TIMESTAMP) read text."
         raise SchemaMismatch(
-            f"where: the column {column!r} is {kind} and cannot be compared with {_shown(value)}",
+            f"where: the column {column!r} is {kind} and cannot be compared with "
+            f"{shown_value(value)}",
             hint=hint,
         ) from error
 
@@ -119,14 +121,6 @@ def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, 
                 "<=": ("<=", below),
             }.get(op, op == "!=")
     return op in (("<", "<=", "!=") if own > 0 else (">", ">=", "!="))
-
-
-def _shown(value: Any) -> str:
-    """A literal for a message: Python writes out no integers of thousands of digits."""
-    try:
-        return repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} that is too long to write out"
 
 
 def _is_number(value: Any) -> bool:

@@ -1,4 +1,5 @@
-//! The bytes of the Hudi format: log blocks, HFile, ORC, VARIANT, bloom filters and hashes.
+//! The bytes of the Hudi format: log blocks, HFile, ORC, VARIANT, bloom filters and hashes; and the shape
+//! of JSON.
 //!
 //! Pure decoding and encoding. No I/O (the caller implements [`ReadAt`]), no Arrow, no async, no
 //! clock, and no choice of a file name or an instant.
@@ -11,6 +12,7 @@ mod cursor;
 mod error;
 pub mod hash;
 pub mod hfile;
+mod json_shape;
 pub mod log;
 pub mod orc;
 mod parquet_levels;
@@ -21,5 +23,6 @@ pub mod variant;
 pub use bloom::BloomFilter;
 pub use error::{FormatError, Result};
 pub use hfile::HFile;
+pub use json_shape::{JsonShape, json_shape};
 pub use parquet_levels::nests_deeper;
 pub use source::ReadAt;

@@ -35,7 +35,7 @@ pub fn hfile_order(
     path: &str,
 ) -> PyResult<Option<&'static str>> {
     let files = &store.0;
-    py.detach(|| pyhudi_slice::hfile_order(files, path))
+    py.released(|| pyhudi_slice::hfile_order(files, path))?
         .map_err(slice_error)
 }
 

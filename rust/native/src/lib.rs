@@ -17,6 +17,7 @@ mod field_rules;
 mod hfile;
 mod history;
 mod index;
+mod json;
 mod keys;
 mod look;
 mod metadata;
@@ -53,6 +54,8 @@ mod _native {
         bucket_ids, bucket_numbers, filter_candidates, first_ring, footer_candidates,
         metadata_groups, ring_hashes, ring_places, text_hash,
     };
+    #[pymodule_export]
+    use super::json::json_shape;
     #[pymodule_export]
     use super::keys::{
         KeyTagger, add_keys, combine, format_times, key_parts, parse_times, parts_with_keys,

@@ -137,7 +137,7 @@ impl MetadataPartition {
         columns: PyArrowType<Schema>,
     ) -> PyResult<KnownStats> {
         let columns = Arc::new(columns.0);
-        py.detach(|| metadata::known_stats(&self.0, &files, &columns))
+        py.released(|| metadata::known_stats(&self.0, &files, &columns))?
             .map(|known| KnownStats(Arc::new(known)))
             .map_err(slice_error)
     }

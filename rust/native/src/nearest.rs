@@ -6,7 +6,7 @@ use pyhudi_slice::{Metric, nearest};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::slice_error;
+use crate::error::{Released, slice_error};
 
 #[pyfunction]
 #[pyo3(signature = (column, query, k, *, metric, within))]
@@ -26,7 +26,7 @@ pub fn nearest_rows<'py>(
     };
     let column: ArrayRef = make_array(ArrayData::from_pyarrow_bound(column)?);
     let found = py
-        .detach(|| nearest(&column, &query, metric, k, within))
+        .released(|| nearest(&column, &query, metric, k, within))?
         .map_err(slice_error)?;
     let rows: Int64Array = found.iter().map(|each| Some(each.row as i64)).collect();
     let distances: Float64Array = found.iter().map(|each| Some(each.distance)).collect();
