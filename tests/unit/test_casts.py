@@ -270,3 +270,20 @@ def test_a_time_that_python_has_no_form_of_is_named() -> None:
     far = pa.chunked_array([pa.array([2**62], pa.timestamp("s"))])
     with pytest.raises(SchemaMismatch, match=r"column 'at' is timestamp\[s\]"):
         cast_exactly(far, pa.field("at", pa.timestamp("us")))
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "hint"),
+    [
+        ("123456.78", pa.decimal128(10, 2), "'decimal(10,2)'"),
+        ("1.2345", pa.decimal128(6, 4), "'decimal(7,4)'"),
+        ("1" * 36 + ".5", pa.decimal128(38, 1), "Cast the column before writing"),
+    ],
+)
+def test_decimal_of_more_digits_is_told_how_to_widen(
+    value: str, given: pa.DataType, hint: str
+) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        cast_exactly(column([Decimal(value)], given), pa.field("d", pa.decimal128(5, 2)))
+    assert hint in caught.value.hint
+    assert ("table.alter().change_type('d', " in caught.value.hint) == ("decimal" in hint)

@@ -660,3 +660,19 @@ def test_a_plan_of_more_than_rows_is_refused(
 ) -> None:
     with pytest.raises(UnsupportedTableFeature, match=said):
         read_plan(Storage(str(tmp_path)), TableConfig({}), {"clusteringPlan": change})
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"), [("s.a", "a field of a struct does not sort"), ("none", "Its columns are")]
+)
+def test_clustering_by_what_is_no_column_names_the_argument(
+    tmp_path: Path, column: str, hint: str
+) -> None:
+    rows = pa.table({"id": ["a"], "s": [{"a": 1}]})
+    table = pyhudi.create_table(tmp_path / "t", rows, key="id", options=SMALL)
+    with pytest.raises(
+        ConfigError, match=f"sort_by.* has '{column}', which is no column"
+    ) as caught:
+        table.cluster(sort_by=column)
+    assert hint in caught.value.hint
+    assert table.refresh().history().num_rows == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -293,3 +294,15 @@ def test_narrower_data_keep_the_table_as_it_is(tmp_path: Path) -> None:
         2**40,
         1,
     ]
+
+
+def test_decimals_of_more_digits_go_in_after_the_change_that_the_hint_names(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("d", pa.decimal128(5, 2))])
+    table = pyhudi.create_table(tmp_path / "t", schema, key="id")
+    wide = pa.table({"id": ["a"], "d": pa.array([Decimal("123456.789")], pa.decimal128(9, 3))})
+    with pytest.raises(SchemaMismatch, match="'d'") as caught:
+        table.upsert(wide, schema_mode="merge")
+    assert "table.alter().change_type('d', 'decimal(9,3)').execute()" in caught.value.hint
+    table.alter().change_type("d", "decimal(9,3)").execute()
+    table.upsert(wide, schema_mode="merge")
+    assert table.scan().to_arrow()["d"].to_pylist() == [Decimal("123456.789")]

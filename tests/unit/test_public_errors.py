@@ -293,8 +293,8 @@ def test_the_argument_is_named(
         (lambda t: t.merge(ROWS, ["t.id = s.id"]), "by the record key", "leave `on` out"),
         (lambda t: t.scan(where="from = 1"), "but got '='", "double"),
         (lambda t: t.scan(where="n = 1 group by"), "is not a SQL expression", "double"),
-        (lambda t: t.scan(where="`id` = 'a'"), "is not a SQL expression", "double"),
-        (lambda t: t.update("n = 1", {"n": "`n` + 1"}), "is not a SQL expression", "double"),
+        (lambda t: t.scan(where="`id = 'a'"), "is not a SQL expression", "backticks"),
+        (lambda t: t.update("n = 1", {"n": "`n + 1"}), "is not a SQL expression", "backticks"),
         (lambda t: t.update("n = 1", {"n": "from"}), "but got the end", "single"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed import Names, project
+from pyhudi.schema.predicate_parser import parse_where
 from tests.unit.test_where import in_spark
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})
@@ -207,3 +208,32 @@ def test_comparisons_in_comparisons_are_bounded() -> None:
 def test_a_name_in_another_case_is_told_the_column_that_may_be_meant() -> None:
     with pytest.raises(SchemaMismatch, match=r"Did you mean 't\.a'"):
         set_value("T.A", pa.int64(), NAMES, "set 'x'")
+
+
+STATEMENTS = [
+    "set x",
+    "show tables",
+    "grant x",
+    "explain x",
+    "alter x",
+    "drop table x",
+    "SET a = b",
+]
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_text_that_begins_a_statement_is_an_error_alone(
+    text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """sqlglot printed a warning about text that lacks its quotes."""
+    with pytest.raises(ConfigError, match="set 'x'"):
+        set_value(text, pa.string(), NAMES, "set 'x'")
+    with pytest.raises(ConfigError, match="where"):
+        parse_where(text, TABLE.schema)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_unquoted_set_is_told_to_quote_text() -> None:
+    with pytest.raises(ConfigError, match="begins a statement") as caught:
+        set_value("set in stone", pa.string(), NAMES, "set 'x'")
+    assert "Text takes single quotes" in caught.value.hint

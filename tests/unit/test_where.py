@@ -512,3 +512,25 @@ def test_of_names_that_differ_in_case_the_exact_one_is_meant() -> None:
 def test_text_in_double_quotes_is_told_to_take_single_ones(where: str) -> None:
     with pytest.raises(ConfigError, match="Text goes in single quotes: 'it''s'"):
         parse_where(where, TABLE.schema)
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("`n` = 1", [0]),
+        ("`odd name` > 3", [3, 4]),
+        ("`s`.`q` = 4", [3]),
+        ("`id` IN (1, 2) AND n = 2", [1]),
+        ("name = '`'", []),
+    ],
+)
+def test_where_takes_names_in_backticks(where: str, wanted: list[int]) -> None:
+    """As Spark's SQL writes names."""
+    rows = TABLE.filter(parse_where(where, TABLE.schema).expression)
+    assert rows["id"].to_pylist() == wanted
+
+
+def test_where_with_an_open_backtick_is_refused() -> None:
+    with pytest.raises(ConfigError, match="not a SQL expression") as caught:
+        parse_where("`n = 1", TABLE.schema)
+    assert "double ones or backticks" in caught.value.hint

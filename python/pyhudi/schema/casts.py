@@ -232,7 +232,19 @@ def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
 
 def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "") -> SchemaMismatch:
     msg = f"column {field.name!r} is {column.type}, the table has {field.type}: {why}"
-    return SchemaMismatch(msg, hint=hint)
+    return SchemaMismatch(msg, hint=hint or _widening(column.type, field) or _HINT)
+
+
+def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
+    """How the table's column comes to hold decimals of more digits; "" where it does not."""
+    if not (pa.types.is_decimal(given) and pa.types.is_decimal(field.type)):
+        return ""
+    scale = max(given.scale, field.type.scale)
+    whole = max(kind.precision - kind.scale for kind in (given, field.type))
+    if whole + scale > _MOST_DIGITS:
+        return ""
+    alter = f"table.alter().change_type({field.name!r}, 'decimal({whole + scale},{scale})')"
+    return f"Cast the column, or widen the table's: {alter}.execute()."
 
 
 def _example(column: Column, field: pa.Field[Any]) -> str:

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp, parser
+from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema.sql_order import AND_OR, check_order
@@ -35,7 +35,15 @@ def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
 
 
 class _Sql(Dialect):
-    """Standard SQL, but for what Spark has in another order: `ltrim(characters, text)`."""
+    """Standard SQL, but for what Spark has in another order: `ltrim(characters, text)`.
+
+    Backticks are about names, as in Spark's SQL, and double quotes too.
+    """
+
+    class Tokenizer(tokens.Tokenizer):
+        """Of this dialect."""
+
+        IDENTIFIERS: ClassVar = ['"', "`"]
 
     class Parser(parser.Parser):
         """Of this dialect."""
@@ -46,6 +54,11 @@ class _Sql(Dialect):
             "LTRIM": _trim_of("ltrim", "LEADING"),
             "RTRIM": _trim_of("rtrim", "TRAILING"),
         }
+
+        def _parse_as_command(self, start: Any) -> Any:
+            """Statements that sqlglot does not know are errors; it would print a warning."""
+            msg = f"{start.text} begins a statement"
+            raise ParseError(msg)
 
 
 def parse_one(text: str, what: str, *, hint: str = "") -> Any:
@@ -103,6 +116,6 @@ def _plain(error: SqlglotError) -> str:
     return _TOKEN.sub(lambda found: "the end" if found[1] == "SENTINEL" else repr(found[1]), text)
 
 
-_QUOTES = "Text takes single quotes, a column whose name is a word of SQL double ones."
+_QUOTES = "Text takes single quotes, a column whose name is a word of SQL double ones or backticks."
 _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
 _INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")

@@ -27,8 +27,10 @@ from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, La
 from pyhudi.config.file_names import are_buckets
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
+from pyhudi.config.wording import names_text
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
 from pyhudi.schema import schema_history
+from pyhudi.schema.conform import data_schema
 from pyhudi.services import resizing
 from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
 from pyhudi.services.clustering_since import changed_since, check_unchanged
@@ -154,8 +156,11 @@ def _check(table: Table, options: ClusteringOptions) -> None:
     resizing.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
     if unknown:
-        msg = f"{SORT_COLUMNS} has {unknown[0]!r}, which is no column of the table"
-        raise ConfigError(msg)
+        msg = f"sort_by, or {SORT_COLUMNS}, has {unknown[0]!r}, which is no column of the table"
+        is_field = unknown[0].split(".", 1)[0] in table.columns.names
+        hint = "Sort by whole columns: a field of a struct does not sort a clustering."
+        columns = f"Its columns are {names_text(data_schema(table.columns).names)}."
+        raise ConfigError(msg, hint=hint if is_field else columns)
 
 
 # --- planning -------------------------------------------------------------------------------------
