@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -441,3 +442,21 @@ def test_deletes_take_every_copy_in_a_file(
     with pytest.raises(SchemaMismatch, match="copies of the key"):
         merge.when_matched_update({"v": "9"}).execute()
     assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]
+
+
+@pytest.mark.parametrize("verb", ["overwrite", "bulk_insert"])
+def test_file_sizes_are_near_the_option_where_rows_grow(
+    spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    """Nearly all bytes are in the last tenth of the rows."""
+    noise, most = random.Random(1), 256 * 1024
+    texts = ["s"] * 5000 + [noise.randbytes(2048).hex() for _ in range(600)]
+    data = pa.table({"id": list(range(len(texts))), "t": texts})
+    options = {"hoodie.parquet.max.file.size": most, "hoodie.parquet.small.file.limit": 0}
+    pyhudi.create_table(tmp_path / "t", data.schema, key="id", options=options)
+    table = pyhudi.open_table(tmp_path / "t", options=options, engine=SparkEngine(spark))
+    getattr(table, verb)(frame(spark, data))
+    sizes = [file.stat().st_size for file in (tmp_path / "t").glob("*.parquet")]
+    assert max(sizes) < 1.6 * most
+    assert sum(sizes) > 0.5 * most * len(sizes)
+    assert pyhudi.open_table(tmp_path / "t").count() == len(texts)

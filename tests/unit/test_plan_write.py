@@ -22,6 +22,7 @@ from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.memory_rows import placed
 from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
 from pyhudi.write.plan import check_not_clustered, plan_files, plan_new_files, workload_profile
+from pyhudi.write.row_sizes import Stretch
 
 MB = 1024 * 1024
 SESSION: Any = None
@@ -279,13 +280,20 @@ def test_new_files_have_as_many_rows_as_the_option_says() -> None:
 def test_files_of_new_groups_alone_have_equal_parts() -> None:
     files = plan_new_files(
         target(options=WriteOptions(max_file_size=4096)),
-        {"p": 9, "q": 1, "r": 0},
-        row_bytes=1024,
+        {"p": [Stretch(9, 9 * 1024)], "q": [Stretch(1, 1024)], "r": []},
         new_file_id=lambda: "new",
     )
     assert [(file.task.partition, file.inserts) for file in files] == [
         ("p", range(3)), ("p", range(3, 6)), ("p", range(6, 9)), ("q", range(1)),
     ]  # fmt: skip
+
+
+def test_files_of_new_groups_are_cut_by_bytes() -> None:
+    rows = [Stretch(1000, 1000), Stretch(3, 9000), Stretch(5, 0), Stretch(2, 2000)]
+    files = plan_new_files(
+        target(options=WriteOptions(max_file_size=4000)), {"p": rows}, new_file_id=lambda: "new"
+    )
+    assert [file.inserts for file in files] == [range(1001), range(1001, 1002), range(1002, 1010)]
 
 
 def test_a_group_that_gets_rows_and_loses_keys_is_one_task() -> None:

@@ -45,6 +45,12 @@ def stream(first: int, rows: int, v: int, width: int = 1000) -> pa.RecordBatchRe
     return pa.RecordBatchReader.from_batches(TABLE.schema, batches(first, rows, v, width))
 
 
+def peak_mib() -> int:
+    # Not `getrusage`: there a child starts with the peak of the process that started it.
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) >> 10
+
+
 def content(table: HudiTable) -> pa.Table:
     return table.scan(columns=["id", "part", "v"]).to_arrow().sort_by("id")
 
@@ -113,13 +119,7 @@ PROGRAM = """
 import sys
 import pyhudi
 from pathlib import Path
-from tests.unit.test_write_memory import MIB, TABLE, stream
-
-def peak_mib():
-    # Not `getrusage`: there a child starts with the peak of the process that started it.
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) >> 10
-
+from tests.unit.test_write_memory import MIB, TABLE, peak_mib, stream
 
 base, kind, limit, width = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 table = TABLE.make(base, kind=kind, options=dict(given.split("=") for given in sys.argv[5:]))
@@ -149,6 +149,34 @@ def test_the_limit_holds_for_ten_times_as_much(
     assert right == "True"
     assert int(loaded) < most
     assert int(peak) < most
+
+
+WIDE = """
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyhudi
+from tests.unit.test_write_memory import MIB, TABLE, peak_mib, stream
+
+table = TABLE.make(Path(sys.argv[2]))
+table.count()
+before = peak_mib()
+# Of noise that is made once: nothing else than the write grows.
+rows = next(stream(0, 100, 1, 100_000))
+data = pa.RecordBatchReader.from_batches(TABLE.schema, (rows for _ in range(40)))
+getattr(table, sys.argv[1])(data, memory_limit=16 * MIB)
+print(peak_mib() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["bulk_insert", "overwrite"])
+def test_the_limit_holds_for_rows_of_100_kb(tmp_path: Path, verb: str) -> None:
+    """400 MB of them; both held 20,000 rows to learn how large one is."""
+    arguments = [sys.executable, "-c", WIDE, verb, str(tmp_path / "t")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 16 + 128
 
 
 def test_a_write_loads_no_sql_parser() -> None:

@@ -37,6 +37,8 @@ class _Place:
     batch: int
     start: int
     rows: int
+    size: int
+    """Bytes in memory."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,17 @@ class RouteRows:
         for place in self.places:
             low, high = max(start - first, 0), min(stop - first, place.rows)
             if low < high:
-                kept.append(_Place(place.path, place.batch, place.start + low, high - low))
+                size = place.size * (high - low) // place.rows
+                kept.append(_Place(place.path, place.batch, place.start + low, high - low, size))
             first += place.rows
         return RouteRows(self.schema, tuple(kept))
 
     def __add__(self, other: RouteRows) -> RouteRows:
         return RouteRows(self.schema, self.places + other.places)
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """The rows in their order, some at a time: how many, and their bytes in memory."""
+        return ((place.rows, place.size) for place in self.places)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch in memory at a time."""
@@ -162,7 +169,7 @@ class PartitionedSpill(Generic[Route]):
         ):
             for route, part in self._parts(held):
                 writer.write_batch(part)
-                place = _Place(path, next(numbers), 0, part.num_rows)
+                place = _Place(path, next(numbers), 0, part.num_rows, part.nbytes)
                 self._places.setdefault(route, []).append(place)
         held.clear()
         give_back()

@@ -40,6 +40,11 @@ CROSSED = "_pyhudi_crossed"
 """Of a row that stands for its key: how many rows of the key other partitions would have got."""
 COMBINED = pa.schema([(SEQ, pa.int64()), (CROSSED, pa.int64())])
 COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
+STRETCH = "_pyhudi_stretch"
+"""Rises with `AT`, as bytes do: rows with the same number come to a part of a file."""
+BYTES = "_pyhudi_bytes"
+"""What the row comes to in a base file."""
+MEASURED = pa.schema([(STRETCH, pa.int64()), (BYTES, pa.int64())])
 
 
 def with_fields(schema: pa.Schema, more: pa.Schema) -> pa.Schema:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,15 +13,22 @@ from pyspark import TaskContext
 from pyhudi.errors import HudiError
 from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import row_numbers, split
-from pyhudi.spark.columns import AT, CROSSED, SEQ, TASK
+from pyhudi.spark.columns import AT, BYTES, CROSSED, SEQ, STRETCH, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext
+from pyhudi.write import row_sizes
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.partitions import paths_of
+from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
 _TASK_BITS = 40
+_STRETCHES_OF_A_FILE = 8
+_SAMPLE_BYTES = 1024 * 1024
+_PLACES = 64
+"""Where the rows of a piece are measured."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -124,21 +132,30 @@ def numbered(rows: pa.Table, task: int, first: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Count:
-    """Numbers the rows of each partition path, but those that delete."""
+    """Numbers and measures the rows of each partition path, but those that delete."""
 
     context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with `TASK` and `AT`, which is null for those that delete."""
+        """The rows with `COUNTED` and `MEASURED`, null but for `TASK` for those that delete."""
         task = task_number()
         seen: dict[str, int] = {}
+        passed: dict[str, int] = {}
         for rows in pieces(batches):
             live = pc.indices_nonzero(pc.invert(self.context.marked_deleted(rows)))
             live = live.cast(pa.int64())
             places = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
+            sizes = [pa.array([], pa.int64())]
+            ends = [pa.array([], pa.int64())]
             paths = rows.column(PARTITION_PATH).combine_chunks()
-            for path, of_path in split(paths.take(live), live):
+            parts = dict(split(paths.take(live), live))
+            for path, size in self._sizes(rows, parts).items():
+                end = pc.add(pc.cumulative_sum(size), passed.get(path, 0))
+                sizes.append(size)
+                ends.append(end)
+                passed[path] = end[-1].as_py()
+            for path, of_path in parts.items():
                 first = seen.get(path, 0)
                 places.append(pc.add(row_numbers(len(of_path)), first))
                 numbers.append(of_path)
@@ -146,9 +163,36 @@ class Count:
             own = row_numbers(rows.num_rows)
             order = pc.index_in(own, value_set=pa.concat_arrays(numbers))
             tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
-            yield rows.append_column(TASK, tasks).append_column(
-                AT, pa.concat_arrays(places).take(order)
-            )
+            added = {
+                TASK: tasks,
+                AT: pa.concat_arrays(places).take(order),
+                STRETCH: pc.divide(pa.concat_arrays(ends), self._unit).take(order),
+                BYTES: pa.concat_arrays(sizes).take(order),
+            }
+            names, columns = [*rows.column_names, *added], [*rows.columns, *added.values()]
+            yield pa.Table.from_arrays(columns, names)
+
+    @property
+    def _unit(self) -> int:
+        """Bytes of a stretch."""
+        return max(self.context.options.max_file_size // _STRETCHES_OF_A_FILE, 1)
+
+    def _sizes(
+        self, rows: pa.Table, parts: Mapping[str, pa.Array[Any]]
+    ) -> dict[str, pa.Array[Any]]:
+        """What each row of a part comes to in a file."""
+        data = rows.drop_columns([SEQ])
+        selected = {path: SelectedRows(data, numbers) for path, numbers in parts.items()}
+        found = row_sizes.measured(
+            selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_PLACES
+        )
+        return {path: _each(stretches) for path, stretches in found.items()}
+
+
+def _each(stretches: Sequence[Stretch]) -> pa.Array[Any]:
+    """For each row of the stretches its bytes."""
+    sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in stretches]
+    return pa.concat_arrays(sizes)
 
 
 def task_number() -> int:

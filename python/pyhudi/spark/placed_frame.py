@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,14 +15,17 @@ from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,
     AT,
+    BYTES,
     COUNTED,
     CROSSED,
     DELETED,
     DESTINATION,
     GROUP,
+    MEASURED,
     NEW,
     NUMBERED,
     REMOVE,
+    STRETCH,
     TASK,
     UPDATE,
     with_fields,
@@ -31,11 +34,11 @@ from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.keying import Count
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
-from pyhudi.spark.sample import sampled_row_size
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
 _AWAY = "away"
@@ -61,6 +64,8 @@ class PlacedFrame:
     firsts: Mapping[tuple[str, int], int] | None = None
     """Of rows that are only to be added: see `Route`."""
     seen: FileGroups = frozenset()
+    sizes: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
+    """Of rows that are only to be added: see `Placed.stretches`."""
 
     @classmethod
     def of_tagged(
@@ -121,14 +126,22 @@ class PlacedFrame:
         order: tuple[str, ...],
     ) -> PlacedFrame:
         """Rows for new files alone, numbered by partition path, before the clean-up."""
-        counted = with_fields(with_fields(schema, NUMBERED), COUNTED)
+        counted = with_fields(with_fields(with_fields(schema, NUMBERED), COUNTED), MEASURED)
         frame = keep.keep(mapped(rows, Count(RemoteContext.of(context)), counted))
-        counts = frame.groupBy(PARTITION_PATH, TASK).agg(sf.count(AT))
-        found = sorted((row[0], row[1], row[2]) for row in collected(counts, "make keys"))
-        firsts, totals = _firsts(found)
+        counts = frame.groupBy(PARTITION_PATH, TASK, STRETCH).agg(sf.count(AT), sf.sum(BYTES))
+        # Rows that delete are in no stretch, and are not counted.
+        found = sorted(
+            (path, task, -1 if stretch is None else stretch, Stretch(rows, size or 0))
+            for path, task, stretch, rows, size in collected(counts, "make keys")
+        )
+        firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in found])
+        sizes: dict[str, list[Stretch]] = {path: [] for path in totals}
+        for path, _, _, stretch in found:
+            sizes[path].append(stretch)
         counts = Counts((), inserts=totals)
-        live = frame.where(sf.col(AT).isNotNull())
-        return cls(context.recovered(), live, schema, counts, order=order, firsts=firsts)
+        live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
+        new = cls(context.recovered(), live, schema, counts, order=order, firsts=firsts)
+        return replace(new, sizes=sizes)
 
     def also_in(self, partitions: Iterable[str]) -> PlacedFrame:
         """See `PlacedRows.also_in`."""
@@ -151,9 +164,9 @@ class PlacedFrame:
         """The driver has no keys."""
         return
 
-    def row_bytes(self) -> int:
-        """Bytes of a row in a base file, by some of them."""
-        return sampled_row_size(self.frame, self.schema, self.context.options)
+    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+        """See `Placed`; of rows that are only to be added."""
+        return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
         """Brings the rows together by file and writes them."""
@@ -205,6 +218,6 @@ def _firsts(
     firsts: dict[tuple[str, int], int] = {}
     totals: dict[str, int] = {}
     for path, task, count in found:
-        firsts[path, task] = totals.get(path, 0)
+        firsts.setdefault((path, task), totals.get(path, 0))
         totals[path] = totals.get(path, 0) + count
     return firsts, totals

@@ -26,6 +26,7 @@ from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.incoming import gathered
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
+from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
@@ -51,9 +52,9 @@ class PlacedApart:
         """After the clean-up that comes before a write."""
         return replace(self, context=self.context.recovered())
 
-    def row_bytes(self) -> int:
-        """No plan is made with it."""
-        return 1
+    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+        """No plan is made with them."""
+        return {}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Writes the rows to as many files as they need; none is planned."""
@@ -105,8 +106,7 @@ class WriteApart:
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
-                placed.counts.inserts,
-                row_bytes=placed.row_bytes(),
+                placed.stretches(),
                 new_file_id=partial(next, _file_ids(self.instant, attempt.task)),
             )
             first = attempt.task << _FILE_BITS

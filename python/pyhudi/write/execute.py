@@ -93,12 +93,11 @@ def write_new_files(
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
     _check_partitions(context, placed.counts)
-    row_bytes = placed.row_bytes()
+    stretches = placed.stretches()
     with Transaction(context.table, operation, rechecks=went_by) as txn:
         files = plan_new_files(
             context.target(txn.instant),
-            placed.counts.inserts,
-            row_bytes=row_bytes,
+            stretches,
             new_file_id=context.new_file_id,
         )
         return carry_out(context, txn, files, operation, write=placed.write, replaced=replaced)

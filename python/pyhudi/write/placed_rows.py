@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,21 +17,11 @@ from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write import row_sizes
 from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.row_sizes import CutRows, Stretch, stretches
 from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
-
-
-class CutRows(write_tasks.RowStream, Protocol):
-    """Rows that can be cut."""
-
-    def __len__(self) -> int: ...
-
-    def slice(self, start: int, count: int) -> write_tasks.RowStream:
-        """Some of the rows, in their order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,9 +80,9 @@ class PlacedRows:
         """Keys to be deleted by number of the file group."""
         return {number: gone.keys for number, gone in self.leaving.items()}
 
-    def row_bytes(self) -> int:
-        """Bytes of a row in a base file, by some of the new ones."""
-        return row_sizes.sampled_row_size(self.inserts.values(), self.context.options)
+    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+        """The new rows by partition path, with their bytes in base files."""
+        return stretches(self.inserts, self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
         """Writes the files, each with the rows that it takes."""

@@ -19,6 +19,7 @@ from pyhudi.config.write_options import TINY
 from pyhudi.errors import CommitConflict
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.row_sizes import Stretch
 
 
 @dataclass(frozen=True)
@@ -113,23 +114,41 @@ def plan_files(
 
 def plan_new_files(
     target: WriteTarget,
-    inserts: Mapping[str, int],
+    inserts: Mapping[str, Sequence[Stretch]],
     *,
-    row_bytes: int,
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
     """Files of new file groups alone, each of about the greatest size.
 
-    Those of a partition have equal parts of its rows, so that none is left with a few.
+    Those of a partition have equal parts of its bytes, so that none is left with a few. inserts:
+    the rows by partition path.
     """
-    most = max(target.options.max_file_size // row_bytes, 1)
-    files = []
-    for partition, count in inserts.items():
-        share = -(-count // max(-(-count // most), 1))
-        for start in range(0, count, max(share, 1)):
-            part = range(start, min(start + share, count))
-            files.append(_new_group(target, partition, part, new_file_id()))
-    return files
+    return [
+        _new_group(target, partition, part, new_file_id())
+        for partition, stretches in inserts.items()
+        for part in _equal_parts(stretches, target.options.max_file_size)
+    ]
+
+
+def _equal_parts(stretches: Sequence[Stretch], most: int) -> Iterator[range]:
+    """Rows in as few parts of about equal bytes as have about `most` at the most."""
+    total = sum(stretch.size for stretch in stretches)
+    parts = max(-(-total // most), 1)
+    start = row = passed = 0
+    for rows, size in stretches:
+        for part in range(-(-passed * parts // total) if total else 0, parts):
+            # The first row of the part after, by the bytes before it.
+            beyond = total * part // parts - passed
+            if beyond >= size:
+                break
+            stop = row + round(rows * beyond / size)
+            if stop > start:
+                yield range(start, stop)
+                start = stop
+        row += rows
+        passed += size
+    if row > start:
+        yield range(start, row)
 
 
 # --- where new rows go ----------------------------------------------------------------------------

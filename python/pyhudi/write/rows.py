@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.plan import Counts, PlannedFile
+from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
@@ -61,8 +62,8 @@ class Placed(Protocol):
         """File groups with rows that were looked at, some of which may stay as they are."""
         ...
 
-    def row_bytes(self) -> int:
-        """Bytes of a row in a base file, by some of the new ones."""
+    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+        """The new rows by partition path, in their order, with their bytes in base files."""
         ...
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
