@@ -67,7 +67,7 @@ _HINT = (
     f"{names.CDC_ENABLED}, {names.CDC_MODE}, and names that begin with neither hoodie. nor "
     f"pyhudi. can be set; {merge_mode.PAYLOAD_CLASS} where a copy-on-write table up to version 6 "
     f"names none; {merge_mode.DELETE_FIELD} and {merge_mode.DELETE_MARKER} where a table up to "
-    "version 8 has none."
+    "version 8 has none, or no table without commits."
 )
 
 
@@ -86,11 +86,12 @@ def set_properties(
     with table.guard.section():
         config = TableConfig.load(storage, clock)
         after, removed = _after(config, wanted)
+        timeline = Timeline.load(storage, config)
         if any(name in wanted for name in _DELETES):
+            _check_no_rows(config, timeline)
             check_delete_field(table.schema.arrow, after.merge.delete_field)
         if after.properties == config.properties:
             return
-        timeline = Timeline.load(storage, config)
         check_no_other_lock(storage, config, timeline, LockOptions.of(table.options), clock)
         check_not_building(config)
         check_no_live_writer(table, timeline)
@@ -134,6 +135,9 @@ def _after(
         _check_may_name_class(config)
     if any(name in wanted for name in _DELETES):
         _check_may_name_deletes(config)
+    if not config.version.merge_inferred:
+        prefix = merge_mode.MERGE_PROPERTY
+        wanted = {prefix + k if k in _DELETES else k: value for k, value in wanted.items()}
     removed = tuple(name for name, value in wanted.items() if value is None)
     kept = {name: value for name, value in config.properties.items() if name not in removed}
     after = TableConfig({**kept, **{k: v for k, v in wanted.items() if v is not None}})
@@ -165,11 +169,17 @@ def _but_for_class(config: TableConfig, wanted: Mapping[str, str | None]) -> Tab
 
 
 def _check_may_name_deletes(config: TableConfig) -> None:
-    """Raises `ConfigError` unless nothing says which rows are deletes.
+    """Raises `ConfigError` unless nothing says which rows are deletes."""
+    if config.merge.delete_field is not None:
+        raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
+
+
+def _check_no_rows(config: TableConfig, timeline: Timeline) -> None:
+    """Raises `ConfigError` for a table with commits whose version stores which rows are deletes.
 
     Writers of Hudi 0.15 and 1.0 are told each time, and store nothing of it.
     """
-    if config.merge.delete_field is not None or not config.version.merge_inferred:
+    if not config.version.merge_inferred and timeline.instants:
         raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
 
 

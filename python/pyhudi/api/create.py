@@ -26,10 +26,21 @@ from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.create import make_table
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS
-from pyhudi.config.merge_mode import MERGE_MODE
+from pyhudi.config.merge_mode import (
+    MERGE_MODE,
+    MERGE_PROPERTY,
+    PARTIAL_UPDATE_MODE,
+    PAYLOAD_CLASS,
+    delete_rule,
+)
 from pyhudi.config.new_table import NewTable, new_table_config
 from pyhudi.config.option_values import choice, switch
-from pyhudi.config.options import WRITE_MERGE_MODE, check_options, is_handle_option
+from pyhudi.config.options import (
+    WRITE_MERGE_MODE,
+    WRITE_PAYLOAD_CLASS,
+    check_options,
+    is_handle_option,
+)
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
@@ -46,6 +57,7 @@ from pyhudi.config.property_names import (
 from pyhudi.config.sync_options import SYNC_OPTIONS
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
+from pyhudi.config.version_steps import UNAVAILABLE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.plugins import is_spark_frame, spark
@@ -139,7 +151,10 @@ def create_table(
         options: `hoodie.…` options by name. The table's name is the last part of the location
             unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
             another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
-            generator renders (zone: UTC by default); `hoodie.table.cdc.enabled` has writers note
+            generator renders (zone: UTC by default); `hoodie.payload.delete.field` and `.marker`
+            say which rows delete their keys, `hoodie.compaction.payload.class` or
+            `hoodie.table.partial.update.mode` how two rows of a key become one, for those of
+            Hudi's own classes; `hoodie.table.cdc.enabled` has writers note
             changes for `changes`; `hoodie.table.base.file.format` may be ORC. Options that
             `open_table` takes too go with the handle that is given back.
         storage_options: how a bucket is reached, as in `open_table`.
@@ -350,6 +365,10 @@ def _new_table(
         partition_fields=partition_by,
         ordering_fields=order_by,
         merge_mode=_merge_mode(mode),
+        payload=_one_of(options, PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS),
+        partial_update_mode=options.get(PARTIAL_UPDATE_MODE, "").upper(),
+        unavailable=options.get(MERGE_PROPERTY + UNAVAILABLE, ""),
+        deletes=delete_rule(options),
         database=options.get(DATABASE_NAME, ""),
         create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
         hive_style=switch(options, HIVE_STYLE, default=False),
@@ -364,6 +383,18 @@ def _new_table(
             **({BASE_FILE_FORMAT: file_format.upper()} if file_format else {}),
         },
     )
+
+
+def _one_of(options: Mapping[str, str], *names: str) -> str:
+    """What those of the names say that are given, "" where none is.
+
+    Raises `ConfigError` where they differ.
+    """
+    given = {name: options[name] for name in names if options.get(name)}
+    if len(set(given.values())) > 1:
+        msg = " and ".join(f"{name} is {value!r}" for name, value in given.items())
+        raise ConfigError(msg, hint="Both say one thing: leave one out.")
+    return next(iter(given.values()), "")
 
 
 def _generator(options: Mapping[str, str]) -> str:

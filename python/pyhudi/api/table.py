@@ -588,7 +588,7 @@ def _load_once(
     as_of: Moment | None,
     known: TableConfig | None = None,
 ) -> Table:
-    config = TableConfig.load(storage, known=known)
+    config = TableConfig.load(storage, known=known).told_by(options)
     with storage.ahead(folders=[config.layout.folder, SCHEMA_FOLDER]):
         timeline = Timeline.load(storage, config)
         if late := came_later(timeline):

@@ -92,7 +92,7 @@ def merge_config(
     else:
         mode = stored or _mode_of_ordering(has_ordering=has_ordering)
     implied = _DELETE_RULE_OF_PAYLOAD.get(payload or "") if version.merge_inferred else None
-    field, marker = _delete_rule(properties) or implied or (None, None)
+    field, marker = delete_rule(properties) or implied or (None, None)
     return MergeConfig(
         mode=mode,
         payload_class=payload,
@@ -102,6 +102,12 @@ def merge_config(
         delete_marker=marker,
         marked_in_any_case=implied == (field, marker),
     )
+
+
+def mode_of_payload(payload: str) -> MergeMode:
+    """The mode that Hudi infers from a payload class (`inferRecordMergeModeFromPayloadClass`)."""
+    mode = _MODE_OF_PAYLOAD.get(payload, "CUSTOM")
+    return "CUSTOM" if payload == AWS_DMS_PAYLOAD else mode
 
 
 def unsupported_rule(merge: MergeConfig) -> str | None:
@@ -169,8 +175,11 @@ def _partial_update_mode(properties: Mapping[str, str], version: TableVersion) -
     return None if version.merge_inferred or mode in {"", "NONE"} else mode
 
 
-def _delete_rule(properties: Mapping[str, str]) -> tuple[str, str] | None:
-    """Delete field and marker as stored."""
+def delete_rule(properties: Mapping[str, str]) -> tuple[str, str] | None:
+    """The column that marks deletes and the text of its value; None where nothing says so.
+
+    Raises `UnsupportedTableFeature` for one without the other.
+    """
     field, marker = (
         properties.get(MERGE_PROPERTY + key) or properties.get(key)
         for key in (DELETE_FIELD, DELETE_MARKER)

@@ -16,8 +16,20 @@ from pyhudi.config.merge_mode import MergeMode
 from pyhudi.config.properties import CHECKSUM, DATABASE_NAME, TABLE_NAME, checksum
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.table_version import TableVersion, table_version
-from pyhudi.config.version_steps import VERSIONS
-from pyhudi.errors import ConfigError
+from pyhudi.config.version_steps import (
+    PAYLOAD_STRATEGY,
+    UNAVAILABLE,
+    VERSIONS,
+    ordering_of_payload,
+    rules_of_payload,
+)
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+
+_STRATEGIES = {
+    "EVENT_TIME_ORDERING": merging.EVENT_TIME_STRATEGY,
+    "COMMIT_TIME_ORDERING": merging.COMMIT_TIME_STRATEGY,
+    "CUSTOM": PAYLOAD_STRATEGY,
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,15 @@ class NewTable:
     ordering_fields: tuple[str, ...] = ()
     """Order records of one key; without them the last commit wins."""
     merge_mode: MergeMode | None = None
-    """None: event time with ordering fields, else commit time."""
+    """None: as the payload class has it, else event time with ordering fields, else commit time."""
+    payload: str = ""
+    """The payload class; "" for none of its own."""
+    partial_update_mode: str = ""
+    """What of an older record stays in a newer one, from version 9 on; "" for nothing."""
+    unavailable: str = ""
+    """The text of values that stay, under FILL_UNAVAILABLE."""
+    deletes: tuple[str, str] | None = None
+    """The column that marks deletes, and the text of its value."""
     database: str = ""
     create_schema: str | None = None
     """Avro schema without meta fields."""
@@ -59,7 +79,7 @@ class NewTable:
 
     @property
     def effective_merge_mode(self) -> MergeMode:
-        """The merge mode, chosen or by default."""
+        """The merge mode, chosen or by default; the payload class is not looked at."""
         if self.merge_mode is not None:
             return self.merge_mode
         return "EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING"
@@ -68,8 +88,9 @@ class NewTable:
 def new_table_config(new: NewTable) -> TableConfig:
     """The configuration of a new table, without a metadata table.
 
-    Raises `ConfigError` for a version that pyhudi does not write, a CUSTOM merge mode, or choices
-    that do not go together.
+    Raises `ConfigError` for a version that pyhudi does not write, a CUSTOM merge mode without a
+    payload class, or choices that do not go together; `UnsupportedTableFeature` for rules that
+    tables of the version do not have.
     """
     able = [code for code in VERSIONS if table_version(code).writable]
     if new.version not in able:
@@ -93,10 +114,15 @@ def new_table_config(new: NewTable) -> TableConfig:
         names.TIMEZONE: "UTC",
         names.CDC_ENABLED: "false",
         **_by_version(new, version),
+        **_merge_rules(new, version),
         **_optional(new),
         **new.extra,
     }
-    return TableConfig({**properties, CHECKSUM: checksum(properties)})
+    config = TableConfig({**properties, CHECKSUM: checksum(properties)})
+    if new.merge_mode not in (None, config.merge.mode):
+        msg = f"{merging.MERGE_MODE} is {new.merge_mode}, and {new.payload} is {config.merge.mode}"
+        raise ConfigError(msg, hint="Give the payload class alone.")
+    return config
 
 
 def _key_fields(new: NewTable) -> dict[str, str]:
@@ -117,14 +143,21 @@ def _check(new: NewTable, version: TableVersion) -> None:
     problem = None
     if not new.name:
         problem = "the table has no name"
-    elif new.effective_merge_mode == "CUSTOM":
+    elif new.effective_merge_mode == "CUSTOM" and not new.payload:
         problem = f"{merging.MERGE_MODE} CUSTOM is not supported"
-    elif new.effective_merge_mode == "EVENT_TIME_ORDERING" and not new.ordering_fields:
+    elif _mode(new, version) == "EVENT_TIME_ORDERING" and not new.ordering_fields:
         problem = "event-time ordering needs an ordering field"
     elif version.merge_inferred and len(new.ordering_fields) > 1:
         problem = f"a table of version {version.code} has at most one ordering field"
     if problem:
         raise ConfigError(problem)
+    forced = () if version.merge_inferred else ordering_of_payload(new.payload)
+    if forced and new.ordering_fields != forced:
+        msg = f"{merging.PAYLOAD_CLASS} is {new.payload}, which orders by {', '.join(forced)}"
+        raise ConfigError(msg, hint=f"Give order_by={list(forced)}.")
+    if new.partial_update_mode and version.merge_inferred:
+        msg = f"{merging.PARTIAL_UPDATE_MODE}: tables of version {version.code} do not have it"
+        raise UnsupportedTableFeature(msg, hint="Make a table of version 9.")
 
 
 def _by_version(new: NewTable, version: TableVersion) -> dict[str, str]:
@@ -137,29 +170,73 @@ def _by_version(new: NewTable, version: TableVersion) -> dict[str, str]:
         names.ARCHIVE_FOLDER: "history",
         names.KEY_GENERATOR_TYPE: new.key_generator,
         names.SEVERAL_FORMATS: "false",
-        merging.MERGE_MODE: new.effective_merge_mode,
     }
     ordering = _ordering(new, names.ORDERING_FIELDS)
     if not version.merge_inferred:
         return {**common, **ordering, names.TABLE_FORMAT: "native"}
-    return {
-        **common,
-        **ordering,
-        **_ordering(new, names.PRECOMBINE_FIELD),
-        merging.STRATEGY_ID: _strategy(new),
-        merging.PAYLOAD_CLASS: _payload(new),
-    }
+    return {**common, **ordering, **_ordering(new, names.PRECOMBINE_FIELD)}
 
 
 def _old_names(new: NewTable) -> dict[str, str]:
-    """Hudi 0.15 knows one strategy id, also beside the payload of commit time."""
+    """As Hudi 0.15 stores them."""
     return {
         names.ARCHIVE_FOLDER: "archived",
         names.KEY_GENERATOR_CLASS: names.KEY_GENERATOR_CLASSES[new.key_generator],
         **_ordering(new, names.PRECOMBINE_FIELD),
-        merging.PAYLOAD_CLASS: _payload(new),
-        merging.OLD_STRATEGY_ID: merging.EVENT_TIME_STRATEGY,
     }
+
+
+def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
+    """How records of one key are merged, and which are deletes."""
+    if version.merge_inferred:
+        # Up to version 8 writers are told each time which rows delete, and store nothing of it.
+        return {**_inferred_rules(new, version), **_deletes(new, "")}
+    if new.payload:
+        rules = rules_of_payload(new.payload)
+    else:
+        rules = {merging.MERGE_MODE: new.effective_merge_mode}
+    chosen = _deletes(new, merging.MERGE_PROPERTY)
+    if new.partial_update_mode:
+        chosen[merging.PARTIAL_UPDATE_MODE] = new.partial_update_mode
+    if new.unavailable:
+        chosen[merging.MERGE_PROPERTY + UNAVAILABLE] = new.unavailable
+    for name, value in chosen.items():
+        if rules.get(name, value) != value:
+            msg = f"{name} is {value!r}, but {new.payload} has {rules[name]!r}"
+            raise ConfigError(msg, hint="Leave one of them out.")
+    return {**rules, **chosen}
+
+
+def _inferred_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
+    payload = new.payload or _payload(new)
+    if version.writes_old_property_names:
+        # Hudi 0.15 knows one strategy id, also beside the payload of commit time.
+        return {
+            merging.PAYLOAD_CLASS: payload,
+            merging.OLD_STRATEGY_ID: merging.EVENT_TIME_STRATEGY,
+        }
+    mode = merging.mode_of_payload(payload)
+    return {
+        merging.MERGE_MODE: mode,
+        merging.STRATEGY_ID: _STRATEGIES[mode],
+        merging.PAYLOAD_CLASS: payload,
+    }
+
+
+def _deletes(new: NewTable, prefix: str) -> dict[str, str]:
+    if new.deletes is None:
+        return {}
+    field, marker = new.deletes
+    return {prefix + merging.DELETE_FIELD: field, prefix + merging.DELETE_MARKER: marker}
+
+
+def _mode(new: NewTable, version: TableVersion) -> str:
+    """The mode that counts when records are merged."""
+    if not new.payload:
+        return new.effective_merge_mode
+    if version.merge_inferred:
+        return merging.mode_of_payload(new.payload)
+    return rules_of_payload(new.payload)[merging.MERGE_MODE]
 
 
 def _optional(new: NewTable) -> dict[str, str]:
@@ -174,11 +251,6 @@ def _ordering(new: NewTable, key: str) -> dict[str, str]:
 def _payload(new: NewTable) -> str:
     by_event = new.effective_merge_mode == "EVENT_TIME_ORDERING"
     return merging.EVENT_TIME_PAYLOAD if by_event else merging.COMMIT_TIME_PAYLOAD
-
-
-def _strategy(new: NewTable) -> str:
-    by_event = new.effective_merge_mode == "EVENT_TIME_ORDERING"
-    return merging.EVENT_TIME_STRATEGY if by_event else merging.COMMIT_TIME_STRATEGY
 
 
 def _text(*, flag: bool) -> str:

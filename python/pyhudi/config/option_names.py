@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, HudiError, UnsupportedTableFeature
 
 _NEAR = 0.9
 """Of two names with this share of letters in common one is taken for the other, misspelt."""
@@ -126,10 +126,24 @@ _PARTS = {
 }
 """Parts of Apache Hudi that pyhudi has no options for, and how the names of theirs begin."""
 
+_MERGING = (
+    "hoodie.payload.",
+    "hoodie.compaction.payload.",
+    "hoodie.compaction.record.merger.",
+    "hoodie.record.merge.",
+    "hoodie.write.record.merge.",
+    "hoodie.write.partial.update.",
+    "hoodie.table.partial.update.",
+    "hoodie.table.legacy.payload.",
+    "hoodie.datasource.write.payload.",
+    "hoodie.datasource.write.record.merger.",
+)
+"""How names begin of what says which of two records of a key wins: without it rows are wrong."""
+
 
 def unknown_option(
     name: str, known: Collection[str], at_creation: Collection[str] = ()
-) -> ConfigError:
+) -> HudiError:
     """The refusal of an option that is not known here.
 
     at_creation: options that are known only where a table is made.
@@ -141,6 +155,13 @@ def unknown_option(
         )
     if name in _ARGUMENTS:
         return ConfigError(f"pyhudi has no option {name!r}", hint=_ARGUMENTS[name])
+    if name.startswith(_MERGING):
+        return UnsupportedTableFeature(
+            f"the option {name!r} says how records are merged, which pyhudi does not do by it",
+            hint="Write to the table with Apache Hudi, or give create_table another of "
+            "hoodie.compaction.payload.class, hoodie.record.merge.mode, "
+            "hoodie.table.partial.update.mode, and hoodie.payload.delete.field with .marker.",
+        )
     for part, prefixes in _PARTS.items():
         if name.startswith(prefixes):
             return ConfigError(

@@ -13,7 +13,14 @@ from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptio
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.log_compaction_options import LOG_COMPACTION_OPTIONS, LogCompactionOptions
-from pyhudi.config.merge_mode import MERGE_MODE
+from pyhudi.config.merge_mode import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    MERGE_MODE,
+    MERGE_PROPERTY,
+    PARTIAL_UPDATE_MODE,
+    PAYLOAD_CLASS,
+)
 from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.config.option_names import unknown_option
 from pyhudi.config.option_values import switch
@@ -33,6 +40,7 @@ from pyhudi.config.resize_options import RESIZE_OPTIONS, ResizeOptions
 from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
 from pyhudi.config.sync_options import SYNC_OPTIONS, SyncOptions
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
+from pyhudi.config.version_steps import UNAVAILABLE
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 from pyhudi.errors import ConfigError
 
@@ -58,11 +66,17 @@ KNOWN_OPTIONS = frozenset(
         *CLEAN_OPTIONS,
         *ARCHIVE_OPTIONS,
         *SYNC_OPTIONS,
+        DELETE_FIELD,
+        DELETE_MARKER,
     )
 )
 """Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
 
 WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
+WRITE_PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
+MERGE_PROPERTIES = tuple(
+    MERGE_PROPERTY + name for name in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
+)
 CREATE_OPTIONS = (
     TABLE_NAME,
     DATABASE_NAME,
@@ -74,6 +88,10 @@ CREATE_OPTIONS = (
     META_FIELDS,
     MERGE_MODE,
     WRITE_MERGE_MODE,
+    PAYLOAD_CLASS,
+    WRITE_PAYLOAD_CLASS,
+    PARTIAL_UPDATE_MODE,
+    *MERGE_PROPERTIES,
     CDC_ENABLED,
     CDC_MODE,
     BASE_FILE_FORMAT,
@@ -98,6 +116,9 @@ def check_options(
         if not is_whole(name) or not is_whole(checked[name]):
             msg = f"{name!a} is {value!a}: half a surrogate pair is no text"
             raise ConfigError(msg)
+    if bool(checked.get(DELETE_FIELD)) != bool(checked.get(DELETE_MARKER)):
+        msg = f"only one of {DELETE_FIELD} and {DELETE_MARKER} is given"
+        raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")
     for name in _SWITCHES:
         switch(checked, name, default=True)
     WriteOptions.of(checked)

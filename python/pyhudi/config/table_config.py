@@ -14,7 +14,15 @@ from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
 from pyhudi.config import properties_file
 from pyhudi.config import property_names as names
 from pyhudi.config.bootstrap import check_bootstrap
-from pyhudi.config.merge_mode import MergeConfig, MergeMode, merge_config, unsupported_rule
+from pyhudi.config.merge_mode import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    MergeConfig,
+    MergeMode,
+    delete_rule,
+    merge_config,
+    unsupported_rule,
+)
 from pyhudi.config.properties import (
     CHECKSUM,
     DATABASE_NAME,
@@ -53,6 +61,8 @@ class TableConfig:
 
     properties: Mapping[str, str]
     """All of them, also those that pyhudi does not know, in the order of the file."""
+    told: tuple[str, str] | None = None
+    """Delete field and marker that options of a handle name, where no property does."""
 
     @classmethod
     def load(
@@ -96,11 +106,10 @@ class TableConfig:
 
         See `update_config`; raises `CommitConflict` where they are others by now.
         """
-        return TableConfig(
-            properties_file.update_config(
-                storage, changes, clock, removed=removed, before=self.properties
-            )
+        after = properties_file.update_config(
+            storage, changes, clock, removed=removed, before=self.properties
         )
+        return TableConfig(after, self.told)
 
     def check_readable(self) -> None:
         """Raises `UnsupportedTableFeature` naming the property that rules out reading.
@@ -214,7 +223,28 @@ class TableConfig:
     @cached_property
     def merge(self) -> MergeConfig:
         """How records of one key are merged."""
-        return merge_config(self.properties, self.version, has_ordering=bool(self.ordering_fields))
+        stored = merge_config(
+            self.properties, self.version, has_ordering=bool(self.ordering_fields)
+        )
+        if self.told is None:
+            return stored
+        field, marker = self.told
+        return replace(stored, delete_field=field, delete_marker=marker)
+
+    def told_by(self, options: Mapping[str, str]) -> TableConfig:
+        """With the rows that delete, as a handle's options may name them.
+
+        Writers of Hudi are told with each write. Raises `ConfigError` where the table has another
+        rule.
+        """
+        rule = delete_rule(options)
+        own = (self.merge.delete_field, self.merge.delete_marker)
+        if rule is None or rule == own:
+            return self
+        if own != (None, None):
+            msg = f"{DELETE_FIELD} and {DELETE_MARKER} are {rule}, but the table has {own}"
+            raise ConfigError(msg, hint="Leave both options out.")
+        return replace(self, told=rule)
 
     @property
     def hive_style(self) -> bool:

@@ -199,6 +199,33 @@ def _nine_to_eight(properties: Properties) -> dict[str, str]:
     return found
 
 
+def rules_of_payload(payload: str) -> dict[str, str]:
+    """The merge rules of a new table of version 9 with a payload class.
+
+    As `HoodieTableConfig.inferMergingConfigsForV9TableCreation` (1.2.0) has them.
+    """
+    if payload not in _OF_PAYLOAD:
+        return {
+            merging.MERGE_MODE: "CUSTOM",
+            merging.PAYLOAD_CLASS: payload,
+            merging.STRATEGY_ID: PAYLOAD_STRATEGY,
+        }
+    mode, partial, _, _ = _OF_PAYLOAD[payload]
+    return {
+        merging.MERGE_MODE: mode or merging.mode_of_payload(payload),
+        LEGACY_PAYLOAD: payload,
+        **({merging.PARTIAL_UPDATE_MODE: partial} if partial else {}),
+        **_brought_by(payload),
+    }
+
+
+def ordering_of_payload(payload: str) -> tuple[str, ...]:
+    """The ordering fields that a payload class brings into version 9; none where it brings none."""
+    known = _OF_PAYLOAD.get(payload)
+    forced = known[3] if known else None
+    return tuple(forced.split(",")) if forced else ()
+
+
 def partial_mode(payload: str | None) -> str | None:
     """The partial update mode that a payload class stands for, None for none."""
     known = _OF_PAYLOAD.get(payload or "")

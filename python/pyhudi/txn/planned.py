@@ -79,6 +79,7 @@ def after_commit(table: Table) -> Table:
     undone (`metadata/unfinished.py`). Its writer does not give way to itself.
     """
     now = TableConfig.load(table.storage, table.clock)
+    now = replace(now, told=table.config.told)
     return replace(table, config=now) if _but_undone(now) == _but_undone(table.config) else table
 
 

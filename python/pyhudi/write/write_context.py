@@ -140,7 +140,7 @@ def open_whole(
     table's, where they have just been read. Raises `UnsupportedTableFeature` for a table that
     pyhudi does not write to.
     """
-    config = config or TableConfig.load(handle.storage, clock)
+    config = (config or TableConfig.load(handle.storage, clock)).told_by(handle.options)
     checks.check_config(config)
     return Table.open(
         handle.storage,
@@ -231,6 +231,7 @@ class WriteContext:
     @classmethod
     def _opened(cls, handle: Handle, config: TableConfig, clock: Clock) -> WriteContext:
         storage = handle.storage
+        config = config.told_by(handle.options)
         timeline = Timeline.load(storage, config)
         if config.metadata_partitions:
             _ = timeline.may_have_archived  # The answer is on its way.
