@@ -106,7 +106,16 @@ impl Pages {
         pays.then_some((mine.1, theirs.1))
     }
 
-    fn of(&self, roots: &[usize]) -> Self {
+    /// The top-level columns that are read, by number.
+    pub(super) fn columns(&self) -> Vec<usize> {
+        let schema = self.arrow.parquet_schema();
+        let read = (0..schema.num_columns()).filter(|leaf| self.mask.leaf_included(*leaf));
+        let mut columns: Vec<usize> = read.map(|leaf| schema.get_column_root_idx(leaf)).collect();
+        columns.dedup();
+        columns
+    }
+
+    pub(super) fn of(&self, roots: &[usize]) -> Self {
         Self {
             file: self.file.clone(),
             arrow: self.arrow.clone(),

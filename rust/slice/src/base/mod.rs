@@ -12,6 +12,7 @@ mod orc;
 mod page_file;
 mod parquet;
 mod parquet_out;
+mod portions;
 mod spark;
 
 use std::ops::Range;

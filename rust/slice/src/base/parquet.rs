@@ -30,6 +30,7 @@ use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
 use super::parquet_out::ParquetOut;
+use super::portions::Portions;
 use super::{BaseFormat, BaseOut, BaseRead, BaseRows, BaseSchema, format_of};
 use crate::base_options::BaseFileOptions;
 use crate::error::{Result, SliceError};
@@ -163,6 +164,7 @@ impl BaseRows for ParquetReader {
 enum Decoder {
     Pages(Box<ParquetRecordBatchReader>),
     Halves(Box<Halves>),
+    Portions(Box<Portions>),
     /// Keeps the columns of the test, so that they are decoded once.
     RowGroups(Box<ParquetPushDecoder>),
     /// The test is made when the first batch is asked for.
@@ -215,14 +217,18 @@ impl ParquetReader {
         let decoder = match filter {
             None => {
                 // A column of row numbers belongs to no leaf: it cannot be given to one half.
-                let halves = if read.two_threads && !read.row_numbers {
+                let portions = (!read.row_numbers)
+                    .then(|| Portions::open(&pages))
+                    .flatten();
+                let halves = if portions.is_none() && read.two_threads && !read.row_numbers {
                     Halves::open(&pages).map_err(damaged)?
                 } else {
                     None
                 };
-                match halves {
-                    Some(halves) => Decoder::Halves(Box::new(halves)),
-                    None => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
+                match (portions, halves) {
+                    (Some(portions), _) => Decoder::Portions(Box::new(portions)),
+                    (None, Some(halves)) => Decoder::Halves(Box::new(halves)),
+                    (None, None) => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
                 }
             }
             Some(filter) if pages.largest_group() > MAX_GROUP_BYTES => {
@@ -268,6 +274,10 @@ impl ParquetReader {
             }
             Decoder::Halves(halves) => {
                 let batch = halves.next()?;
+                return Some(batch.map_err(|error| self.damaged(error)));
+            }
+            Decoder::Portions(portions) => {
+                let batch = portions.next()?;
                 return Some(batch.map_err(|error| self.damaged(error)));
             }
             Decoder::RowGroups(decoder) => decoder,
