@@ -180,6 +180,13 @@ class PartitionChangeWarning(UserWarning):
     """
 
 
+class DuplicateKeyWarning(UserWarning):
+    """Rows were inserted whose keys the table's record index has already; the text says how many.
+
+    Such keys are in the table twice, and Apache Hudi's clustering fails on them.
+    """
+
+
 class CorruptTable(HudiError):
     """The table's bytes are damaged. `file` and `offset` say where (None when unknown)."""
 

@@ -416,8 +416,7 @@ def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_
         (W + "operation", "bootstrap", "no operation"),
         (W + "keygenerator.class", "com.example.Mine", "none of Hudi's own"),
         (W + "payload.class", "com.example.Mine", "gives no table"),
-        (W + "insert.drop.duplicates", "true", "looks for no keys"),
-        ("hoodie.datasource.insert.dup.policy", "drop", "looks for no keys"),
+        (W + "insert.drop.duplicates", "true", "insert.dup.policy=drop"),
         ("hoodie.bulkinsert.sort.mode", "PARTITION_PATH_REPARTITION", "GLOBAL_SORT"),
     ],
 )
@@ -553,7 +552,7 @@ def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:
 
 def test_every_option_of_pyhudi_has_one_meaning() -> None:
     shadowed = {name for name in (*KNOWN_OPTIONS, *CREATE_OPTIONS) if decision(name) is not None}
-    assert shadowed == {W + "partitionpath.field", "hoodie.datasource.insert.dup.policy"}
+    assert shadowed == {W + "partitionpath.field"}
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
 
 

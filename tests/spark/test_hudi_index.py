@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import (
+    DuplicateKeyWarning,
     MetadataTableWarning,
     PartitionChangeWarning,
+    SchemaMismatch,
 )
 from pyhudi.spark import write
 from tests.helpers.oracle.client import HudiOracle
@@ -19,6 +22,7 @@ from tests.helpers.oracle.client import HudiOracle
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 W = "hoodie.datasource.write."
+POLICY = "hoodie.datasource.insert.dup.policy"
 OPTIONS = {
     "hoodie.table.name": "t",
     W + "recordkey.field": "id",
@@ -170,3 +174,42 @@ def test_upsert_of_a_frame_warns_of_rows_dropped_for_other_partitions(
     )
     with pytest.warns(PartitionChangeWarning, match="2 rows of the data were dropped"):
         table.upsert(data)
+
+
+@pytest.mark.parametrize("verb", ["insert", "bulk_insert", "sorted"])
+def test_insert_of_a_frame_warns_of_keys_that_the_record_index_has(
+    spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    first = frame(spark, [("a", "x", 1, 1), ("b", "x", 1, 1)]).toArrow()
+    table = pyhudi.create_table(tmp_path, first, key="id", partition_by="p", order_by="ts")
+    data = frame(spark, [("a", "x", 2, 2), ("b", "y", 2, 2), ("c", "x", 2, 2)])
+
+    def insert(rows: DataFrame, **options: str) -> None:
+        opened = pyhudi.open_table(tmp_path, options=options)
+        if verb == "sorted":
+            opened.bulk_insert(rows, sort="global")
+        else:
+            getattr(opened, verb)(rows)
+
+    with pytest.warns(DuplicateKeyWarning, match=f"2 rows were inserted.*{POLICY}"):
+        insert(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DuplicateKeyWarning)
+        insert(frame(spark, ONE_MORE[:1]).withColumn("id", sf.lit("e")))
+        insert(data, **{POLICY: "none"})
+    assert len(table.refresh().scan().to_arrow()) == 9
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+def test_insert_of_a_frame_looks_for_keys_by_the_record_index(
+    spark: SparkSession, tmp_path: Path, policy: str
+) -> None:
+    options = {**OPTIONS, **BY_TYPE, W + "operation": "insert", POLICY: policy}
+    write(frame(spark, [("a", "x", 1, 1)]), tmp_path / "t", options)
+    data = frame(spark, [("a", "y", 2, 2), ("c", "x", 2, 2)])
+    if policy == "fail":
+        with pytest.raises(SchemaMismatch, match="the table has a row of the key 'a'"):
+            write(data, tmp_path / "t", options, mode="append")
+        return
+    write(data, tmp_path / "t", options, mode="append")
+    assert content(tmp_path / "t") == [("a", "x", 1, 1), ("c", "x", 2, 2)]

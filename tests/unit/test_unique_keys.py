@@ -15,6 +15,7 @@ from pyhudi.config.actions import Instant
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import (
     ConfigError,
+    DuplicateKeyWarning,
     PartitionChangeWarning,
     SchemaMismatch,
 )
@@ -557,6 +558,27 @@ def test_create_makes_a_record_index_by_partition(tmp_path: Path) -> None:
     assert keys(table, "v = 2 AND city = 'osaka'") == ["a", "c"]
     assert "record_index" in table.config.metadata_partitions
     assert not table.check(deep=True).findings
+
+
+@pytest.mark.parametrize("limit", [None, LEAST])
+@pytest.mark.parametrize("verb", ["insert", "bulk_insert"])
+def test_insert_warns_of_keys_that_the_record_index_has(
+    tmp_path: Path, verb: str, limit: int | None
+) -> None:
+    table = TABLE.make(tmp_path)
+    getattr(table, verb)(TABLE.rows("abc"))
+    filler = TABLE.rows((f"n{n}" for n in range(10_000)), city="oslo")
+    data = pa.concat_tables([TABLE.rows("ab", v=2, city="oslo"), TABLE.rows("z"), filler])
+    with pytest.warns(DuplicateKeyWarning, match=f"2 rows were inserted.*{POLICY}=drop"):
+        getattr(table, verb)(data, memory_limit=limit)
+    assert keys(table, "city != 'oslo'") == list("abcz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DuplicateKeyWarning)
+        getattr(table, verb)(TABLE.rows("d"))
+        said = pyhudi.open_table(tmp_path, options={POLICY: "none"})
+        getattr(said, verb)(TABLE.rows("d"))
+        simple = pyhudi.open_table(tmp_path, options={"hoodie.index.type": "SIMPLE"})
+        getattr(simple, verb)(TABLE.rows("d"))
 
 
 def test_a_row_that_stays_is_deleted_by_the_partition_that_it_shows(tmp_path: Path) -> None:

@@ -143,12 +143,13 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows without looking for their keys, in one commit.
+        """Adds rows, and changes none that are there, in one commit.
 
-        A row whose key the table has stands beside the row that has it. With the option
-        `hoodie.datasource.insert.dup.policy` keys are looked for: "drop" leaves out rows whose keys
-        the table has, "fail" raises `SchemaMismatch`. Rows of one key among the data are not
-        compared.
+        A row whose key the table has stands beside the row that has it; where the table has a
+        record index, a `DuplicateKeyWarning` counts such rows. The option
+        `hoodie.datasource.insert.dup.policy` decides: "drop" leaves out rows whose keys the table
+        has, "fail" raises `SchemaMismatch`, "none" adds them without a look. Rows of one key among
+        the data are not compared.
 
         Args:
             data: rows, as `upsert` takes them.
@@ -200,11 +201,12 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows to new files, without looking for their keys, in one commit.
+        """Adds rows to new files, and changes none that are there, in one commit.
 
         A row whose key the table has stands beside the row that has it: bring the same data twice,
-        and every row is there twice. Under a bucket index rows go to their buckets, where they meet
-        rows of their keys.
+        and every row is there twice. Where the table has a record index, a `DuplicateKeyWarning`
+        counts such rows, unless `hoodie.datasource.insert.dup.policy` is given. Under a bucket
+        index rows go to their buckets, where they meet rows of their keys.
 
         Args:
             data: rows, as `upsert` takes them.

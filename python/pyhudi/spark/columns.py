@@ -39,6 +39,8 @@ PLACED = pa.schema(
 CROSSED = "_pyhudi_crossed"
 """Of a row that stands for its key: how many rows of the key other partitions would have got."""
 COMBINED = pa.schema([(SEQ, pa.int64()), (CROSSED, pa.int64())])
+KNOWN = "_pyhudi_known"
+"""An inserted row's key is in the table already."""
 COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
 STRETCH = "_pyhudi_stretch"
 """Rises with `AT`, as bytes do: rows with the same number come to a part of a file."""

@@ -106,15 +106,8 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "insert.drop.duplicates",
         "write",
         "refused",
-        "an insert of a DataFrame looks for no keys: upsert, or leave the rows out by a join",
+        "upsert, or say `hoodie.datasource.insert.dup.policy=drop` under a record index",
         _OFF,
-    ),
-    HudiOption(
-        "hoodie.datasource.insert.dup.policy",
-        "write",
-        "refused",
-        "as above",
-        ("none",),
     ),
     HudiOption(
         _WRITE + "schema.allow.auto.evolution.column.drop",

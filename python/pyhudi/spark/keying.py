@@ -15,10 +15,11 @@ from pyhudi.index import locate
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import row_numbers, split
-from pyhudi.spark.columns import AT, BYTES, CROSSED, SEQ, STRETCH, TASK
+from pyhudi.spark.columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.write import row_sizes
+from pyhudi.write.known_keys import without_known
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.partitions import paths_of
 from pyhudi.write.row_sizes import Stretch
@@ -135,6 +136,8 @@ class Count:
     """Numbers and measures the rows of each partition path, but those that delete."""
 
     context: RemoteContext
+    known: bool = False
+    """Each row tells whether the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with `COUNTED` and `MEASURED`, null but for `TASK` for those that delete."""
@@ -163,13 +166,14 @@ class Count:
             own = row_numbers(rows.num_rows)
             order = pc.index_in(own, value_set=pa.concat_arrays(numbers))
             tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
+            told = with_known(self.context, rows) if self.known else rows
             added = {
                 TASK: tasks,
                 AT: pa.concat_arrays(places).take(order),
                 STRETCH: pc.divide(pa.concat_arrays(ends), self._unit).take(order),
                 BYTES: pa.concat_arrays(sizes).take(order),
             }
-            names, columns = [*rows.column_names, *added], [*rows.columns, *added.values()]
+            names, columns = [*told.column_names, *added], [*told.columns, *added.values()]
             yield pa.Table.from_arrays(columns, names)
 
     @property
@@ -193,6 +197,31 @@ def _each(stretches: Sequence[Stretch]) -> pa.Array[Any]:
     """For each row of the stretches its bytes."""
     sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in stretches]
     return pa.concat_arrays(sizes)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Leaves out rows whose keys the table has, or raises `SchemaMismatch` with such a key."""
+
+    context: RemoteContext
+    schema: pa.Schema
+    """Of the rows, without number."""
+    fail: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows that are left."""
+        task, first = task_number(), 0
+        for given in pieces(batches):
+            rows = with_types(given, self.schema)
+            kept = without_known(self.context, rows, fail=self.fail)
+            yield numbered(kept, task, first)
+            first += kept.num_rows
+
+
+def with_known(context: RemoteContext, rows: pa.Table) -> pa.Table:
+    """The rows with `KNOWN`."""
+    known = locate.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=known))
 
 
 def task_number() -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.schema.record_keys import PARTITION_PATH
@@ -21,6 +21,7 @@ from pyhudi.spark.columns import (
     DELETED,
     DESTINATION,
     GROUP,
+    KNOWN,
     MEASURED,
     NEW,
     NUMBERED,
@@ -59,6 +60,7 @@ class PlacedFrame:
     away: int = 0
     """Rows for file groups in another partition than they say."""
     cross_partition_duplicates: int = 0
+    known: int = 0
     order: tuple[str, ...] = ()
     """What the rows of a new file are sorted by."""
     firsts: Mapping[tuple[str, int], int] | None = None
@@ -87,6 +89,7 @@ class PlacedFrame:
             sf.count("*").alias("count"),
             sf.sum(away).alias(_AWAY),
             sf.sum(dropped).alias(_DROPPED),
+            _known(tagged),
         )
         found = collected(counted, "find where rows are")
         new = [row for row in found if row[ACTION] == NEW]
@@ -114,7 +117,8 @@ class PlacedFrame:
         # A row that moves is there twice: once to be removed.
         crossed = sum(row[_DROPPED] for row in found if row[ACTION] != REMOVE)
         counts = Counts(groups, updates, leaving, inserts)
-        return cls(context, tagged, schema, counts, names, sum(kept), crossed, order)
+        known = sum(row[KNOWN] for row in new)
+        return cls(context, tagged, schema, counts, names, sum(kept), crossed, known, order)
 
     @classmethod
     def of_new(
@@ -124,15 +128,24 @@ class PlacedFrame:
         rows: DataFrame,
         schema: pa.Schema,
         order: tuple[str, ...],
+        *,
+        known: bool = False,
     ) -> PlacedFrame:
-        """Rows for new files alone, numbered by partition path, before the clean-up."""
-        counted = with_fields(with_fields(with_fields(schema, NUMBERED), COUNTED), MEASURED)
-        frame = keep.keep(mapped(rows, Count(RemoteContext.of(context)), counted))
-        counts = frame.groupBy(PARTITION_PATH, TASK, STRETCH).agg(sf.count(AT), sf.sum(BYTES))
+        """Rows for new files alone, numbered by partition path, before the clean-up.
+
+        known: those are counted whose keys the table has.
+        """
+        told = pa.schema([(KNOWN, pa.bool_())] if known else [])
+        counted = with_fields(with_fields(with_fields(schema, NUMBERED), told), COUNTED)
+        counted = with_fields(counted, MEASURED)
+        remote = RemoteContext.of(context, None if known else ())
+        frame = keep.keep(mapped(rows, Count(remote, known), counted))
+        by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
+        rows_of = collected(by.agg(sf.count(AT), sf.sum(BYTES), _known(frame)), "make keys")
         # Rows that delete are in no stretch, and are not counted.
         found = sorted(
-            (path, task, -1 if stretch is None else stretch, Stretch(rows, size or 0))
-            for path, task, stretch, rows, size in collected(counts, "make keys")
+            (row[0], row[1], -1 if row[2] is None else row[2], Stretch(row[3], row[4] or 0))
+            for row in rows_of
         )
         firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in found])
         sizes: dict[str, list[Stretch]] = {path: [] for path in totals}
@@ -140,7 +153,9 @@ class PlacedFrame:
             sizes[path].append(stretch)
         counts = Counts((), inserts=totals)
         live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
-        new = cls(context.recovered(), live, schema, counts, order=order, firsts=firsts)
+        copies = sum(row[KNOWN] for row in rows_of)
+        context = context.recovered()
+        new = cls(context, live, schema, counts, known=copies, order=order, firsts=firsts)
         return replace(new, sizes=sizes)
 
     def also_in(self, partitions: Iterable[str]) -> PlacedFrame:
@@ -200,6 +215,12 @@ class PlacedFrame:
             else 0
             for file in files
         )
+
+
+def _known(frame: DataFrame) -> Column:
+    """Number of the rows whose keys the table has."""
+    known = sf.col(KNOWN).cast("long") if KNOWN in frame.columns else sf.lit(0)
+    return sf.sum(known).alias(KNOWN)
 
 
 def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ...]]:

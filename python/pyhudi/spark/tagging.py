@@ -20,7 +20,7 @@ from pyhudi.slices.tagged import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.keying import Batches
+from pyhudi.spark.keying import Batches, with_known
 from pyhudi.spark.remote import RemoteContext
 
 Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], Located]
@@ -36,6 +36,8 @@ class LookUp:
     """Of the rows, without number."""
     find: Find = locate.for_upsert
     """A verb of `locate`."""
+    known: bool = False
+    """Each row tells whether the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The rows with their places."""
@@ -43,7 +45,8 @@ class LookUp:
             rows = with_types(given, self.schema)
             gone = self.context.marked_deleted(rows)
             located = self.find(self.context, rows, gone)
-            yield placed_rows(self.context, given, gone, located)
+            told = with_known(self.context, given) if self.known else given
+            yield placed_rows(self.context, told, gone, located)
 
 
 @dataclass(frozen=True)

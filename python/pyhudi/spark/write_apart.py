@@ -27,6 +27,7 @@ from pyhudi.write.incoming import gathered
 from pyhudi.write.placed_rows import WRITE_STAGE
 from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
 from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
@@ -44,9 +45,20 @@ class PlacedApart:
     counts: Counts = field(default_factory=lambda: Counts(()))
     kept_away: int = 0
     cross_partition_duplicates: int = 0
+    told: list[int] = field(default_factory=list)
+    """Of each task that has written, how many keys of its rows the table has."""
     leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     absent: pa.Table | None = None
     seen: FileGroups = frozenset()
+
+    @property
+    def known(self) -> int:
+        """Known once the rows are written."""
+        return sum(self.told)
+
+    def known_counted(self) -> PlacedApart:
+        """With the rows counted whose keys the table has."""
+        return replace(self, step=replace(self.step, known=True))
 
     def recovered(self) -> PlacedApart:
         """After the clean-up that comes before a write."""
@@ -60,7 +72,9 @@ class PlacedApart:
         """Writes the rows to as many files as they need; none is planned."""
         step = self.step.in_write(self.context, instant)
         rows = collected(mapped(self.data, step, _STATS), f"write files of {instant}")
-        return [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
+        written = [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
+        self.told.extend(known for _, known in written)
+        return [stats for stats, _ in written]
 
 
 def _file_ids(instant: str, task: int) -> Iterator[str]:
@@ -80,6 +94,8 @@ class WriteApart:
     memory_limit: int
     instant: str = ""
     """Of the write."""
+    known: bool = False
+    """Rows are counted whose keys the table has."""
 
     @classmethod
     def of(
@@ -91,18 +107,21 @@ class WriteApart:
 
     def in_write(self, context: WriteContext, instant: str) -> WriteApart:
         """The step in a write that has begun, after the clean-up."""
-        return replace(self, context=RemoteContext.of(context), instant=instant)
+        remote = RemoteContext.of(context, None if self.known else ())
+        return replace(self, context=remote, instant=instant)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """As a step of `flow.mapped`."""
         yield pa.table({"stats": [pickle.dumps(self.written(batches))]}, schema=_STATS)
 
-    def written(self, batches: Batches) -> tuple[WriteStat, ...]:
-        """Writes the rows of one Spark task."""
+    def written(self, batches: Batches) -> tuple[tuple[WriteStat, ...], int]:
+        """Writes the rows of one Spark task; with the number of those whose keys the table has."""
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
             some = chain([self.schema.empty_table()], pieces)
-            placed = gathered(stack, self.context, some, self.memory_limit).for_new_files()
+            tally = Tally()
+            rows = gathered(stack, self.context, some, self.memory_limit, tally)
+            placed = (rows.known_counted() if self.known else rows).for_new_files()
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
@@ -110,8 +129,9 @@ class WriteApart:
                 new_file_id=partial(next, _file_ids(self.instant, attempt.task)),
             )
             first = attempt.task << _FILE_BITS
-            return tuple(
+            stats = tuple(
                 stat
                 for number, file in enumerate(files)
                 for stat in write_file(placed.filled(file), replace(attempt, task=first + number))
             )
+            return stats, tally.known

@@ -23,10 +23,10 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.columns import COMBINED, CROSSED, NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.columns import COMBINED, CROSSED, KNOWN, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.fitting import check_zones
 from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped
-from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows
+from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows, Unknown
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.stored_keys import joined
@@ -54,6 +54,8 @@ class FrameRows:
     """See `Rows`: to count rows would be a job of its own."""
     crossed: bool = False
     """The rows have `CROSSED`."""
+    known: bool = False
+    """Rows that are inserted get `KNOWN`."""
 
     def combined(self) -> Rows:
         """See `Rows`."""
@@ -67,10 +69,22 @@ class FrameRows:
         return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
 
     def unknown(self, *, fail: bool) -> Rows:
-        """See `Rows`; not yet."""
-        policy = "fail" if fail else "drop"
-        msg = f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame looks for no keys"
-        raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
+        """See `Rows`; of record indexes alone, which tasks ask by key."""
+        if not self.context.index.is_record_index:
+            policy = "fail" if fail else "drop"
+            msg = (
+                f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame looks for no keys by "
+                f"the index {self.context.index.kind}"
+            )
+            raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
+        step = Unknown(RemoteContext.of(self.context, None), self.schema, fail)
+        frame = mapped(self.frame, step, self._numbered)
+        return replace(self, frame=frame, made=None, apart=None)
+
+    def known_counted(self) -> Rows:
+        """See `Rows`; counts where rows are placed."""
+        apart = None if self.apart is None else self.apart.known_counted()
+        return replace(self, known=True, apart=apart)
 
     def completed(self) -> Rows:
         """See `Rows`; not yet."""
@@ -95,7 +109,7 @@ class FrameRows:
     ) -> Placed:
         """See `Rows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.recovered(), [])
-        remote = RemoteContext.of(rows.context, paths)
+        remote = RemoteContext.of(rows.context, None if self.known else paths)
         return rows.looked_up(remote, locate.for_insert).counted(order)
 
     def for_new_buckets(self) -> Placed:
@@ -114,7 +128,9 @@ class FrameRows:
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
-        return PlacedFrame.of_new(self.context, self.keep, rows, self.schema, order)
+        return PlacedFrame.of_new(
+            self.context, self.keep, rows, self.schema, order, known=self.known
+        )
 
     def read(self) -> tuple[FrameRows, list[str]]:
         """The rows, all worked out, in the cleaned-up table; and the paths of their partitions."""
@@ -164,7 +180,7 @@ class FrameRows:
 
     def looked_up(self, remote: RemoteContext, find: Find) -> FrameRows:
         """With where an index that is asked by key has them, or has new ones go."""
-        return self.placed(LookUp(remote, self.schema, find))
+        return self.placed(LookUp(remote, self.schema, find, self.known))
 
     def located_deletes(self, paths: list[str] | None) -> FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
@@ -195,7 +211,9 @@ class FrameRows:
         if self.made is not None:
             given, first = self.made
             step = Both(first, step, self._numbered)
-        frame = mapped(given, step, with_fields(self._numbered, PLACED))
+        told = pa.schema([(KNOWN, pa.bool_())] if self.known else [])
+        schema = with_fields(with_fields(self._numbered, told), PLACED)
+        frame = mapped(given, step, schema)
         return replace(self, frame=frame).kept()
 
     def counted(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:

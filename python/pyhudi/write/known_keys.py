@@ -1,4 +1,4 @@
-"""Inserted rows whose keys the table has, for those who do not want them twice.
+"""Inserted rows whose keys the table has, for writers that do not want them twice.
 
 What Hudi's `hoodie.datasource.insert.dup.policy` means (`handleInsertDuplicates` of its
 `HoodieSparkSqlWriter.scala`, which calls `DataSourceUtils.resolveDuplicates`): rows are compared
@@ -11,15 +11,19 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.log import warn
+from pyhudi.config.wording import count_text
 from pyhudi.config.write_options import INSERT_DUPLICATES
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import DuplicateKeyWarning, SchemaMismatch
 from pyhudi.index import locate
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.traces import last_written
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers
 from pyhudi.write.write_context import WriteContext
 
 
-def without_known(context: WriteContext, rows: pa.Table, *, fail: bool) -> pa.Table:
+def without_known(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Table:
     """Those of the rows whose keys the table lacks.
 
     Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
@@ -33,3 +37,30 @@ def without_known(context: WriteContext, rows: pa.Table, *, fail: bool) -> pa.Ta
         )
     numbers = row_numbers(rows.num_rows)
     return rows.filter(pc.invert(pc.is_in(numbers, value_set=known)))
+
+
+def counts_known(context: WriteContext) -> bool:
+    """Whether an insert counts the rows whose keys the table's record index has.
+
+    It does unless an option says what becomes of them.
+    """
+    indexed = context.index.is_record_index and INSERT_DUPLICATES not in context.given_options
+    return indexed and bool(last_written(context.timeline))
+
+
+def known_count(table: IndexedTable, rows: pa.Table) -> int:
+    """How many of the rows have keys that the table has. rows: as of `without_known`."""
+    return len(locate.known_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
+
+
+def warn_of_known(context: WriteContext, count: int) -> None:
+    """Warns of rows that were inserted beside others of their keys."""
+    if count:
+        warn(
+            f"{context.storage.uri}: {count_text(count, 'row')} were inserted whose keys the table "
+            "has already: it has such keys twice now, and Apache Hudi's clustering fails on them "
+            '("multiple records with same key") until they are removed; '
+            f"{INSERT_DUPLICATES}=drop leaves such rows out, fail refuses them, and none inserts "
+            "them without a look",
+            DuplicateKeyWarning,
+        )

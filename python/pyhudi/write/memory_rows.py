@@ -13,7 +13,7 @@ from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
-from pyhudi.write.known_keys import without_known
+from pyhudi.write.known_keys import known_count, without_known
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.rows import Placed, Rows
@@ -42,6 +42,12 @@ class MemoryRows:
     def unknown(self, *, fail: bool) -> Rows:
         """See `Rows`."""
         return self._left(without_known(self.context, self.rows, fail=fail))
+
+    def known_counted(self) -> MemoryRows:
+        """See `Rows`."""
+        if self.tally is not None:
+            self.tally.known += known_count(self.context, self.rows)
+        return self
 
     def _left(self, rows: pa.Table) -> MemoryRows:
         if self.tally is not None:

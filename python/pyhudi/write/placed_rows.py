@@ -56,6 +56,7 @@ class PlacedRows:
     inserts: Mapping[str, CutRows] = field(default_factory=dict)
     """By partition path."""
     kept_away: int = 0
+    known: int = 0
     cross_partition_duplicates: int = 0
     absent: pa.Table | None = None
     seen: FileGroups = frozenset()

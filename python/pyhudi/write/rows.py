@@ -39,6 +39,11 @@ class Placed(Protocol):
         ...
 
     @property
+    def known(self) -> int:
+        """As of `Tally`, of rows that have none."""
+        ...
+
+    @property
     def cross_partition_duplicates(self) -> int:
         """As of `Tally`, of rows that have none."""
         ...
@@ -98,6 +103,10 @@ class Rows(Protocol):
 
         Raises `SchemaMismatch` for others where they shall `fail`.
         """
+        ...
+
+    def known_counted(self) -> Rows:
+        """The same rows, with those counted whose keys the table's record index has."""
         ...
 
     def completed(self) -> Rows:

@@ -24,7 +24,7 @@ from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers
-from pyhudi.write.known_keys import without_known
+from pyhudi.write.known_keys import known_count, without_known
 from pyhudi.write.placed_rows import PlacedRows
 from pyhudi.write.placing import Placing, part_of
 from pyhudi.write.rows import Placed, Rows
@@ -67,6 +67,15 @@ class SpilledRows:
             for piece in self.pieces
         )
         return replace(self, pieces=pieces)
+
+    def known_counted(self) -> SpilledRows:
+        """See `Rows`; counts when the pieces are taken."""
+        return replace(self, pieces=map(self._counted, self.pieces))
+
+    def _counted(self, piece: pa.Table) -> pa.Table:
+        if self.tally is not None:
+            self.tally.known += known_count(self.context, piece)
+        return piece
 
     def _left(self, before: pa.Table, after: pa.Table) -> pa.Table:
         return after if self.tally is None else self.tally.left(before, after)

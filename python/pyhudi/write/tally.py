@@ -21,6 +21,8 @@ class Tally:
     """Rows of the data."""
     dropped: int = 0
     """Rows that another one of their key stands for, or that the table has already."""
+    known: int = 0
+    """Inserted rows whose keys the table has already, where they are counted."""
     cross_partition_duplicates: int = 0
     """Those among them that another partition would have got, were keys unique in each alone."""
 

@@ -32,6 +32,7 @@ from pyhudi.write.execute import (
     write_new_files,
 )
 from pyhudi.write.incoming import given_deletes, given_rows
+from pyhudi.write.known_keys import counts_known, warn_of_known
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.rechecks import absent_keys
@@ -107,12 +108,15 @@ def insert(
         if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.unknown(fail=policy == "fail")
         looks = rows is not given
+        if counts_known(context):
+            rows = rows.known_counted()
         if options.combine_inserts:
             rows = rows.combined()
         placed = rows.for_insert()
         went_by = absent_keys(placed) if looks else ()
         result = write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
         _warn_of_partitions(placed, given.tally)
+        warn_of_known(context, (given.tally or placed).known)
         return told(result, given.tally)
 
 
@@ -143,12 +147,14 @@ def bulk_insert(
     check_appends(context, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
     with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.combined() if context.options.combine_inserts else given
+        rows = given.known_counted() if counts_known(context) else given
+        rows = rows.combined() if context.options.combine_inserts else rows
         if context.index.has_buckets:
             result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         else:
             placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
             result = write_new_files(placed, BULK_INSERT)
+            warn_of_known(context, (given.tally or placed).known)
         return told(result, given.tally)
 
 
