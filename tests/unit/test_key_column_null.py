@@ -1,4 +1,4 @@
-"""Rows with a stored key and null in the key column, as Hudi 1.2.0's MERGE INTO leaves them."""
+"""Rows with a stored key and null in the key column, as Hudi 1.2.0's MERGE INTO can leave them."""
 
 from __future__ import annotations
 
