@@ -258,10 +258,10 @@ def before_listing(monkeypatch: pytest.MonkeyPatch, others: Callable[[], object]
     """Has others at work once, after a write has read the timeline and before it lists files."""
     view = WriteContext.view
 
-    def listed(self: WriteContext, partitions: Any) -> Any:
+    def listed(self: WriteContext, partitions: Any, **more: Any) -> Any:
         monkeypatch.setattr(WriteContext, "view", view)
         others()
-        return view(self, partitions)
+        return view(self, partitions, **more)
 
     monkeypatch.setattr(WriteContext, "view", listed)
 

@@ -19,6 +19,10 @@ class Kept:
         self._values: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[Kept], tuple[int]]:
+        """Pickled for another process it is empty."""
+        return type(self), (self._limit,)
+
     def get(self, key: Key) -> Any:
         """The value, None where there is none."""
         with self._lock:
