@@ -47,7 +47,7 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     """
     if column.type == field.type:
         return column
-    column = _of_fixed_size(_plain(column), field)
+    column = of_fixed_size(_plain(column), field)
     apart = _other_kinds(column.type, field.type, field.name)
     if apart:
         raise _mismatch(column, field, apart)
@@ -61,7 +61,7 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     read, and values become text where Arrow spells them as Spark does. Moments and days become each
     other where nothing is lost.
     """
-    column = _of_fixed_size(_plain(column), field)
+    column = of_fixed_size(_plain(column), field)
     given, wanted = column.type, field.type
     if given == wanted or pa.types.is_null(given):
         return _cast(column, field)
@@ -128,7 +128,7 @@ def _plain(column: Column) -> Column:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
+def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     """Lists as lists of a fixed size where the field holds such.
 
     Arrow's own cast reads beyond the elements where a list is null, and dies if there are none

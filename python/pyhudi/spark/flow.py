@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.casts import of_fixed_size
 from pyhudi.spark.engine import _Job, described, is_connect, local_property
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
@@ -186,5 +187,5 @@ def runs(
 
 def with_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows that came through Spark, with the columns and types of a schema again."""
-    columns = [rows.column(field.name).cast(field.type) for field in schema]
+    columns = [of_fixed_size(rows.column(field.name), field).cast(field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
