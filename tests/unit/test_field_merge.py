@@ -16,7 +16,8 @@ import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.kept_values import KeptValues
-from pyhudi.schema.payloads import FieldMerge, Merger, _registered
+from pyhudi.schema.mergers import Merger
+from pyhudi.schema.payloads import FieldMerge, _registered
 from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers import log_bytes
 from tests.helpers.rows import sorted_rows

@@ -75,8 +75,8 @@ def open_table(
         uri: the table's folder: a path, a `file://` URI, `s3://bucket/prefix`, also as `s3a://`,
             `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`, or
             `hdfs://namenode:port/path`.
-        storage_options: how a bucket is reached, by deltalake's names (docs/reference/storage-options.md); what they
-            leave open comes from the environment.
+        storage_options: credentials and settings of an object store, by deltalake's names; see
+            docs/reference/storage-options.md. Missing ones come from the environment.
         options: `hoodie.…` options by name.
         engine: what runs the work; by default threads of this process, one a processor.
         as_of: the moment that every read of the handle shows, as in `HudiTable.scan`; None for the

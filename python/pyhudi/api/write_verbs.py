@@ -83,8 +83,8 @@ class WritingVerbs:
         Ctrl-C among them, rolls the write back.
 
         Args:
-            data: Arrow data or a stream of it, a data frame, a list of dicts, and what else
-                docs/reference/write-inputs.md lists; or a Spark DataFrame, whose session then does the work.
+            data: Arrow data or a stream of it, a data frame, a list of dicts, another input of
+                docs/reference/write-inputs.md, or a Spark DataFrame, whose session does the work.
             schema_mode: "strict" wants the table's columns, "merge" gives the table new ones and
                 wider numbers, and nulls to columns that the data lack; the same for every piece of
                 a stream, by its schema.

@@ -119,7 +119,7 @@ class Query:
                 what = "a stream" if stream else f"a query of the type {self.query_type!r}"
                 raise ConfigError(
                     f"the option {name} = {getattr(self, name)!r} does not go with {what}",
-                    hint=f"Query types: {', '.join(get_args(QueryType))}; see docs/how-to/spark-read.md.",
+                    hint=f"Query types: {', '.join(get_args(QueryType))}.",
                 )
 
     def table(self) -> HudiTable:

@@ -121,7 +121,7 @@ def check_config(config: TableConfig) -> None:
 def _check_meta_fields(config: TableConfig) -> None:
     """Refuses a mode of the meta columns that is not what the older property says.
 
-    Hudi 1.3 goes by the mode and earlier releases by the older property (`MetaFieldsMode`, 1.3.0); a
+    Hudi 1.3 uses the mode and earlier releases the older property (`MetaFieldsMode`, 1.3.0). A
     downgrade from table version 10 may leave both. Rows written by the older property lack commit
     times on which Hudi 1.3 counts.
     """
