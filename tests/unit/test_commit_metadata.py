@@ -172,8 +172,10 @@ def test_what_hudi_wrote_is_written_again_byte_for_byte(name: str, golden: Golde
         data = storage.read(config.layout.path(instant.file_name))
         metadata = timeline.commit_metadata(instant)
         again = metadata.encode(config.version, instant.action, _Marker(data))
-        if config.version.code < 8 and facts(name)["hudi_version"] != "0.15.0":
-            # Hudi 1.x orders the keys of version 6 in another way than 0.15 does.
+        is_of_1_x = config.version.code < 8 and facts(name)["hudi_version"] != "0.15.0"
+        if is_of_1_x or "shredded" in name:
+            # Hudi 1.x orders the keys of version 6 in another way than 0.15 does. The program that
+            # shredded the golden tables wrote the sizes of their files anew, by another library.
             path = instant.file_name
             assert CommitMetadata.from_record(content.decode(again, path) or {}) == metadata
         else:

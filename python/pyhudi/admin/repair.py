@@ -53,7 +53,8 @@ def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, .
             _remove(now, finding)
         listed = tuple(_listed_in_vain(now, stored_table(now.storage, now.config)))
         if listed:
-            metadata_lifecycle.rebuild(handle, clock)
+            stale = {f"{finding.partition}/{finding.item}".lstrip("/") for finding in listed}
+            metadata_lifecycle.rebuild(handle, clock, stale=stale)
     return (*found, *listed)
 
 

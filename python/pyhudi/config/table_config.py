@@ -238,8 +238,10 @@ class TableConfig:
         rule.
         """
         rule = delete_rule(options)
+        if rule is None:
+            return self
         own = (self.merge.delete_field, self.merge.delete_marker)
-        if rule is None or rule == own:
+        if rule == own:
             return self
         if own != (None, None):
             msg = f"{DELETE_FIELD} and {DELETE_MARKER} are {rule}, but the table has {own}"

@@ -84,6 +84,8 @@ class MetadataTable:
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
         pending &= {instant.requested for instant in metadata.completed()}
+        # A pending clean may have the time of a completed commit, whose delta commit it is.
+        pending -= {commit.requested for commit in timeline.commits}
         if for_write:
             # Its write may die yet, and only complete ones are looked at again at the commit.
             pending |= begun_since(timeline, metadata)
@@ -227,6 +229,8 @@ class MetadataTable:
 
     def _is_partitioned(self, name: str) -> bool:
         """Whether each data partition has file groups of its own there, none without rows."""
+        if name != RECORD_INDEX:
+            return False
         definition = self.definitions.get(name)
         return definition is not None and definition.is_partitioned
 

@@ -8,7 +8,7 @@ what its companions list of archived ones. Files of older slices may be gone: cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from pyhudi.config.file_names import (
@@ -32,7 +32,8 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 
 GO_ON = (
-    "check() names all files that are missing. restore() brings back a state before the loss, "
+    "check() names all files that are missing; check(repair=True) rebuilds a metadata table that "
+    "lists files of rolled back commits. restore() brings back a state before the loss, "
     "delete_partitions() gives a partition up. To go on without the rows, as Hudi does, open the "
     f'table with options={{"{CHECK_SIZES}": "false"}}.'
 )
@@ -49,16 +50,22 @@ def whole_view(table: Table, partitions: PartitionFilter | None = None) -> FileS
 
 
 def check_complete(
-    table: Table, view: FileSystemView, *, base_only: bool = False, past: bool = False
+    table: Table,
+    view: FileSystemView,
+    *,
+    base_only: bool = False,
+    past: bool = False,
+    stale: Collection[str] = (),
 ) -> None:
     """Raises `MissingFile` where a snapshot would read a file that a view has not listed.
 
     view: of the table's timeline. base_only: only base files are read. past: the timeline lacks
     instants, so that cleans may have taken what is current on it: that is `cleaned.py`'s part.
+    stale: paths that the metadata table lists although their commits were rolled back.
     """
     if not checks_sizes(table.options):
         return
-    lost = lost_files(table, view, base_only=base_only)
+    lost = lost_files(table, view, base_only=base_only, stale=stale)
     if past or table.timeline.bound is not None:
         uncut = table.timeline.uncut
         lost = [file for file in lost if clean_of(uncut, file.name) is None]
@@ -67,10 +74,14 @@ def check_complete(
 
 
 def lost_files(
-    table: Table, view: FileSystemView, *, base_only: bool = False
+    table: Table, view: FileSystemView, *, base_only: bool = False, stale: Collection[str] = ()
 ) -> list[BaseFile | LogFile]:
-    """The files that a snapshot would read and that a view has not listed, by path."""
-    absent = [*_absent(table.timeline, view), *_of_companions(table, view)]
+    """The files that a snapshot would read and that a view has not listed, by path.
+
+    stale: as of `check_complete`.
+    """
+    named = (*_absent(table.timeline, view), *_of_companions(table, view))
+    absent = [file for file in named if file.path not in stale]
     found = view.lacking(absent, base_only=base_only)
     if not found:
         return []

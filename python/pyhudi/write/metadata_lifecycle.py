@@ -222,9 +222,16 @@ def make_again(table: Handle, clock: Clock, by: str) -> None:
 
 
 def rebuild(
-    table: WritableTable, clock: Clock | None = None, *, memory: int | None = None
+    table: WritableTable,
+    clock: Clock | None = None,
+    *,
+    memory: int | None = None,
+    stale: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`, whose limit is `memory`."""
+    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`, whose limit is `memory`.
+
+    stale: paths that it lists although their commits were rolled back.
+    """
     clock, memory = clock or SystemClock(), memory_limit(memory)
     handle = Handle.of(table, clock)
     options = MetadataOptions.of(table.options)
@@ -237,7 +244,7 @@ def rebuild(
             wanted = wanted_partitions(Wish(config, options))
         context = WriteContext.open(handle.plain(), clock)
         _check_free(context)
-        context.check_files()
+        context.check_files(stale)
         as_before = _as_before(context, options, again)
         new_definitions(wanted, Wish(config, as_before, schema=context.schema.arrow))
         if again.partitions:

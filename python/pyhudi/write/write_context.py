@@ -5,7 +5,7 @@ What the verbs do with it is `upsert.py`'s part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -484,9 +484,12 @@ class WriteContext:
             self.storage, self.config, self.timeline, partitions, self._files, check=check
         )
 
-    def check_files(self) -> None:
-        """Raises `MissingFile` where storage has lost files of the table."""
-        check_complete(self.table, self.view(may_lack=True))
+    def check_files(self, stale: Collection[str] = ()) -> None:
+        """Raises `MissingFile` where storage has lost files of the table.
+
+        stale: as of `check_complete`.
+        """
+        check_complete(self.table, self.view(may_lack=True), stale=stale)
 
     @cached_property
     def _files(self) -> ListedOnce:
