@@ -551,8 +551,10 @@ def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:
 
 
 def test_every_option_of_pyhudi_has_one_meaning() -> None:
+    """Of payload classes `write` takes those that are merge modes, `create_table` all of Hudi's."""
     shadowed = {name for name in (*KNOWN_OPTIONS, *CREATE_OPTIONS) if decision(name) is not None}
-    assert shadowed == {W + "partitionpath.field"}
+    payloads = {W + "payload.class", "hoodie.compaction.payload.class"}
+    assert shadowed == {W + "partitionpath.field", *payloads}
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
 
 
