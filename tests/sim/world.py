@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import StorageError
-from pyhudi.storage.ahead import Question, coming_in
+from pyhudi.storage.prefetch import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import guard, heartbeat, processes
 from pyhudi.txn.locks import renewal

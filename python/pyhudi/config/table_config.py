@@ -35,7 +35,7 @@ from pyhudi.config.table_version import TableVersion, table_version
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.lazy import cached_property
-from pyhudi.storage.ahead import forget
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 
 __all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "unsupported_merge"]

@@ -20,8 +20,8 @@ from pyhudi.engine.allocators import give_back
 from pyhudi.engine.lookahead import LookAhead
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
+from pyhudi.storage.prefetch import AT_ONCE
 from pyhudi.storage.storage import Storage
 from pyhudi.storage.threads import ThreadPool
 

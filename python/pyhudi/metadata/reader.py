@@ -40,8 +40,8 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table import Table
-from pyhudi.storage.ahead import AT_ONCE
 from pyhudi.storage.options import is_remote
+from pyhudi.storage.prefetch import AT_ONCE
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.storage.threads import ThreadPool
 from pyhudi.timeline import Timeline

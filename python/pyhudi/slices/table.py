@@ -21,7 +21,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.schema.schema_history import CommitSchema
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.schema.virtual_keys import stored_schema
-from pyhudi.storage.ahead import forget
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi import _native
 from pyhudi.errors import ConfigError
-from pyhudi.storage.ahead import answer, asked, take_at_once
 from pyhudi.storage.credentials import check_no_credentials
-from pyhudi.storage.kept import Kept
+from pyhudi.storage.lru_cache import Kept
 from pyhudi.storage.options import check_storage_options, is_remote
+from pyhudi.storage.prefetch import answer, asked, take_at_once
 
 Paths: TypeAlias = list[str]
 

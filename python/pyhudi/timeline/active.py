@@ -27,7 +27,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import KEEPER, LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
 from pyhudi.lazy import cached_property
-from pyhudi.storage.kept import Kept
+from pyhudi.storage.lru_cache import Kept
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import content
 from pyhudi.timeline.archive import Archive

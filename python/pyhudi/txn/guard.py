@@ -23,8 +23,8 @@ from pyhudi.errors import (
     without_hint,
 )
 from pyhudi.slices.table import Guard, Unguarded
-from pyhudi.storage.ahead import forget
 from pyhudi.storage.options import is_remote
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.choice import table_lock
 from pyhudi.txn.locks.lock import TableLock, give_back, take

@@ -69,7 +69,7 @@ from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.table import Guard, Table, Unguarded
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
-from pyhudi.storage.ahead import forget
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.behind import check_nothing_lacks
