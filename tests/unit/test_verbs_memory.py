@@ -11,8 +11,8 @@ import pytest
 
 from pyhudi.admin.check_keys import SliceKeys, keys_parts
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.allocators import sparing
 from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.memory_pool import sparing
 from tests.unit.test_write_memory import MIB, TABLE, stream
 
 ROWS, WIDTH = 40_000, 1000

@@ -60,8 +60,8 @@ from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
 from pyhudi.config.version_steps import UNAVAILABLE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.plugins import is_spark_frame, spark
 from pyhudi.engine.protocol import Engine
+from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.conform import conform, data_schema, to_table

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.config import arguments as arg
-from pyhudi.engine.allocators import sparing
+from pyhudi.engine.memory_pool import sparing
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.write.write_context import WritableTable

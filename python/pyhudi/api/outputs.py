@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from pyhudi.config import arguments as arg
-from pyhudi.engine.plugins import spark
 from pyhudi.engine.protocol import Engine
+from pyhudi.engine.spark_loader import spark
 from pyhudi.errors import ConfigError
 from pyhudi.schema.lazy_rows import LazyRows
 

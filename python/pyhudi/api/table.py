@@ -23,8 +23,8 @@ from pyhudi.config import arguments as arg
 from pyhudi.config import properties_file
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.allocators import sparing
 from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.memory_pool import sparing
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.query.commit_range import (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.config import arguments as arg
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.allocators import sparing
-from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.engine.memory_pool import sparing
 from pyhudi.engine.protocol import Step
+from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 

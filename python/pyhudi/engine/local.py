@@ -16,9 +16,9 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from pyhudi.config import arguments as arg
-from pyhudi.engine.allocators import give_back
-from pyhudi.engine.lookahead import LookAhead
+from pyhudi.engine.memory_pool import give_back
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
+from pyhudi.engine.read_ahead import LookAhead
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import AT_ONCE
@@ -170,14 +170,14 @@ class LocalEngine:
         Returns:
             The results of all calls, ordered by route value.
         """
-        from pyhudi.engine import routes  # noqa: PLC0415 - scans need none of it
+        from pyhudi.engine import route_groups  # noqa: PLC0415 - scans need none of it
 
-        def write(group: tuple[str, routes.GroupRows], attempt: Attempt) -> Sequence[Result]:
+        def write(group: tuple[str, route_groups.GroupRows], attempt: Attempt) -> Sequence[Result]:
             value, group_rows = group
             return work(value, group_rows(), attempt)
 
         with ExitStack() as stack:
-            found = routes.brought_together(stack, rows, route, _EXCHANGE)
+            found = route_groups.brought_together(stack, rows, route, _EXCHANGE)
             results = self.run(write, found, stage=stage, label=label)
         return list(chain.from_iterable(results))
 

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
-from pyhudi.engine import routes
+from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.spark.failures import carried, restored
@@ -206,7 +206,7 @@ def _exchange_body(job: _Job, route: str, stage: int) -> Callable[[Batches], Bat
         with carried():
             work = job.unpack_work()
             rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
-            for value, table in routes.cut(rows, route):
+            for value, table in route_groups.cut(rows, route):
                 results = list(work(value, table, attempt_of(stage)))
                 yield _result(_EXCHANGE_RESULT, value, results)
 

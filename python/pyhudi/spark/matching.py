@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine import routes
+from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
@@ -88,7 +88,7 @@ class Match:
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Changed rows, keys to delete, and what `Resolve` has to know of the others."""
         task = task_number()
-        for place, given in routes.cut(batches, PLACE):
+        for place, given in route_groups.cut(batches, PLACE):
             read = self.reads.get(place)
             if read is None:
                 yield from _absent(self.source, given)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.schema.conform import to_table
 from pyhudi.schema.given import given_batches

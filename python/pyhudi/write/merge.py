@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.plugins import is_spark_frame, spark
+from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.index import locate
 from pyhudi.index.located import Located

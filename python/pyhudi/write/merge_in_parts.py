@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi import _native
-from pyhudi.engine.spill_by_route import PartitionedSpill, RouteRows
+from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.conform import data_schema

@@ -16,7 +16,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.plugins import is_spark_frame
+from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
 from pyhudi.metadata.commits_missing import MetadataBehind

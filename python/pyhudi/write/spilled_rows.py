@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.engine.spill_by_route import PartitionedSpill, RouteRows
+from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located

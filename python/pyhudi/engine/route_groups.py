@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.spill_by_route import PartitionedSpill
+from pyhudi.engine.partitioned_spill import PartitionedSpill
 
 _SPILL = 2
 """A spill holds its rows several times while it writes them."""

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.allocators import give_back
+from pyhudi.engine.memory_pool import give_back
 from pyhudi.engine.spill import local_files
 
 Route = TypeVar("Route", str, int)
