@@ -21,7 +21,7 @@ from pyhudi import _native
 from pyhudi.api import create
 from pyhudi.clock import SystemClock
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.new_table_properties import NewTable, new_table_config
 from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.config.commit_entries import STREAM_BATCHES
+from pyhudi.config.extra_metadata import STREAM_BATCHES
 from pyhudi.errors import ConfigError
 from pyhudi.slices.packs import PackSizes
 from pyhudi.spark import register_source, sink

@@ -14,9 +14,9 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
+from pyhudi.config.archive_file_options import HISTORY_OPTIONS, HistoryOptions
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
-from pyhudi.config.history_options import HISTORY_OPTIONS, HistoryOptions
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout

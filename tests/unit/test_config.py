@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyhudi.config.merge_mode import MergeConfig
-from pyhudi.config.new_table import NewTable, new_table_config
+from pyhudi.config.new_table_properties import NewTable, new_table_config
 from pyhudi.config.properties import parse_properties
 from pyhudi.config.properties_file import (
     BACKUP,

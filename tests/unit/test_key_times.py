@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.config.timestamp_options import OLD_PREFIX, PREFIX
+from pyhudi.config.timestamp_keygen_options import OLD_PREFIX, PREFIX
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.timestamp_keys import render_times, time_rules
 

@@ -23,7 +23,7 @@ from pyhudi.admin.services import open_for_service
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION, ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.commit_entries import with_commit_id
+from pyhudi.config.extra_metadata import with_commit_id
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.services.clustering import ClusteringRequest

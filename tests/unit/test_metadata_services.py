@@ -14,7 +14,7 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock, parse_instant
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.file_names import parse_base_name
-from pyhudi.config.service_options import ServiceOptions
+from pyhudi.config.metadata_service_options import ServiceOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services

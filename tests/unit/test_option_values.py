@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config.option_values import choice, number, switch, whole_number
+from pyhudi.config.option_parsing import choice, number, switch, whole_number
 from pyhudi.errors import ConfigError
 
 

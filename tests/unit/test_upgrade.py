@@ -13,7 +13,7 @@ from pyhudi.admin import upgrade
 from pyhudi.api.table import HudiTable
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.version_steps import changed
+from pyhudi.config.version_properties import changed
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,

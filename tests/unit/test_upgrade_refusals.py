@@ -18,7 +18,7 @@ from pyhudi.config import property_names as names
 from pyhudi.config.property_names import PARTITION_SPEC
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
-from pyhudi.config.version_steps import LEGACY_PAYLOAD
+from pyhudi.config.version_properties import LEGACY_PAYLOAD
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.schema import payloads
 from pyhudi.storage.storage import Storage

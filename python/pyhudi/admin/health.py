@@ -15,9 +15,9 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
+from pyhudi.config.formatting import count_text, size_text
+from pyhudi.config.html_repr import Shown
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
-from pyhudi.config.shown import Shown
-from pyhudi.config.wording import count_text, size_text
 from pyhudi.services import archiving, cleaning, resizing
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending

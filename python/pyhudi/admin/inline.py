@@ -16,14 +16,14 @@ from functools import partial
 from pyhudi.admin import services
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
 from pyhudi.config.log import logger
 from pyhudi.config.log_compaction_options import LogCompactionOptions
-from pyhudi.config.option_values import switch
-from pyhudi.config.service_options import SERVICES_ENABLED
-from pyhudi.config.sync_options import SyncOptions
+from pyhudi.config.metadata_service_options import SERVICES_ENABLED
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction

@@ -22,8 +22,8 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
+from pyhudi.config.html_repr import Shown
 from pyhudi.config.log import warn
-from pyhudi.config.shown import Shown
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,

@@ -13,9 +13,9 @@ from functools import partial
 
 from pyhudi.clock import Clock, Moment, SystemClock, is_bootstrap
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant
+from pyhudi.config.formatting import count_text, names_text
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.wording import count_text, names_text
 from pyhudi.errors import (
     AfterRollbackError,
     CommitConflict,

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import merge_mode, properties
 from pyhudi.config import property_names as names
-from pyhudi.config.arguments import is_whole
+from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.option_values import choice, switch
+from pyhudi.config.option_parsing import choice, switch
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_not_building

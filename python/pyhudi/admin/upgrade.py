@@ -34,7 +34,8 @@ from pyhudi.admin.upgrade_timeline import archived_instants, completions, moved_
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
-from pyhudi.config.create import make_timeline
+from pyhudi.config.formatting import names_text
+from pyhudi.config.html_repr import Shown
 from pyhudi.config.merge_mode import (
     OLD_STRATEGY_ID,
     PARTIAL_UPDATE_MODE,
@@ -43,10 +44,10 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.properties import CHECKSUM
 from pyhudi.config.property_names import UNFINISHED
-from pyhudi.config.shown import Shown
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_directories import make_timeline
 from pyhudi.config.table_version import table_version
-from pyhudi.config.version_steps import (
+from pyhudi.config.version_properties import (
     BUILT_IN_STRATEGIES,
     LEGACY_PAYLOAD,
     MYSQL_PAYLOAD,
@@ -55,7 +56,6 @@ from pyhudi.config.version_steps import (
     partial_mode,
     steps,
 )
-from pyhudi.config.wording import names_text
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.at_work import at_work
 from pyhudi.metadata.definitions_file import change_definitions

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.config import arguments as arg
-from pyhudi.config.wording import count_text
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.schema.alter_changes import Change
 from pyhudi.txn.result import WriteResult

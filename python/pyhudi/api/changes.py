@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.api.task_memory import task_memory
 from pyhudi.clock import Moment
-from pyhudi.config.wording import count_text, shortened
+from pyhudi.config.formatting import count_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.lazy import cached_property

@@ -1,7 +1,7 @@
 """Making a new table: properties, timeline folders and, when rows are given, the first commit.
 
-`config/new_table.py` knows which properties each version needs, `write/metadata_lifecycle.py` how a
-metadata table comes into being.
+`config/new_table_properties.py` knows which properties each version needs,
+`write/metadata_lifecycle.py` how a metadata table comes into being.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyhudi.api.existing_table import check_same, has_table
 from pyhudi.api.new_table import table_in_making
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
 from pyhudi.config.concurrency_mode import MODE
-from pyhudi.config.create import make_table
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS
 from pyhudi.config.merge_mode import (
@@ -33,8 +33,8 @@ from pyhudi.config.merge_mode import (
     PAYLOAD_CLASS,
     delete_rule,
 )
-from pyhudi.config.new_table import NewTable, new_table_config
-from pyhudi.config.option_values import choice, switch
+from pyhudi.config.new_table_properties import NewTable, new_table_config
+from pyhudi.config.option_parsing import choice, switch
 from pyhudi.config.options import (
     WRITE_MERGE_MODE,
     WRITE_PAYLOAD_CLASS,
@@ -54,10 +54,10 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
-from pyhudi.config.sync_options import SYNC_OPTIONS
 from pyhudi.config.table_config import TableConfig, TableType
-from pyhudi.config.timestamp_options import TIME_OPTIONS, ZONE
-from pyhudi.config.version_steps import UNAVAILABLE
+from pyhudi.config.table_directories import make_table
+from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS, ZONE
+from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine

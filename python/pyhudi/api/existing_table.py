@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config import property_names as names
 from pyhudi.config.properties_file import BACKUP, FILE
 from pyhudi.config.table_config import TableConfig

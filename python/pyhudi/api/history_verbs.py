@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.clock import Moment, SystemClock
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.table import Table
 from pyhudi.timeline.named_instants import requested_time

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.api.history import row_counts
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.schema.predicates import column_type
 from pyhudi.slices.describe import slices_table
 from pyhudi.slices.file_slice import BaseFile, LogFile

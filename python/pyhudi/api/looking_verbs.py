@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.api.scan import Scan
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.formatting import instant_text, names_text
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.wording import instant_text, names_text
 from pyhudi.schema.lazy_rows import LazyRows
 from pyhudi.slices.table import Table
 

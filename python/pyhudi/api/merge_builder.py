@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pyhudi.config import arguments as arg
-from pyhudi.config.wording import count_text
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.merge_steps import MergeClause

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 
 from pyhudi.api.existing_table import has_table
 from pyhudi.clock import Clock, format_instant
-from pyhudi.config.create import make_table
 from pyhudi.config.file_names import (
     DATA_EXTENSIONS,
     is_partition_metadata,
@@ -20,6 +19,7 @@ from pyhudi.config.file_names import (
 )
 from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_directories import make_table
 from pyhudi.storage.empty_directories import MadeFolders
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline

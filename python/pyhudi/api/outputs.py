@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import spark
 from pyhudi.errors import ConfigError

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from pyhudi.clock import SystemClock
-from pyhudi.config.commit_entries import with_commit_id, with_entries
+from pyhudi.config.extra_metadata import with_commit_id, with_entries
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step

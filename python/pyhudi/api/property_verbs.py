@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.

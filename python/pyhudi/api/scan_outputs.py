@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import pyarrow as pa
 
 from pyhudi.api.outputs import Outputs, needed
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
 from pyhudi.slices.packs import PackSizes, split
 

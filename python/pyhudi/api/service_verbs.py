@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.maintain import MaintenanceResult

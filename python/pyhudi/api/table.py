@@ -19,7 +19,7 @@ from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.service_verbs import ServiceVerbs
 from pyhudi.api.write_verbs import WritingVerbs
 from pyhudi.clock import Moment, SystemClock
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config import properties_file
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
@@ -486,7 +486,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             StorageError: storage fails, or the catalog.
         """
         from pyhudi.catalog.by_options import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.config.sync_options import SyncOptions  # noqa: PLC0415 - as above
+        from pyhudi.config.catalog_sync_options import SyncOptions  # noqa: PLC0415 - as above
 
         table = self._writable()
         options = SyncOptions.of(table.options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.memory_pool import sparing
 from pyhudi.engine.protocol import Step

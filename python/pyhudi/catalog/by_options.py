@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.catalog.protocol import Catalog
 from pyhudi.catalog.sync import SyncResult, sync_table
-from pyhudi.config.sync_options import URIS, SyncOptions
+from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 

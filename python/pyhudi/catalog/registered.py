@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from pyhudi.catalog.columns import Field, fields_of, spark_schema
 from pyhudi.catalog.protocol import CatalogTable, Column
+from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.property_names import PARTITION_FIELDS
-from pyhudi.config.sync_options import SyncOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.slices.table import Table
 

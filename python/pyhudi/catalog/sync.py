@@ -29,7 +29,7 @@ from pyhudi.catalog.registered import (
     partition_fields,
     registrations,
 )
-from pyhudi.config.sync_options import SyncOptions
+from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 from pyhudi.storage.credentials import mask_credentials

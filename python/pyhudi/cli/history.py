@@ -8,7 +8,7 @@ import typer
 
 from pyhudi.cli.arguments import DryRun, Limit, Location, Yes
 from pyhudi.cli.command import Call, Work, command, commands
-from pyhudi.config.wording import count_text, size_text
+from pyhudi.config.formatting import count_text, size_text
 from pyhudi.txn.restore import RestoreResult
 
 Archived = Annotated[

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.wording import shortened
+from pyhudi.config.formatting import shortened
 
 _CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 """What a terminal obeys, of 7 bits and of 8."""

@@ -20,7 +20,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from pyhudi.cli.json_text import cell_text, json_lines
-from pyhudi.config.wording import count_text, duration_text, printable, size_text
+from pyhudi.config.formatting import count_text, duration_text, printable, size_text
 
 _UNBOUNDED = 100_000
 """Columns of a line that goes to a file or a pipe: nothing is cut or folded there."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyhudi.config.history_options import HISTORY_OPTIONS, HistoryOptions
-from pyhudi.config.option_values import switch, whole_number
+from pyhudi.config.archive_file_options import HISTORY_OPTIONS, HistoryOptions
+from pyhudi.config.option_parsing import switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 AUTOMATIC = "hoodie.archive.automatic"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_parsing import choice, switch, whole_number
 
 KEEP_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_HOURS = "KEEP_LATEST_BY_HOURS"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pyhudi.config.option_values import choice, one_switch, switch, whole_number
+from pyhudi.config.option_parsing import choice, one_switch, switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 Layout = Literal["linear", "zorder", "hilbert"]

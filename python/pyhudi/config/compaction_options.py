@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_values import choice, one_switch, whole_number
+from pyhudi.config.option_parsing import choice, one_switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 INLINE = "hoodie.compact.inline"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.concurrency_mode import ConcurrencyMode, mode_of
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_parsing import choice, switch, whole_number
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode, mode_of
-from pyhudi.config.option_values import switch, whole_number
+from pyhudi.config.option_parsing import switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures"

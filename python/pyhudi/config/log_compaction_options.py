@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_values import switch, whole_number
+from pyhudi.config.option_parsing import switch, whole_number
 
 INLINE = "hoodie.log.compaction.inline"
 BLOCKS = "hoodie.log.compaction.blocks.threshold"

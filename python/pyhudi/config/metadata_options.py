@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, index_kind
-from pyhudi.config.option_values import number, switch, whole_number
+from pyhudi.config.option_parsing import number, switch, whole_number
 from pyhudi.errors import ConfigError
 
 METADATA_ENABLE = "hoodie.metadata.enable"

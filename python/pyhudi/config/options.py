@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.config.archive_options import ARCHIVE_OPTIONS, ArchiveOptions
-from pyhudi.config.arguments import is_whole
+from pyhudi.config.argument_checks import is_whole
+from pyhudi.config.bucket_resize_options import RESIZE_OPTIONS, ResizeOptions
+from pyhudi.config.catalog_sync_options import SYNC_OPTIONS, SyncOptions
 from pyhudi.config.clean_options import CLEAN_OPTIONS, CleanOptions
 from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
-from pyhudi.config.commit_entries import COMMIT_METADATA_PREFIX
 from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
+from pyhudi.config.extra_metadata import COMMIT_METADATA_PREFIX
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.log_compaction_options import LOG_COMPACTION_OPTIONS, LogCompactionOptions
@@ -22,8 +24,8 @@ from pyhudi.config.merge_mode import (
     PAYLOAD_CLASS,
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
-from pyhudi.config.option_names import unknown_option
-from pyhudi.config.option_values import switch
+from pyhudi.config.metadata_service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
@@ -36,11 +38,9 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
-from pyhudi.config.resize_options import RESIZE_OPTIONS, ResizeOptions
-from pyhudi.config.service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
-from pyhudi.config.sync_options import SYNC_OPTIONS, SyncOptions
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
-from pyhudi.config.version_steps import UNAVAILABLE
+from pyhudi.config.unknown_options import unknown_option
+from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 from pyhudi.errors import ConfigError
 

@@ -9,9 +9,9 @@ from typing import Any, Literal, cast
 
 from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
 from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
-from pyhudi.config.option_values import choice, number, switch, whole_number
+from pyhudi.config.option_parsing import choice, number, switch, whole_number
 from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
-from pyhudi.config.timestamp_options import TIME_OPTIONS
+from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
 InsertDuplicates = Literal["none", "drop", "fail"]

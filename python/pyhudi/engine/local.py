@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.engine.memory_pool import give_back
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.engine.read_ahead import LookAhead

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import METADATA_ENABLE
-from pyhudi.config.option_values import switch
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.reader import MetadataTable

@@ -17,13 +17,13 @@ from functools import partial
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant
-from pyhudi.config.create import make_table
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.table_directories import make_table
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
 from pyhudi.lazy import cached_property

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.option_values import switch
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.options import DATA_SKIPPING
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.access import MetadataAccess

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, Instant
+from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
-from pyhudi.config.history_options import HistoryOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
-from pyhudi.config.service_options import ServiceOptions
+from pyhudi.config.metadata_service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.commits_missing import is_ordinary
 from pyhudi.metadata.compaction import record_compaction

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.config.formatting import names_text
 from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
 from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
-from pyhudi.config.option_values import whole_number
+from pyhudi.config.option_parsing import whole_number
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
-from pyhudi.config.wording import names_text
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.schema.record_keys import META_COLUMNS

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.config.actions import Instant
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

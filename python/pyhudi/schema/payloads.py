@@ -14,7 +14,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.merge_mode import (
     AWS_DMS_PAYLOAD,
     DEBEZIUM_PAYLOADS,

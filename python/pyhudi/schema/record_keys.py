@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi import _native
-from pyhudi.config.option_values import switch
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.property_names import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,

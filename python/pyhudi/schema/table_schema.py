@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.config.actions import COMMIT_ACTIONS, Instant
+from pyhudi.config.bounded_json import MAX_SCHEMA, parse_json
 from pyhudi.config.file_names import parse_base_name
-from pyhudi.config.json_text import MAX_SCHEMA, parse_json
 from pyhudi.config.properties_file import FILE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature

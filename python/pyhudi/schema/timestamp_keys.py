@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.config.timestamp_options import (
+from pyhudi.config.timestamp_keygen_options import (
     INPUT_DELIMITER,
     INPUT_FORMAT,
     INPUT_ZONE,

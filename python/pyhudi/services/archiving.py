@@ -22,10 +22,10 @@ from pyhudi.config.actions import (
     ROLLBACK,
     Instant,
 )
+from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
-from pyhudi.config.history_options import HistoryOptions
 from pyhudi.errors import ConfigError
 from pyhudi.services.clean_plan import last_clean
 from pyhudi.services.clean_policy import hours_before, needing_the_past, retention

@@ -25,9 +25,9 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.clustering_options import SORT_COLUMNS, ClusteringOptions, Layout
 from pyhudi.config.file_names import are_buckets
+from pyhudi.config.formatting import names_text
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
-from pyhudi.config.wording import names_text
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
 from pyhudi.schema import schema_history
 from pyhudi.schema.conform import data_schema

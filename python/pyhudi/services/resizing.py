@@ -15,10 +15,10 @@ from dataclasses import replace
 from itertools import chain
 
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT
+from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
 from pyhudi.config.property_names import META_FIELDS
-from pyhudi.config.resize_options import ResizeOptions
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.services.clustering_choice import Chosen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pyhudi.config.shown import Shown
-from pyhudi.config.wording import count_text, duration_text, names_text, size_text
+from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
+from pyhudi.config.html_repr import Shown
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline.commit_metadata import WriteStat
 

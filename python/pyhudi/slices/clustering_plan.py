@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.config.clustering_options import LAYOUT, RUN_PACKAGE, SORT_COLUMNS, Layout
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.config.json_text import parse_json
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics, source_uri

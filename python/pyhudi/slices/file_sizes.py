@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyhudi.config.option_values import switch
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.errors import CorruptTable
 from pyhudi.slices.file_slice import FileSlice, LogFile

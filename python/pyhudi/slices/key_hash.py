@@ -15,7 +15,7 @@ from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
-from pyhudi.config.version_steps import INITIAL_VERSION, VERSIONS
+from pyhudi.config.version_properties import INITIAL_VERSION, VERSIONS
 from pyhudi.errors import ConfigError
 
 _MOST = 2**31 - 1

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.slices.rings import Ring
 from pyhudi.storage.storage import Storage

@@ -22,7 +22,7 @@ from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.metadata_options import RECORD_INDEX_ENABLE
-from pyhudi.config.new_table import NewTable
+from pyhudi.config.new_table_properties import NewTable
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import COMBINE_INSERTS, COMBINE_UPSERTS
 from pyhudi.errors import (

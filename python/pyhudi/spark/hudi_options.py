@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.catalog_sync_options import ENABLE, HIVE_ENABLE
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.merge_mode import COMMIT_TIME_PAYLOAD, EVENT_TIME_PAYLOAD, MERGE_MODE
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_names import unknown_option
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_parsing import choice, switch, whole_number
 from pyhudi.config.options import (
     CREATE_OPTIONS,
     KNOWN_OPTIONS,
@@ -29,7 +29,7 @@ from pyhudi.config.property_names import (
     KEY_GENERATOR_TYPES,
     PARTITION_SPEC,
 )
-from pyhudi.config.sync_options import ENABLE, HIVE_ENABLE
+from pyhudi.config.unknown_options import unknown_option
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.record_keys import CUSTOM

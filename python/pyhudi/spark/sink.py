@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from pyspark.sql import DataFrame
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.config.commit_entries import STREAM_BATCHES, stream_batch, stream_entries
+from pyhudi.config.extra_metadata import STREAM_BATCHES, stream_batch, stream_entries
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.write.once import newest_first

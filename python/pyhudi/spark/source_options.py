@@ -14,8 +14,8 @@ from typing import Any, Literal, cast, get_args
 from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.config.option_names import unknown_option
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
+from pyhudi.config.unknown_options import unknown_option
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import HollowCommits

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyhudi.config.actions import COMPLETED_ACTION, Instant, State
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.spans import Span

@@ -22,7 +22,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.history_options import HistoryOptions
+from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.storage.storage import Storage

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi.clock import Clock
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 
 _CONTAINER_MAGIC = b"Obj\x01"

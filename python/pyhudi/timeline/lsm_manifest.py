@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import content

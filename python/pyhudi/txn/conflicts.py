@@ -27,7 +27,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.commit_entries import COMMIT_ID, STREAM_BATCHES, stream_batch, stream_entries
+from pyhudi.config.extra_metadata import COMMIT_ID, STREAM_BATCHES, stream_batch, stream_entries
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken

@@ -31,7 +31,7 @@ HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
 """A heartbeat this old is dead, as by default for Hudi: it tolerates two misses
 (`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). Both are refused as
-options (`config/option_names.py`), since all writers must go by the same."""
+options (`config/unknown_options.py`), since all writers must go by the same."""
 
 UNSEEN_MS = 3_600_000
 """What is at work without a heartbeat counts as dead once it has written nothing for so long.

@@ -19,8 +19,8 @@ from functools import partial
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, CLUSTERING, INDEXING, RESTORE, ROLLBACK, Instant, State
-from pyhudi.config.shown import Shown
-from pyhudi.config.wording import count_text, names_text, size_text
+from pyhudi.config.formatting import count_text, names_text, size_text
+from pyhudi.config.html_repr import Shown
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
 from pyhudi.slices.table import Table
 from pyhudi.timeline import Timeline, content

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyhudi.config.shown import Shown
-from pyhudi.config.wording import count_text, duration_text, size_text
+from pyhudi.config.formatting import count_text, duration_text, size_text
+from pyhudi.config.html_repr import Shown
 from pyhudi.timeline.commit_metadata import WriteStat
 
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import properties_file
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
-from pyhudi.config.commit_entries import commit_metadata
+from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
 from pyhudi.errors import (

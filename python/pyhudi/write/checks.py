@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from pyhudi.clock import is_bootstrap
 from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.formatting import names_text
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE, META_FIELDS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.wording import names_text
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index

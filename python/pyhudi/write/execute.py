@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pyhudi.config.commit_entries import commit_metadata
+from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.log import logger
 from pyhudi.index.copies import groups_with_copies, written_anew
 from pyhudi.index.renewal import Renewed, in_place, renew_rings

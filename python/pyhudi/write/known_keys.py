@@ -11,8 +11,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.formatting import count_text
 from pyhudi.config.log import warn
-from pyhudi.config.wording import count_text
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import DuplicateKeyWarning, SchemaMismatch
 from pyhudi.index import locate

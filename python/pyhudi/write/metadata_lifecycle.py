@@ -26,7 +26,7 @@ from pyhudi.config.metadata_names import (
     RECORD_INDEX,
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
-from pyhudi.config.option_values import switch
+from pyhudi.config.option_parsing import switch
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint

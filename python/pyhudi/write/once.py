@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import Instant
-from pyhudi.config.commit_entries import COMMIT_ID
+from pyhudi.config.extra_metadata import COMMIT_ID
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.formatting import count_text
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import warn
-from pyhudi.config.wording import count_text
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import locate
 from pyhudi.schema.evolution import SchemaMode

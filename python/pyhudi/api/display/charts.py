@@ -9,7 +9,7 @@ from pyhudi.api.display import svg
 from pyhudi.api.display.html import Html
 from pyhudi.api.display.instants import Commit
 from pyhudi.api.display.style import UPDATED
-from pyhudi.config.wording import instant_text, size_text
+from pyhudi.config.formatting import instant_text, size_text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _FOOT = 540, 176, 58, 8, 22
 _BARS_MOST = 90

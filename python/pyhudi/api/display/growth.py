@@ -9,7 +9,7 @@ from pyhudi.api.display.html import Html, note, tag
 from pyhudi.api.display.instants import Commit
 from pyhudi.api.display.sections import section
 from pyhudi.api.display.survey import Survey
-from pyhudi.config.wording import count_text, instant_text
+from pyhudi.config.formatting import count_text, instant_text
 
 _TAKES_AWAY = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 """Operations that take away rows which no figure of theirs counts."""

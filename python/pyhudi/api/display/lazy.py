@@ -25,7 +25,7 @@ from pyhudi.api.display.html import (
     with_far_times,
 )
 from pyhudi.api.display.style import fragment
-from pyhudi.config.wording import count_text, instant_text, shortened, size_text
+from pyhudi.config.formatting import count_text, instant_text, shortened, size_text
 from pyhudi.errors import HudiError
 from pyhudi.query.match import MatchTask
 from pyhudi.schema.predicates import printed

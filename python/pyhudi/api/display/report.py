@@ -14,8 +14,8 @@ from pyhudi.api.display.style import page_style
 from pyhudi.api.display.survey import Survey, surveyed
 from pyhudi.api.display.table import badges, data_columns, schema_grid, table_facts
 from pyhudi.clock import format_instant
-from pyhudi.config import arguments as arg
-from pyhudi.config.wording import instant_text
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.formatting import instant_text
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.slices.table import Table
 

@@ -12,7 +12,7 @@ from pyhudi.admin.maintain import MaintenanceResult
 from pyhudi.admin.upgrade import VersionChange
 from pyhudi.api.display.html import Html, badge, facts, grid, joined, note, tag
 from pyhudi.api.display.style import fragment
-from pyhudi.config.wording import count_text, duration_text, names_text, size_text
+from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
 from pyhudi.query.explain import Explanation
 from pyhudi.services.result import ServiceResult
 from pyhudi.txn.restore import RestoreResult

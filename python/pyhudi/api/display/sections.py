@@ -11,7 +11,7 @@ from pyhudi.api.display.instants import COMMITS_MOST, kind_of
 from pyhudi.api.display.storage_picture import Place, partition_name, places_of, storage_picture
 from pyhudi.api.display.survey import IndexFacts, Survey
 from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.config.wording import count_text, instant_text, names_text, size_text
+from pyhudi.config.formatting import count_text, instant_text, names_text, size_text
 from pyhudi.slices.file_slice import FileSlice
 
 _PARTITIONS_MOST = 100

@@ -10,9 +10,9 @@ from pyhudi.api.display.html import Html, note, rows_grid, value_text, with_far_
 from pyhudi.api.display.style import fragment
 from pyhudi.api.display.timeline_picture import timeline_picture
 from pyhudi.api.outputs import Outputs
-from pyhudi.config import arguments as arg
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State
-from pyhudi.config.wording import count_text, printable
+from pyhudi.config.formatting import count_text, printable
 from pyhudi.errors import ConfigError
 from pyhudi.slices.table import Table
 

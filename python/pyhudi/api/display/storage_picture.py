@@ -9,7 +9,7 @@ from pyhudi.api.display import svg
 from pyhudi.api.display.html import Html, tag
 from pyhudi.api.display.style import BASE, LOG, REST
 from pyhudi.api.display.treemap import Box, tiled
-from pyhudi.config.wording import count_text, shortened, size_text
+from pyhudi.config.formatting import count_text, shortened, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 

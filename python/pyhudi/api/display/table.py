@@ -8,7 +8,7 @@ from pyhudi.api.display.html import Html, badge, grid, joined, note, nothing, ta
 from pyhudi.api.display.html import facts as facts_grid
 from pyhudi.api.display.style import fragment
 from pyhudi.config.actions import Instant
-from pyhudi.config.wording import instant_text
+from pyhudi.config.formatting import instant_text
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import shown_schema
 from pyhudi.slices.table import Table

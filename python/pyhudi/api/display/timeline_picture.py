@@ -10,7 +10,7 @@ from pyhudi.api.display.html import Html, tag
 from pyhudi.api.display.instants import clock_text, kind_of, time_of
 from pyhudi.api.display.style import ACTION_COLORS
 from pyhudi.config.actions import RESTORE, ROLLBACK, SAVEPOINT, Instant
-from pyhudi.config.wording import duration_text, instant_text
+from pyhudi.config.formatting import duration_text, instant_text
 
 _WIDTH, _LANE, _NAMES, _COUNTS, _TOP = 1130, 30, 108, 92, 8
 _SINGLE_MOST = 500

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.index_options import IndexOptions
-from pyhudi.config.option_values import number, whole_number
+from pyhudi.config.option_parsing import number, whole_number
 from pyhudi.config.write_options import WriteOptions
 
 MAX_BUCKETS = "hoodie.bucket.index.max.num.buckets"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from pyhudi.config.option_values import choice, switch, whole_number
+from pyhudi.config.option_parsing import choice, switch, whole_number
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 _HIVE = "hoodie.datasource.hive_sync."

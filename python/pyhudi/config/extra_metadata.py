@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pyhudi.config.arguments import is_whole
-from pyhudi.config.json_text import parse_json
+from pyhudi.config.argument_checks import is_whole
+from pyhudi.config.bounded_json import parse_json
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, CorruptTable
 

@@ -16,7 +16,7 @@ from pyhudi.config.merge_mode import MergeMode
 from pyhudi.config.properties import CHECKSUM, DATABASE_NAME, TABLE_NAME, checksum
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.table_version import TableVersion, table_version
-from pyhudi.config.version_steps import (
+from pyhudi.config.version_properties import (
     PAYLOAD_STRATEGY,
     UNAVAILABLE,
     VERSIONS,

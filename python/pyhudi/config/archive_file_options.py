@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_values import whole_number
+from pyhudi.config.option_parsing import whole_number
 
 BLOCK_RECORDS = "hoodie.commits.archival.batch"
 MERGED_FILES = "hoodie.timeline.compaction.batch.size"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_values import whole_number
+from pyhudi.config.option_parsing import whole_number
 
 SERVICES_ENABLED = "hoodie.table.services.enabled"
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
