@@ -16,7 +16,7 @@ from pyhudi.config.actions import CLEAN, REPLACE_COMMIT
 from pyhudi.config.archive_file_options import KEPT_MANIFESTS, MERGED_BYTES, MERGED_FILES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.timeline.archive_log import PREFIX
 from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
 from tests.compat.test_alternating import hudi_options
@@ -105,7 +105,7 @@ def archived(base: Path) -> list[dict[str, Any]]:
                 found += pq.read_table(base / folder / name).to_pylist()
         for row in found:
             for column in ("metadata", "plan"):
-                row[column] = content.decode(row[column] or b"", column)
+                row[column] = serde.decode(row[column] or b"", column)
         return sorted(found, key=lambda row: (row["instantTime"], row["action"]))
     for name in names:
         if name.startswith(PREFIX):

@@ -8,7 +8,7 @@ from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 
 if TYPE_CHECKING:
     from pyhudi import HudiTable
@@ -20,7 +20,7 @@ def request_compaction(table: HudiTable) -> str:
     plan = compaction_plan(FileSystemView(table.storage, table.config, timeline).slices())
     clock = SystemClock()
     instant = format_instant(clock.now_ms(), "UTC")
-    data = content.encode_container("HoodieCompactionPlan", plan, clock)
+    data = serde.encode_container("HoodieCompactionPlan", plan, clock)
     table.config.layout.request(table.storage, instant, COMPACTION, data)
     table.refresh()
     return instant

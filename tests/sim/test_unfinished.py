@@ -36,7 +36,7 @@ from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.write import metadata_lifecycle, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, Killed, leftovers, people, rows_read
 from tests.sim.states import Recorded, deaths, recorded
@@ -262,7 +262,7 @@ def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> N
         FileSystemView(table.storage, table.config, table.state.timeline).slices()
     )
     instant = format_instant(SystemClock().now_ms(), "UTC")
-    data = content.encode_container("HoodieCompactionPlan", plan, SystemClock())
+    data = serde.encode_container("HoodieCompactionPlan", plan, SystemClock())
     table.config.layout.request(table.storage, instant, COMPACTION, data)
     with pytest.warns(MetadataTableWarning) as told:
         table.upsert(moved())

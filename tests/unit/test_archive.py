@@ -14,7 +14,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
 ARCHIVED = [name for name in names() if facts(name)["archived"]]

@@ -19,7 +19,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 PLAIN = {"hoodie.metadata.enable": "false"}
 HISTORY = ".hoodie/timeline/history"

@@ -16,7 +16,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT, ROLLBACK, State
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.tables import unpack
@@ -53,11 +53,11 @@ def roll_attempt_back(
     }
     rollback = OpenInstant(table, time, ROLLBACK)
     with table.guard.section():
-        rollback.request(content.encode_container("HoodieRollbackPlan", plan, table.clock))
+        rollback.request(serde.encode_container("HoodieRollbackPlan", plan, table.clock))
         if until is not State.REQUESTED:
             rollback.begin()
         if until is State.COMPLETED:
-            done = content.encode_container("HoodieRollbackMetadata", record, table.clock)
+            done = serde.encode_container("HoodieRollbackMetadata", record, table.clock)
             rollback.complete(done)
 
 

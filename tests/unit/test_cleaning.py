@@ -23,7 +23,7 @@ from pyhudi.services.clean_plan import CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import InstantGenerator, Timeline, content
+from pyhudi.timeline import InstantGenerator, Timeline, serde
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_whole
@@ -229,7 +229,7 @@ def carried_out(table: HudiTable, plan: CleanPlan) -> None:
     """A clean that another has planned."""
     opened = open_whole(Handle(table.storage), SystemClock())
     opened.generator.observe(opened.timeline)
-    data = content.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
+    data = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     table.config.layout.request(table.storage, opened.generator.next(), CLEAN, data)
     cleaning.complete_pending(opened.reloaded())
 
@@ -315,7 +315,7 @@ def test_a_clean_that_lost_its_plan_goes_by_the_inflight_copy(tmp_path: Path) ->
     table = written(tmp_path / "t", 6, "cow")
     opened = open_whole(Handle(table.storage), SystemClock())
     plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
-    copy = content.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
+    copy = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     layout, dead = table.config.layout, "20200101000000000"
     layout.request(table.storage, dead, CLEAN)
     layout.inflight(table.storage, dead, CLEAN, copy)
@@ -330,7 +330,7 @@ def test_a_plan_that_points_elsewhere_is_refused(partition: str, tmp_path: Path)
     table = made(tmp_path / "t", 9, "cow")
     opened = open_whole(Handle(table.storage), SystemClock())
     record = CleanPlan(Retention(), {partition: {"file.parquet": 1}}).record(opened)
-    plan = content.encode_container("HoodieCleanerPlan", record, SystemClock())
+    plan = serde.encode_container("HoodieCleanerPlan", record, SystemClock())
     table.config.layout.request(table.storage, "29990101000000000", CLEAN, plan)
     with pytest.raises(CorruptTable, match="no path of a partition"):
         table.clean()

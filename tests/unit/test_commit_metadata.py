@@ -10,7 +10,7 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import CommitMetadata, RuntimeStats, Timeline, WriteStat, content
+from pyhudi.timeline import CommitMetadata, RuntimeStats, Timeline, WriteStat, serde
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import StillClock
 
@@ -63,7 +63,7 @@ class TestJson:
         assert CommitMetadata.from_record(json.loads(METADATA.to_json())) == METADATA
 
     def test_layout_is_jacksons(self) -> None:
-        text = content.encode_json({"a": {}, "b": [], "c": [1, {"d": 'é"'}, None], "e": {"f": 1.5}})
+        text = serde.encode_json({"a": {}, "b": [], "c": [1, {"d": 'é"'}, None], "e": {"f": 1.5}})
         assert text.decode() == (
             '{\n  "a" : { },\n  "b" : [ ],\n  "c" : [ 1, {\n    "d" : "é\\""\n  }, null ],\n'
             '  "e" : {\n    "f" : 1.5\n  }\n}'
@@ -73,7 +73,7 @@ class TestJson:
 class TestAvro:
     def test_round_trip(self) -> None:
         data = METADATA.to_avro(StillClock())
-        back = CommitMetadata.from_record(content.decode(data, "f") or {})
+        back = CommitMetadata.from_record(serde.decode(data, "f") or {})
         assert back == CommitMetadata(
             METADATA.partition_to_write_stats,
             extra_metadata=METADATA.extra_metadata,
@@ -83,7 +83,7 @@ class TestAvro:
 
     def test_replace_commit_names_replaced_groups(self) -> None:
         metadata = CommitMetadata(partition_to_replace_file_ids={"p": ("f-0",)})
-        record = content.decode(metadata.to_avro(StillClock(), replace=True), "f")
+        record = serde.decode(metadata.to_avro(StillClock(), replace=True), "f")
         assert record is not None
         assert record["partitionToReplaceFileIds"] == {"p": ["f-0"]}
 
@@ -94,7 +94,7 @@ class TestAvro:
 
     def test_fields_without_a_place_in_avro_are_left_out(self) -> None:
         stat = WriteStat(unknown={"recordsStats": {"val": None}})
-        record = content.decode(CommitMetadata({"": (stat,)}).to_avro(StillClock()), "f")
+        record = serde.decode(CommitMetadata({"": (stat,)}).to_avro(StillClock()), "f")
         assert record is not None
         assert "recordsStats" not in record["partitionToWriteStats"][""][0]
 
@@ -149,8 +149,8 @@ class TestAvro:
         ],
     )
     def test_other_records(self, name: str, record: dict[str, object]) -> None:
-        data = content.encode_container(name, record, StillClock())
-        assert content.decode(data, "f") == record
+        data = serde.encode_container(name, record, StillClock())
+        assert serde.decode(data, "f") == record
 
 
 class _Marker(SystemClock):
@@ -177,7 +177,7 @@ def test_what_hudi_wrote_is_written_again_byte_for_byte(name: str, golden: Golde
             # Hudi 1.x orders the keys of version 6 in another way than 0.15 does. The program that
             # shredded the golden tables wrote the sizes of their files anew, by another library.
             path = instant.file_name
-            assert CommitMetadata.from_record(content.decode(again, path) or {}) == metadata
+            assert CommitMetadata.from_record(serde.decode(again, path) or {}) == metadata
         else:
             assert again == data
 
@@ -194,4 +194,4 @@ def test_rollbacks_that_hudi_wrote_are_written_again(name: str, golden: GoldenTa
             (completed, timeline.read(instant), "HoodieRollbackMetadata"),
         ):
             data = storage.read(config.layout.path(file_name))
-            assert content.encode_container(kind, record or {}, _Marker(data)) == data
+            assert serde.encode_container(kind, record or {}, _Marker(data)) == data

@@ -11,14 +11,14 @@ import pytest
 import pyhudi
 from pyhudi import CorruptTable, HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 
 TIME = "20240101000000000"
 PEOPLE = TableBuilder({"id": (pa.string(), str), "v": (pa.int64(), 1)}, options=SMALL)
 RECORD = "HoodieRequestedReplaceMetadata"
-NO_PLAN = content.encode_container(RECORD, {"operationType": "CLUSTER"}, SystemClock())
+NO_PLAN = serde.encode_container(RECORD, {"operationType": "CLUSTER"}, SystemClock())
 SYNC = NO_PLAN[-16:]
 NO_RECORD = NO_PLAN[: NO_PLAN.index(SYNC) + len(SYNC)]
 DAMAGED = {"no record": NO_RECORD, "cut": NO_PLAN[:100], "zeros": bytes(20)}

@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.txn import rollback
 from pyhudi.txn.rollback_plan import RollbackRequest
 from tests.helpers.table_builder import TableBuilder
@@ -198,7 +198,7 @@ def test_rollback_plans_name_data_files_of_the_table(
     target = Instant(TIME, "commit", State.INFLIGHT, None, "")
     record = rollback._plan_record("/t", target, [RollbackRequest("a", "g-0", TIME, files=(name,))])
     record["RollbackRequests"][0]["partitionPath"] = partition
-    plan = content.encode_container("HoodieRollbackPlan", record, SystemClock())
+    plan = serde.encode_container("HoodieRollbackPlan", record, SystemClock())
     table.config.layout.request(table.storage, "20240101000000300", "rollback", plan)
     before = contents(outside)
     with pytest.raises(CorruptTable, match="no path of a partition") as raised:

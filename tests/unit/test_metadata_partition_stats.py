@@ -27,7 +27,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from tests.helpers.metadata_records import decode, stored_records
 from tests.helpers.tables import GoldenTables, unpack
@@ -153,13 +153,13 @@ def test_writes_read_a_plan_as_often_for_many_partitions_as_for_few(
 ) -> None:
     """A write beside a planned compaction and the compaction took the square of the partitions."""
     decoded: list[str] = []
-    decode = content.decode
+    decode = serde.decode
 
     def noted(data: bytes, path: str) -> dict[str, Any] | None:
         decoded.append(path)
         return decode(data, path)
 
-    monkeypatch.setattr(content, "decode", noted)
+    monkeypatch.setattr(serde, "decode", noted)
 
     def reads(partitions: int, verb: str) -> int:
         base = tmp_path / f"{verb}{partitions}"

@@ -142,9 +142,9 @@ def test_what_is_pending_holds_compaction_up_where_it_has_records(
 def _empty_plan() -> bytes:
     from pyhudi.clock import SystemClock
     from pyhudi.slices.compaction_plan import compaction_plan
-    from pyhudi.timeline import content
+    from pyhudi.timeline import serde
 
-    return content.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
+    return serde.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
 
 
 def test_a_failing_service_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

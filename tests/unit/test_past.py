@@ -18,8 +18,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive
-from pyhudi.timeline.past import check_begun, first_incomplete_commit, timeline_as_of
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.time_travel import check_begun, first_incomplete_commit, timeline_as_of
 from tests.helpers.refused import REFUSED
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 from tests.unit.memory_storage import MemoryStorage

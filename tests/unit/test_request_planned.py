@@ -17,14 +17,14 @@ from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.table import Table, Unguarded
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, values_read
 
 LATER = "20990101000000000"
-NOTHING = content.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
+NOTHING = serde.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
 
 
 class Lost(Unguarded):

@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat
 from tests.helpers.aged import age
 from tests.helpers.appended_logs import appended_to
@@ -493,7 +493,7 @@ def _pending_restore(table: HudiTable, targets: list[Any], state: State) -> str:
         "version": 2,
         "savepointToRestoreTimestamp": table.inspect.commits()["requested"][0].as_py(),
     }
-    data = content.encode_container("HoodieRestorePlan", plan, SystemClock())
+    data = serde.encode_container("HoodieRestorePlan", plan, SystemClock())
     layout.request(storage, time, RESTORE, data)
     if state is State.INFLIGHT:
         layout.inflight(storage, time, RESTORE)

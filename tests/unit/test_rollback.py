@@ -19,7 +19,7 @@ from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, content
+from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
 from pyhudi.txn import replace_commit, rollback
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.rollback_plan import (
@@ -248,9 +248,9 @@ def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> N
         "/moved/from/here", target, [RollbackRequest("", "g-0", TIME, files=(orphan.name,))]
     )
     from pyhudi.clock import SystemClock
-    from pyhudi.timeline import content
+    from pyhudi.timeline import serde
 
-    plan = content.encode_container("HoodieRollbackPlan", record, SystemClock())
+    plan = serde.encode_container("HoodieRollbackPlan", record, SystemClock())
     later = "20240101000000300"
     config.layout.request(storage, later, "rollback", plan)
     table.upsert(pa.table({"id": ["a"], "v": [3]}))
@@ -337,7 +337,7 @@ def test_two_rollbacks_of_one_write(tmp_path: Path) -> None:
     plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}
     for _ in range(2):
         begun = replace(dead, time=opened.generator.next(), action=ROLLBACK)
-        begun.request(content.encode_container("HoodieRollbackPlan", plan, opened.clock))
+        begun.request(serde.encode_container("HoodieRollbackPlan", plan, opened.clock))
         begun.begin()
     pyhudi.open_table(tmp_path).cluster()
     assert table.refresh().scan().count() == 2

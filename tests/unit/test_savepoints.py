@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable, LockTimeout
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import savepoint
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
@@ -141,7 +141,7 @@ def test_what_a_pending_clean_takes_is_not_saved(tmp_path: Path) -> None:
         "version": 2,
     }
     at = "20990101000000000"
-    data = content.encode_container("HoodieCleanerPlan", plan, SystemClock())
+    data = serde.encode_container("HoodieCleanerPlan", plan, SystemClock())
     config.layout.request(storage, at, "clean", data)
     with pytest.raises(CommitConflict, match=f"{at}.clean"):
         table.savepoint()

@@ -23,8 +23,8 @@ from pyhudi.metadata.commits_missing import is_original
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.behind import check_still_there, later_timeline
-from pyhudi.timeline.past import timeline_as_of
+from pyhudi.timeline.staleness import check_still_there, later_timeline
+from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn.open_instant import OpenInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise

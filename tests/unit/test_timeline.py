@@ -15,7 +15,7 @@ from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, State, Timeline
-from pyhudi.timeline.content import encode_container
+from pyhudi.timeline.serde import encode_container
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage
 

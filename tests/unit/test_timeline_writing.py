@@ -11,7 +11,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
 from pyhudi.errors import CommitConflict, SchemaMismatch
 from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout
-from pyhudi.timeline.content import container_record, encode_container
+from pyhudi.timeline.serde import container_record, encode_container
 from tests.unit.memory_storage import MemoryStorage, StillClock
 
 LAYOUTS = [LAYOUT_1, LAYOUT_2]

@@ -21,7 +21,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict, ConfigError, SchemaMismatch
 from pyhudi.schema import record_keys
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.content import decode, encode_container
+from pyhudi.timeline.serde import decode, encode_container
 from tests.helpers.table_builder import SMALL, TableBuilder
 
 pytestmark = pytest.mark.in_parts

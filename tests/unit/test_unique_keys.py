@@ -21,10 +21,10 @@ from pyhudi.errors import (
 )
 from pyhudi.index.key_source import KeySource
 from pyhudi.query import select_rows
-from pyhudi.timeline import Timeline, unique_keys
+from pyhudi.timeline import Timeline, key_uniqueness
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.timeline.unique_keys import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
+from pyhudi.timeline.key_uniqueness import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
 
@@ -408,7 +408,7 @@ def test_a_long_history_is_not_read_to_its_begin(
     assert keys_are_unique(Timeline.load(table.storage, table.config))
     assert len(read) == len(archived)
     read.clear()
-    monkeypatch.setattr(unique_keys, "_ARCHIVED_MOST", 1)
+    monkeypatch.setattr(key_uniqueness, "_ARCHIVED_MOST", 1)
     assert not keys_are_unique(Timeline.load(table.storage, table.config))
     assert read == [archived[-1].requested]
 

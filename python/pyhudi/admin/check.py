@@ -34,7 +34,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.table import Table
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 _UNREADABLE = ("damaged_file", "missing_source")
 """Kinds of findings of files in whose slices there is no more to be looked at."""

@@ -30,7 +30,7 @@ from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
 from pyhudi.slices.nested import nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 from pyhudi.txn.left_files import is_old, is_staged
 
 

@@ -30,8 +30,8 @@ from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
 from pyhudi.storage.storage import Entry
-from pyhudi.timeline.behind import check_nothing_lacks
-from pyhudi.timeline.past import incomplete_writes
+from pyhudi.timeline.staleness import check_nothing_lacks
+from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat
 
 _LOGS_MOST = 8

@@ -74,8 +74,8 @@ from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history
-from pyhudi.timeline.moved import MOVING
-from pyhudi.timeline.other_layout import remove_instants, remove_other_timeline
+from pyhudi.timeline.layout_change import MOVING
+from pyhudi.timeline.layout_cleanup import remove_instants, remove_other_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_config

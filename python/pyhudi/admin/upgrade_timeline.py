@@ -30,7 +30,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant
 from pyhudi.timeline.commit_metadata import commit_metadata_of
 
@@ -91,7 +91,7 @@ def _pending_action(file: Instant, action: str, new: TableConfig) -> str:
 def _converted(data: bytes, path: str, file: Instant, new: TableConfig, clock: Clock) -> bytes:
     if not data:
         return data
-    metadata = commit_metadata_of(content.decode(data, path), path)
+    metadata = commit_metadata_of(serde.decode(data, path), path)
     if file.is_completed:
         return metadata.encode(new.version, file.action, clock)
     return metadata.encode_inflight(new.version, clock)
@@ -182,6 +182,6 @@ def _archived(
 def _container(instant: Instant, record: dict[str, Any], clock: Clock) -> bytes:
     name = _RECORD_OF.get(instant.action)
     if name is not None:
-        return content.encode_container(name, record, clock)
+        return serde.encode_container(name, record, clock)
     metadata = commit_metadata_of(record, instant.file_name)
     return metadata.to_avro(clock, replace=instant.action == REPLACE_COMMIT)

@@ -14,7 +14,7 @@ from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, SAVEPOINT, 
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.slices.table import Table
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 from pyhudi.txn.savepoint import Savepoint
 
 _HISTORY = pa.schema(

@@ -18,8 +18,8 @@ from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.behind import check_nothing_lacks
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.staleness import check_nothing_lacks
 
 if TYPE_CHECKING:  # Reading needs none of it.
     from pyhudi.admin.health import Health

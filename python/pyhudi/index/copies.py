@@ -22,7 +22,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
 def copies_error(found: str) -> SchemaMismatch:

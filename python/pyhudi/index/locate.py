@@ -18,7 +18,7 @@ from pyhudi.index.simple import in_files
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
 def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:

@@ -45,7 +45,7 @@ from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, split
-from pyhudi.timeline.behind import later_timeline
+from pyhudi.timeline.staleness import later_timeline
 
 
 class RecordIndex(Index):

@@ -22,7 +22,7 @@ from pyhudi.errors import HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.behind import later_timeline
+from pyhudi.timeline.staleness import later_timeline
 
 T = TypeVar("T")
 

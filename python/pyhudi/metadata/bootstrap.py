@@ -48,8 +48,8 @@ from pyhudi.metadata.table_writer import (
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.timeline.spans import Span
-from pyhudi.timeline.unique_keys import counted_words
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.key_uniqueness import counted_words
 from pyhudi.txn.open_instant import OpenInstant
 
 OPERATION = "BULK_INSERT"

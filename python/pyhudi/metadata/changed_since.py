@@ -6,7 +6,7 @@ from pyhudi.metadata.initial import Source
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 from pyhudi.txn.conflicts import touched
 
 

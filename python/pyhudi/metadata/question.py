@@ -28,7 +28,7 @@ from pyhudi.schema.table_schema import field_at, first_schema, is_meta
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 INSTEAD = "fewer files are left out"
 _SCHEMA_HISTORY = ".hoodie/.schema"

@@ -15,7 +15,7 @@ from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 _WITHOUT_CHANGES = frozenset(
     {"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "BUCKET_RESCALE", "ALTER_SCHEMA"}

@@ -15,7 +15,7 @@ from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hi
 from pyhudi.slices.cleaned import was_never_committed
 from pyhudi.slices.missing_files import explained
 from pyhudi.slices.table import Table
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 _REMOVING = (CLEAN, RESTORE, ROLLBACK)
 

@@ -16,9 +16,9 @@ from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.slices.table import Table
 from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline.instant_range import Span
 from pyhudi.timeline.named_instants import PlainTime, check_complete, order_time
-from pyhudi.timeline.past import check_begun, first_incomplete_commit
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.time_travel import check_begun, first_incomplete_commit
 
 HollowCommits = Literal["fail", "block", "transition_time"]
 """What to do below table version 8 when a write is pending that is older than completed ones."""

@@ -23,8 +23,8 @@ from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table import Table
-from pyhudi.timeline.behind import check_nothing_lacks, check_still_there
-from pyhudi.timeline.moved import AGAIN
+from pyhudi.timeline.layout_change import AGAIN
+from pyhudi.timeline.staleness import check_nothing_lacks, check_still_there
 
 _LISTED = "files are listed instead"
 

@@ -23,7 +23,7 @@ from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 LATEST_SCHEMA = "latest_schema"
 """Key of a commit's extra metadata: the internal schema that its files were written with."""

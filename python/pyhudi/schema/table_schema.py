@@ -22,7 +22,7 @@ from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline
-from pyhudi.timeline.past import schema_before_start
+from pyhudi.timeline.time_travel import schema_before_start
 
 META_FIELDS = (
     "_hoodie_commit_time",

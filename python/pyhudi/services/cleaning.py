@@ -26,7 +26,7 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned import files_of_plan
 from pyhudi.slices.table import Clean, Companion, Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts
 from pyhudi.txn.open_instant import OpenInstant
@@ -360,4 +360,4 @@ def _record(
 
 
 def _encoded(name: str, record: Mapping[str, Any], table: Table) -> bytes:
-    return content.encode_container(name, record, table.clock)
+    return serde.encode_container(name, record, table.clock)

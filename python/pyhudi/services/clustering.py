@@ -53,7 +53,7 @@ from pyhudi.slices.planned import as_planned
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.ring_files import has_rings
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import Since, check_writers
 from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
@@ -193,7 +193,7 @@ def _scheduled(
             asked.layout or options.layout,
             chosen.missing,
         )
-        return content.encode_container("HoodieRequestedReplaceMetadata", record, now.clock)
+        return serde.encode_container("HoodieRequestedReplaceMetadata", record, now.clock)
 
     return schedule(table, _action(table), plan), waits
 

@@ -24,7 +24,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.planned import planned_slices
 from pyhudi.slices.table import Commit, Table
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.planned import own_stage
@@ -74,7 +74,7 @@ def compact(
     plan = compaction_plan(slices, work.extra)
     table.guard.check()
     _check_newest(table)
-    compaction.request(content.encode_container("HoodieCompactionPlan", plan, table.clock))
+    compaction.request(serde.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
         _carry_out(compaction, work, slices, tasks, table.schema)

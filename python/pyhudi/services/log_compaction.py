@@ -33,7 +33,7 @@ from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.planned import as_planned, planned_slices
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import Since
 from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
@@ -136,7 +136,7 @@ def _scheduled(
             "preserveHoodieMetadata": True,
             "strategy": {"compactorClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
         }
-        return content.encode_container("HoodieCompactionPlan", record, now.clock)
+        return serde.encode_container("HoodieCompactionPlan", record, now.clock)
 
     return schedule(table, LOG_COMPACTION, plan), waits
 

@@ -31,7 +31,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule
 
 _SERVICE = "compact"
@@ -142,7 +142,7 @@ def _scheduled(
         work.tasks(now, instant, chosen.slices)
         own = {} if asked.overgrown_since is None else {_OVERGROWN: "true"}
         record = compaction_plan(chosen.slices, {**work.extra, **own}, chosen.missing)
-        return content.encode_container("HoodieCompactionPlan", record, now.clock)
+        return serde.encode_container("HoodieCompactionPlan", record, now.clock)
 
     return schedule(table, COMPACTION, plan), waits
 

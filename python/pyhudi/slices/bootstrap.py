@@ -30,7 +30,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.file_slice import BaseFile, BootstrapFile, FileSlice
 from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.content import container_record
+from pyhudi.timeline.serde import container_record
 
 if TYPE_CHECKING:
     from pyhudi import _native

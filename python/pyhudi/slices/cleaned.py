@@ -1,9 +1,9 @@
 """Whether a cleaner took files that were current at an earlier time, where only the files tell.
 
-The newest clean says from which commit on nothing was taken (`timeline/past.py`), if it keeps
-commits. Those before it may have kept fewer, or versions of files; and one that is at work, or died
-at it, says nothing yet. All name the files that they take: each must have been superseded by the
-time asked for. Hudi shows the rows of what is left, those of older files among them.
+The newest clean says from which commit on nothing was taken (`timeline/time_travel.py`), if it
+keeps commits. Those before it may have kept fewer, or versions of files; and one that is at work,
+or died at it, says nothing yet. All name the files that they take: each must have been superseded
+by the time asked for. Hudi shows the rows of what is left, those of older files among them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhudi.lazy import cached_property
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.timeline import Instant, Timeline
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 _Version = tuple[str, str, str]
 """Instant of a file of a group, the clean that took it, and its name."""

@@ -35,7 +35,7 @@ from pyhudi.spark.merge_frame import (
 )
 from pyhudi.spark.merging import merged
 from pyhudi.spark.write_rows import placed_deletes
-from pyhudi.timeline.unique_keys import keys_are_unique
+from pyhudi.timeline.key_uniqueness import keys_are_unique
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import incoming
 from pyhudi.write.execute import DELETE, UPSERT, write

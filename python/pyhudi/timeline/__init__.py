@@ -12,7 +12,7 @@ from pyhudi.config.actions import Instant, State
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, RuntimeStats, WriteStat
-from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instant_generator import InstantGenerator
 
 __all__ = [
     "CommitMetadata",

@@ -29,12 +29,12 @@ from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, 
 from pyhudi.lazy import cached_property
 from pyhudi.storage.lru_cache import Kept
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
-from pyhudi.timeline.moved import AGAIN, MOVING, check_in_force, check_there, check_whole
-from pyhudi.timeline.shapes import check_content
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.content_checks import check_content
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_there, check_whole
 
 _READ_AT_ONCE = 64
 """Commits: storage may be far away."""
@@ -81,7 +81,7 @@ class Timeline:
         self.uncut: Timeline = self
         """Of a timeline that was cut: the whole one."""
         self.keys_counted = ""
-        """What the table's properties say of its keys (`unique_keys.py`)."""
+        """What the table's properties say of its keys (`key_uniqueness.py`)."""
         self._newest: CommitMetadata | None = None
         self._read = Kept(_STATS_KEPT)
         self.beside: tuple[Paths, Entries] = ([], [])
@@ -229,7 +229,7 @@ class Timeline:
     def check_whole(self) -> None:
         """Raises `UnsupportedTableFeature` where another layout's folder has instants too.
 
-        See `moved.py`. Looked at but once.
+        See `layout_change.py`. Looked at but once.
         """
         _ = self._is_whole
 
@@ -416,7 +416,7 @@ class Timeline:
         if data is None:
             check_in_force(self._storage, self._layout)
             return self._archived_since(file)
-        found = content.decode(data, path)
+        found = serde.decode(data, path)
         if found is not None:
             check_content(found, file, path)
         return found
@@ -461,7 +461,7 @@ def keep_commit(storage: Storage, path: str, data: bytes) -> None:
 
     path: of a file whose name has the completion time.
     """
-    _keep(storage, path, commit_metadata_of(content.decode(data, path), path))
+    _keep(storage, path, commit_metadata_of(serde.decode(data, path), path))
 
 
 def _keep(storage: Storage, path: str, metadata: CommitMetadata) -> None:

@@ -16,9 +16,9 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive_log import ArchiveLogs
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
-from pyhudi.timeline.moved import check_in_force
-from pyhudi.timeline.shapes import check_content
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.content_checks import check_content
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.layout_change import check_in_force
 
 
 class Archive:

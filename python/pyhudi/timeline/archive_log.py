@@ -14,7 +14,7 @@ from pyhudi.config.actions import COMPLETED_ACTION, Instant, State
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 PREFIX = ".commits_.archive."
 """With which the names of an archive's log files begin."""

@@ -26,7 +26,7 @@ from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log import METADATA_FIELD, PREFIX, log_number
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
@@ -57,7 +57,7 @@ def write_archive_log(
     records = _records(storage, config, timeline, instants)
     batch = options.block_records
     blocks = [
-        content.encode_archive_block("HoodieArchivedMetaEntry", records[at : at + batch])
+        serde.encode_archive_block("HoodieArchivedMetaEntry", records[at : at + batch])
         for at in range(0, len(records), batch)
     ]
     folder = config.history_folder

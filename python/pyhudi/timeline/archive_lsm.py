@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyhudi.config.actions import Instant, State
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
+from pyhudi.timeline.instant_range import Span
 from pyhudi.timeline.lsm_manifest import current_manifest
-from pyhudi.timeline.spans import Span
 
 _Bound: TypeAlias = "tuple[str, str, pa.Array[Any]]"
 """Column, operator, values."""
@@ -84,7 +84,7 @@ class LsmHistory:
         """The content of the instant's completed file."""
         name = instant.file_name
         data = self._contents(name).get((instant.requested, instant.action))
-        return None if data is None else content.decode(data, f"{self._folder}/{name}")
+        return None if data is None else serde.decode(data, f"{self._folder}/{name}")
 
     def _contents(self, name: str) -> dict[tuple[str, str], bytes | None]:
         """Contents of one file, kept until another is asked for: questions come in time order."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 from pyhudi.timeline.lsm_manifest import (
     Check,
     Manifest,
@@ -184,6 +184,6 @@ def _bytes_of(tables: Iterable[pa.Table]) -> bytes:
     with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
         for table in tables:
             writer.write_table(table)
-        avro = content.avro_schema("HoodieLSMTimelineInstant")
+        avro = serde.avro_schema("HoodieLSMTimelineInstant")
         writer.add_key_value_metadata({"writer.model.name": "avro", "parquet.avro.schema": avro})
     return sink.getvalue()

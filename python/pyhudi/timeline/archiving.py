@@ -26,8 +26,8 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
+from pyhudi.timeline.instant_range import Span
 from pyhudi.timeline.lsm_manifest import Check, unchecked
-from pyhudi.timeline.spans import Span
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
 """Pending actions whose plan the LSM history keeps."""

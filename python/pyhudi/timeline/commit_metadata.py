@@ -17,7 +17,7 @@ from pyhudi.config.actions import CLUSTERING, REPLACE_COMMIT
 from pyhudi.config.file_names import check_own
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 
 NO_PREVIOUS_COMMIT = "null"
 """`WriteStat.prev_commit` of a file that replaces none: this text, not a null."""
@@ -193,12 +193,12 @@ class CommitMetadata:
             partition: [stat.to_json_record() for stat in of_partition]
             for partition, of_partition in self.partition_to_write_stats.items()
         }
-        return content.encode_json(self._record(stats))
+        return serde.encode_json(self._record(stats))
 
     def to_avro(self, clock: Clock, *, replace: bool = False) -> bytes:
         """The file's bytes from table version 8 on; `replace`: of a completed replace commit."""
         name = "HoodieReplaceCommitMetadata" if replace else "HoodieCommitMetadata"
-        return content.encode_container(name, self.avro_record(), clock)
+        return serde.encode_container(name, self.avro_record(), clock)
 
     def avro_record(self) -> dict[str, Any]:
         """The record of the Avro form, with every field."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 
 _PREFIX = "manifest_"
 _VERSION = "_version_"
@@ -75,7 +75,7 @@ def write_manifest(
     one of the two steps neither hides what others have archived meanwhile nor sets them back.
     """
     listed = [{"fileName": name, "fileLen": size} for name, size in files.items()]
-    data, number = content.encode_json({"files": listed}), before.number + 1
+    data, number = serde.encode_json({"files": listed}), before.number + 1
     check()
     while not storage.put_if_absent(_path(folder, number), data):
         check()  # else it is of a writer that died, and does not count

@@ -12,8 +12,8 @@ from pyhudi.clock import Moment, Zone, instant_of
 from pyhudi.config.actions import COMMIT_ACTIONS, SAVEPOINT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.past import incomplete_writes, timeline_as_of
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.time_travel import incomplete_writes, timeline_as_of
 
 
 class PlainTime(str):

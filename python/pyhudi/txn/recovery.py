@@ -26,7 +26,7 @@ from pyhudi.slices.table import Table
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.past import incomplete_writes
+from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
 from pyhudi.txn.left_files import remove_left_files
 

@@ -9,7 +9,7 @@ from pyhudi.clock import Clock
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, REPLACE_COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
-from pyhudi.timeline import content
+from pyhudi.timeline import serde
 
 INSERT_OVERWRITE = "INSERT_OVERWRITE"
 INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
@@ -36,4 +36,4 @@ def requested(version: TableVersion, operation: str, clock: Clock) -> bytes:
     plan: dict[str, object] = {}
     if operation == DELETE_PARTITION and version.delete_partition_is_named:
         plan = {"operationType": operation, "extraMetadata": {}, "version": 1}
-    return content.encode_container("HoodieRequestedReplaceMetadata", plan, clock)
+    return serde.encode_container("HoodieRequestedReplaceMetadata", plan, clock)

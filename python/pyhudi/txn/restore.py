@@ -23,8 +23,8 @@ from pyhudi.config.formatting import count_text, names_text, size_text
 from pyhudi.config.html_repr import Shown
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline, content
-from pyhudi.timeline.past import timeline_as_of
+from pyhudi.timeline import Timeline, serde
+from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn import rollback
 from pyhudi.txn.heartbeat import beating, live_instants, may_be_unseen
 from pyhudi.txn.open_instant import OpenInstant
@@ -136,7 +136,7 @@ def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
         "savepointToRestoreTimestamp": to.requested,
     }
     with beating(table.storage, restore.time, table.clock):
-        plan_file = content.encode_container("HoodieRestorePlan", plan, table.clock)
+        plan_file = serde.encode_container("HoodieRestorePlan", plan, table.clock)
         restore.request_planned(plan_file, table.timeline)
         restore.begin()
         _carry_out(restore, plan)
@@ -215,7 +215,7 @@ def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
         "version": 1,
         "restoreInstantInfo": [_info(target, action) for target, action, _ in done],
     }
-    restore.complete(content.encode_container("HoodieRestoreMetadata", record, table.clock))
+    restore.complete(serde.encode_container("HoodieRestoreMetadata", record, table.clock))
     remove_left(table, Timeline.load(table.storage, table.config))
 
 

@@ -35,7 +35,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.planned import named_by_plans
 from pyhudi.slices.table import Rollback, Table
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat
 from pyhudi.txn.left_files import remove_staged_of
 from pyhudi.txn.open_instant import OpenInstant
@@ -163,7 +163,7 @@ def _request_rollback(
     requests = plan_rollback(table.storage, version, timeline, target, with_others)
     rollback = OpenInstant(table.at(timeline), time or table.generator.next(), ROLLBACK)
     record = _plan_record(table.storage.native.uri, target, requests)
-    rollback.request(content.encode_container("HoodieRollbackPlan", record, table.clock))
+    rollback.request(serde.encode_container("HoodieRollbackPlan", record, table.clock))
     return rollback, requests
 
 
@@ -199,7 +199,7 @@ def _carry_out(
     for companion in table.companions:
         companion.on_rollback(table, Rollback(time, target.time, record))
     if publish:
-        rollback.complete(content.encode_container("HoodieRollbackMetadata", record, table.clock))
+        rollback.complete(serde.encode_container("HoodieRollbackMetadata", record, table.clock))
     if keeps_plan:
         target.withdraw_attempt()
     else:

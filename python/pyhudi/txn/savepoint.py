@@ -18,7 +18,7 @@ from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table import Table
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import late
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.restored import view_without, writes_after
@@ -116,7 +116,7 @@ def _write(table: Table, saved: Savepoint) -> None:
     if not savepoint.is_inflight:
         savepoint.begin()
     record = _record(saved)
-    savepoint.complete(content.encode_container("HoodieSavepointMetadata", record, table.clock))
+    savepoint.complete(serde.encode_container("HoodieSavepointMetadata", record, table.clock))
 
 
 # --- which commit, which files --------------------------------------------------------------------

@@ -60,9 +60,9 @@ from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.table import Table
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.timeline import Timeline, content
+from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.timeline.unique_keys import counted_words
+from pyhudi.timeline.key_uniqueness import counted_words
 from pyhudi.txn import heartbeat, late
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.open_instant import OpenInstant
@@ -162,7 +162,7 @@ class _Build:
             }
             for name in self.names
         ]
-        return content.encode_container(schema, {"indexPartitionInfos": infos}, self.table.clock)
+        return serde.encode_container(schema, {"indexPartitionInfos": infos}, self.table.clock)
 
     def source(self, table: Table) -> Source:
         known = index_definitions(table.storage, table.config)

@@ -1,8 +1,8 @@
 """What a commit says of the table's keys: whether each is there once, for all that is known.
 
-Only of tables with a record index, to which it matters (`timeline/unique_keys.py`), and of a first
-insert before there is one. That a commit brings no key twice is counted: the index gets as many
-keys as there are new rows.
+Only of tables with a record index, to which it matters (`timeline/key_uniqueness.py`), and of a
+first insert before there is one. That a commit brings no key twice is counted: the index gets as
+many keys as there are new rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyhudi.config.property_names import KEYS
 from pyhudi.errors import overtaken
 from pyhudi.index.traces import last_written
 from pyhudi.slices.table import Commit, Companion, Table
-from pyhudi.timeline.unique_keys import (
+from pyhudi.timeline.key_uniqueness import (
     MAY_REPEAT,
     OVERWRITE_TABLE,
     UNIQUE,

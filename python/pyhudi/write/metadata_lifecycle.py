@@ -64,7 +64,7 @@ from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.table import Table
 from pyhudi.timeline import InstantGenerator
-from pyhudi.timeline.other_layout import remove_other_timeline
+from pyhudi.timeline.layout_cleanup import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
 from pyhudi.write import index_beside, index_left

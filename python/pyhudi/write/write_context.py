@@ -72,7 +72,7 @@ from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.behind import check_nothing_lacks
+from pyhudi.timeline.staleness import check_nothing_lacks
 from pyhudi.txn.guard import guard_of
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover

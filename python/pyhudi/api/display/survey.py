@@ -22,7 +22,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.table import Table
-from pyhudi.timeline.behind import check_nothing_lacks
+from pyhudi.timeline.staleness import check_nothing_lacks
 
 if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.
     from pyhudi.metadata.reader import MetadataTable

@@ -2,7 +2,7 @@
 
 While it goes on the table has timelines in both layouts, of which its properties name one; the
 other is nobody's. The folder whose files are about to go says so by a file that is there before the
-first of them goes and after the last (`timeline/moved.py`).
+first of them goes and after the last (`timeline/layout_change.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.moved import MOVING
+from pyhudi.timeline.layout_change import MOVING
 
 _ARCHIVE = ".hoodie/archived"
 """That of layout 1. That of layout 2 lies below its timeline."""

@@ -12,7 +12,7 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, SAVEPOINT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.spans import Span
+from pyhudi.timeline.instant_range import Span
 
 
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
