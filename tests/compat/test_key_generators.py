@@ -18,8 +18,8 @@ import pytest
 
 import pyhudi
 from pyhudi.config.table_config import TableConfig
-from pyhudi.schema import record_keys
-from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
+from pyhudi.schema import key_generator
+from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
 from pyhudi.storage.storage import Storage
 from tests.helpers.oracle.client import HudiOracle
 
@@ -231,7 +231,7 @@ def test_keys_and_paths_are_those_of_hudi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, hudi: HudiOracle
 ) -> None:
     """Also of empty texts, which pyhudi refuses in partition columns: they are read as null."""
-    monkeypatch.setattr(record_keys, "_check_told_apart", lambda *_: None)
+    monkeypatch.setattr(key_generator, "_check_told_apart", lambda *_: None)
     for name, case in CASES.items():
         if case.only not in ("", hudi.hudi):
             continue

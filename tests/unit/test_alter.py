@@ -14,7 +14,8 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema import alter_steps
+from pyhudi.schema import alter_apply
+from pyhudi.schema.alter_apply import Rules, may_become
 from pyhudi.schema.alter_changes import (
     Add,
     Change,
@@ -26,7 +27,6 @@ from pyhudi.schema.alter_changes import (
     Position,
     Rename,
 )
-from pyhudi.schema.alter_steps import Rules, may_become
 from pyhudi.schema.column_tree import ColumnTree
 from tests.helpers.rows import by_id
 from tests.helpers.table_builder import TableBuilder
@@ -59,7 +59,7 @@ def tree(schema: pa.Schema = SCHEMA) -> ColumnTree:
 def after(*changes: Change) -> ColumnTree:
     found = tree()
     for change in changes:
-        found = alter_steps.apply(found, change, RULES)
+        found = alter_apply.apply(found, change, RULES)
     return found
 
 
@@ -133,7 +133,7 @@ def test_types_docs_and_nulls() -> None:
     assert field == {"name": "n", "type": ["null", "long"], "doc": "how many", "default": None}
     internal = json.loads(found.internal(0))["fields"][1]
     assert internal == {"id": 1, "name": "n", "optional": True, "type": "long", "doc": "how many"}
-    assert "doc" not in json.loads(alter_steps.apply(found, Comment("n", None), RULES).avro())
+    assert "doc" not in json.loads(alter_apply.apply(found, Comment("n", None), RULES).avro())
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_a_time_keeps_its_unit(*, all_types: bool) -> None:
     schema = pa.schema([("at", pa.timestamp("ms", "UTC")), ("n", pa.int32())])
     found = ColumnTree.of(_native.avro_schema(schema, "r", "n"), None, all_types=all_types)
     rules = Rules(frozenset(), all_types=all_types, record="n.r")
-    same = alter_steps.apply(found, ChangeType("at", pa.timestamp("ms", "UTC")), rules)
+    same = alter_apply.apply(found, ChangeType("at", pa.timestamp("ms", "UTC")), rules)
     assert same.root == found.root
     with pytest.raises(SchemaMismatch, match="timestamp-millis: it cannot become timestamp-micros"):
-        alter_steps.apply(found, ChangeType("at", pa.timestamp("us", "UTC")), rules)
+        alter_apply.apply(found, ChangeType("at", pa.timestamp("us", "UTC")), rules)
 
 
 def test_the_last_column_and_the_last_field_stay() -> None:
@@ -188,7 +188,7 @@ def test_the_last_column_and_the_last_field_stay() -> None:
     only = tree(pa.schema([("s", pa.struct([("x", pa.int32())]))]))
     for path in ("s", "s.x"):
         with pytest.raises(SchemaMismatch, match="last one"):
-            alter_steps.apply(only, Drop(path), rules)
+            alter_apply.apply(only, Drop(path), rules)
 
 
 def test_two_places_are_none() -> None:
@@ -236,7 +236,7 @@ def test_one_named_type_in_two_places_is_written_once() -> None:
     found = ColumnTree.of(avro, None, all_types=True)
     assert json.loads(found.avro()) == json.loads(avro)
     rules = Rules(frozenset(), all_types=True, record="n.r")
-    changed = json.loads(alter_steps.apply(found, Rename("a.x", "y"), rules).avro())
+    changed = json.loads(alter_apply.apply(found, Rename("a.x", "y"), rules).avro())
     assert changed["fields"][0]["type"]["fields"][0]["name"] == "y"
     other = changed["fields"][1]["type"][1]
     assert (other["name"], other["namespace"], other["fields"][0]["name"]) == ("b", "n.r", "x")

@@ -13,7 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError
-from pyhudi.schema.expression_tree import (
+from pyhudi.schema.arrow_expression_parser import (
     Call,
     Field,
     Literal,

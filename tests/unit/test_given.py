@@ -20,8 +20,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.given import given_batches, is_read_once
-from pyhudi.schema.plain import plain_batch, plain_schema
+from pyhudi.schema.decode_encodings import plain_batch, plain_schema
+from pyhudi.schema.input_data import given_batches, is_read_once
 
 
 def encoded() -> pa.Table:

@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.conform import conform
-from pyhudi.schema.given import given_batches
+from pyhudi.schema.input_data import given_batches
 from tests.helpers.table_builder import SMALL
 
 NOON = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001 - local time is what is tested

@@ -54,7 +54,7 @@ def test_values_that_begin_as_prefixed_keys(
 def as_the_other_form(base: Path, kind: Kind) -> HudiTable:
     """A table of version 8 with prefixed keys, as Hudi 1.1 and later make them if they must."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pyhudi.schema.record_keys._PLAIN_SINGLE_COMPLEX_KEYS", frozenset())
+        patch.setattr("pyhudi.schema.key_generator._PLAIN_SINGLE_COMPLEX_KEYS", frozenset())
         return made(base, 8, kind, "x", "y").refresh()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyhudi.config.timestamp_keygen_options import OLD_PREFIX, PREFIX
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.timestamp_keys import render_times, time_rules
+from pyhudi.schema.timestamp_keygen import render_times, time_rules
 
 
 def properties(kind: str, output: str = "yyyy/MM/dd", **more: str) -> dict[str, str]:

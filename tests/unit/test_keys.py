@@ -8,7 +8,7 @@ import pytest
 import pyhudi
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.record_keys import (
+from pyhudi.schema.key_generator import (
     add_keys,
     as_stored,
     depends_on_rows,

@@ -19,7 +19,7 @@ from pyhudi.metadata.definitions import index_definitions
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import new_definitions
 from pyhudi.metadata.start_group import group_id
-from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle
 from tests.helpers.metadata_table import metadata_table

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.key_generator import plain_key
 from pyhudi.schema.key_predicates import allowed_texts, field_keys, wanted_keys
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.record_keys import plain_key
 
 SCHEMA = pa.schema(
     [

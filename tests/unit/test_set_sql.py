@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.assignments import set_value
-from pyhudi.schema.computed import Names, project
+from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.predicate_parser import parse_where
 from tests.unit.test_where import in_spark
 

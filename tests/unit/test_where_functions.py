@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.assignments import set_value
-from pyhudi.schema.computed import Names, project
+from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import kept_rows
 from tests.helpers.where_functions import COLUMNS, filters, rows

@@ -28,7 +28,7 @@ from pyhudi.index.choice import asked
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

@@ -63,7 +63,7 @@ from pyhudi.metadata.kinds.registry import in_order
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
-from pyhudi.schema.record_keys import CUSTOM, custom_types, supported_generator
+from pyhudi.schema.key_generator import CUSTOM, custom_types, supported_generator
 from pyhudi.schema.table_schema import field_at
 from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs

@@ -18,7 +18,7 @@ from pyhudi.api.narrowed import filtered_by, narrowed_scan, narrowed_split
 from pyhudi.api.outputs import Outputs
 from pyhudi.api.splits import Split
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.schema.expression_tree import condition_of, fields_of, tree_of
+from pyhudi.schema.arrow_expression_parser import condition_of, fields_of, tree_of
 from pyhudi.schema.predicate_parser import parse_where, where_of
 from pyhudi.schema.predicates import Where, column_type
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.given_objects import as_numpy, is_tensor
+from pyhudi.schema.input_objects import as_numpy, is_tensor
 from pyhudi.schema.vectors import is_vector
 
 if TYPE_CHECKING:

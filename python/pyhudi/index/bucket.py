@@ -26,7 +26,7 @@ from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away
 from pyhudi.index.traces import last_written
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.key_hash import KeyHash, key_hashes
 from pyhudi.slices.tagged import Tagged, flat, row_numbers, split

@@ -18,7 +18,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks

@@ -15,8 +15,8 @@ from pyhudi.index import live, moves
 from pyhudi.index.located import NOWHERE, Located, group_numbers
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import in_files
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import field_merge
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 

@@ -22,7 +22,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged, flat, split

@@ -43,7 +43,7 @@ from pyhudi.index.simple import in_files
 from pyhudi.index.traces import Traces
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers, split
 from pyhudi.timeline.staleness import later_timeline
 

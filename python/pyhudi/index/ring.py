@@ -18,7 +18,7 @@ from pyhudi.index.bucket import place, proven_hash, to_be_made
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away, usable_ring
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.key_hash import KeyHash
 from pyhudi.slices.ring_files import StoredRing, put_ring, ring_to_write_by

@@ -20,7 +20,7 @@ from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.metadata.partitioned import GroupRange
 from pyhudi.metadata.records import RecordTask
-from pyhudi.schema.record_keys import COMMIT_TIME, RECORD_KEY
+from pyhudi.schema.key_generator import COMMIT_TIME, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 

@@ -18,7 +18,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.schema.table_schema import field_at, within_collection
 
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")

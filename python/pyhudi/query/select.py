@@ -13,9 +13,9 @@ from typing import Any
 from pyhudi.errors import ConfigError
 from pyhudi.query.snapshot import plan_scan
 from pyhudi.schema.conform import data_schema
+from pyhudi.schema.key_generator import KeySpec
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where
-from pyhudi.schema.record_keys import KeySpec
 from pyhudi.slices.file_sizes import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import text_columns

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.copies import copies_error, repeated_keys
 from pyhudi.index.key_source import KeySource
-from pyhudi.schema.computed import SetValue, project
+from pyhudi.schema.computed_columns import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
-from pyhudi.schema.kept_values import KeptValues
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.partial_update_checks import KeptValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 

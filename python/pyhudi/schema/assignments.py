@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.casts import literal
-from pyhudi.schema.computed import Names, SetValue
-from pyhudi.schema.elements import check_elements
-from pyhudi.schema.expression_tree import Field, tree_of
-from pyhudi.schema.near_names import near_name
+from pyhudi.schema.arrow_expression_parser import Field, tree_of
+from pyhudi.schema.computed_columns import Names, SetValue
+from pyhudi.schema.exact_casts import literal
+from pyhudi.schema.null_elements import check_elements
 from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.predicates import column_type
 from pyhudi.schema.sql_evaluator import evaluated
-from pyhudi.schema.sql_text import parse_one
-from pyhudi.schema.sql_values import Literal, Operand, Value, made
+from pyhudi.schema.sql_expressions import Literal, Operand, Value, made
+from pyhudi.schema.sql_parser import parse_one
+from pyhudi.schema.suggestions import near_name
 
 
 def set_value(

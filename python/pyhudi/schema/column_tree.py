@@ -1,7 +1,7 @@
 """All columns of a table as a tree, with the ids that schema on read knows them by.
 
 Which ids older files have is `internal_schema.py`'s part, changing columns is
-`schema/alter_steps.py`'s. Order of ids: `AvroInternalSchemaConverter` (Hudi 1.0.2).
+`schema/alter_apply.py`'s. Order of ids: `AvroInternalSchemaConverter` (Hudi 1.0.2).
 """
 
 from __future__ import annotations

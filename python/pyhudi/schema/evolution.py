@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.avro_names import Json, named_once, written_out
+from pyhudi.schema.commit_schema import continued
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.record_keys import META_COLUMNS
+from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.schema.required import entries_of, list_of, map_of
-from pyhudi.schema.schema_history import continued
-from pyhudi.schema.storable import avro_schema, check_reserved
+from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import TableSchema
 
 SchemaMode = Literal["strict", "merge"]

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.config.table_config import TableConfig
+from pyhudi.schema.key_generator import _is_plain
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import Conjunct
-from pyhudi.schema.record_keys import _is_plain
 
 RECORD_KEY = "_hoodie_record_key"
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.schema.casts import cast_computed, cast_exactly
-from pyhudi.schema.given import given_batches
-from pyhudi.schema.record_keys import column_at
+from pyhudi.schema.exact_casts import cast_computed, cast_exactly
+from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.key_generator import column_at
 
 Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
 """`(older, newer) -> merged`, or `-> (merged, deleted)`; see `register_merger`."""

@@ -25,8 +25,8 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.mergers import CheckedMerger, Merger
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, schema_defaults
 
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"

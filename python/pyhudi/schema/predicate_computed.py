@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.computed import projected
+from pyhudi.schema.computed_columns import projected
 from pyhudi.schema.predicates import Computed, Path, column_type
 from pyhudi.schema.sql_evaluator import condition, evaluated
-from pyhudi.schema.sql_values import Literal, Value
+from pyhudi.schema.sql_expressions import Literal, Value
 
 _NO_CALLS = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.DataType, exp.DataTypeParam)
 

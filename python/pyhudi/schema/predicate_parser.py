@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.expression_tree import fields_of, implied, tree_of
+from pyhudi.schema.arrow_expression_parser import fields_of, implied, tree_of
 from pyhudi.schema.predicate_floats import in_column
 from pyhudi.schema.predicate_literals import fits_column, plain_texts, typed_scalar
 from pyhudi.schema.predicates import (

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.like_patterns import matching
-from pyhudi.schema.near_names import near_name
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicate_values import among_values, boolean, compare_value
+from pyhudi.schema.suggestions import near_name
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

@@ -21,8 +21,8 @@ from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.sql_casts import DAY_AND_TIME
 from pyhudi.schema.sql_comparisons import FLIPPED
 from pyhudi.schema.sql_evaluator import COMPARISONS
-from pyhudi.schema.sql_order import AND_OR, has_bits
-from pyhudi.schema.sql_text import parse_one, too_deep
+from pyhudi.schema.sql_parser import parse_one, too_deep
+from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME")
 

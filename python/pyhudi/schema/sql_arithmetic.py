@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.sql_values import Operand, Value, call, common_type, in_type, is_number, null
+from pyhudi.schema.sql_expressions import (
+    Operand,
+    Value,
+    call,
+    common_type,
+    in_type,
+    is_number,
+    null,
+)
 
 _INT64_DIGITS = 19
 _FUNCTIONS = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}

@@ -17,7 +17,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.predicate_floats import compare_any_floats
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.predicate_values import among_values, compare_value
-from pyhudi.schema.sql_values import (
+from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
     Value,

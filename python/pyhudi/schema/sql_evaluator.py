@@ -20,13 +20,9 @@ from sqlglot import exp
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema.sql_arithmetic import arithmetic
-from pyhudi.schema.sql_calls import call_of
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_comparisons import among, compared, known, null_safe, truth
-from pyhudi.schema.sql_functions import called, like
-from pyhudi.schema.sql_order import AND_OR, has_bits
-from pyhudi.schema.sql_text import number, too_deep
-from pyhudi.schema.sql_values import (
+from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
     Value,
@@ -37,6 +33,10 @@ from pyhudi.schema.sql_values import (
     made,
     null,
 )
+from pyhudi.schema.sql_function_names import call_of
+from pyhudi.schema.sql_functions import called, like
+from pyhudi.schema.sql_parser import number, too_deep
+from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
 Resolve = Callable[[Any], Value]
 """The column that an `exp.Column` names. Raises for one that is not there."""

@@ -1,4 +1,5 @@
-"""Functions of SQL in Arrow's terms. By what names they are called is said in `sql_calls.py`.
+"""Functions of SQL in Arrow's terms. By what names they are called is said in
+`sql_function_names.py`.
 
 What Spark's SQL answers in a way that Arrow cannot (rounding a
 double to digits, the rest of a division of floating numbers) is an error, never another answer.
@@ -16,7 +17,7 @@ import pyarrow.types as at
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.like_patterns import matching
 from pyhudi.schema.predicate_literals import is_text
-from pyhudi.schema.sql_values import (
+from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
     Value,

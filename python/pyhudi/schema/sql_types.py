@@ -7,7 +7,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.storable import MOST_DIGITS
+from pyhudi.schema.supported_types import MOST_DIGITS
 
 _Kind = exp.DataType.Type
 _TYPES = {

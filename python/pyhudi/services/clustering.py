@@ -29,7 +29,7 @@ from pyhudi.config.formatting import names_text
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
-from pyhudi.schema import schema_history
+from pyhudi.schema import commit_schema
 from pyhudi.schema.conform import data_schema
 from pyhudi.services import resizing
 from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
@@ -309,7 +309,7 @@ def _carried_out(
             check_writers(since.table, inputs)
 
     planned = as_planned(table, instant.requested, [*plan.inputs.values()])
-    schema = schema_history.commit_schema(planned.schema, table.config)
+    schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = _tasks(planned, instant, plan, options, asked)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"

@@ -17,7 +17,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import overtaken
-from pyhudi.schema import schema_history
+from pyhudi.schema import commit_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
@@ -181,7 +181,7 @@ def _carry_out(
     columns: TableSchema,
 ) -> None:
     table, instant = compaction.table, compaction.time
-    schema = schema_history.commit_schema(columns, table.config)
+    schema = commit_schema.commit_schema(columns, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
     engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))

@@ -16,7 +16,7 @@ from itertools import chain
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.errors import UnsupportedTableFeature, overtaken
-from pyhudi.schema import schema_history
+from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import waits_for, with_logs
 from pyhudi.services.result import ServiceResult
@@ -187,7 +187,7 @@ def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetada
 def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceResult:
     slices = [slice_ for slice_ in _planned(table, instant) if slice_.logs]
     planned = as_planned(table, instant, slices)
-    schema = schema_history.commit_schema(planned.schema, table.config)
+    schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = _tasks(planned, instant, slices)
     check = _check_no_compaction
     try:

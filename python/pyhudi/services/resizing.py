@@ -20,7 +20,7 @@ from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
 from pyhudi.config.property_names import META_FIELDS
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.services.clustering_choice import Chosen
 from pyhudi.services.resize_choice import choose_resizes
 from pyhudi.slices.cluster import ClusterTask

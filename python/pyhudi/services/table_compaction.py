@@ -14,7 +14,7 @@ from typing import Any
 
 from pyhudi.config.actions import COMMIT, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
-from pyhudi.schema import schema_history
+from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import CompactionWork, slices_of_plan, waits_for
 from pyhudi.services.compaction_choice import choose, is_due
@@ -230,7 +230,7 @@ def _carried_out(
         if slice_.base is not None or slice_.logs
     ]
     planned = work.as_planned(table, instant, slices)
-    schema = schema_history.commit_schema(planned.schema, table.config)
+    schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = work.tasks(planned, instant, slices)
     with PlannedTransaction(table, "COMPACT", instant, COMPACTION, insists=insists) as txn:
         label = f"{work.label} of {instant}"

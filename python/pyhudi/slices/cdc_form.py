@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.file_names import CDC_SUFFIX, log_file_name
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices import markers, write_log
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_form import ChangeLogForm, change_records

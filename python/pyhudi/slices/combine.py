@@ -16,6 +16,7 @@ from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import (
     FieldMerge,
     batch_mode,
@@ -23,7 +24,6 @@ from pyhudi.schema.payloads import (
     with_defaults,
     written_merge,
 )
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.storage.storage import Storage

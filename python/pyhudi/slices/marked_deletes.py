@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.schema.conform import marked_deleted
-from pyhudi.schema.record_keys import IS_DELETED, PARTITION_PATH, RECORD_KEY, column_at
+from pyhudi.schema.key_generator import IS_DELETED, PARTITION_PATH, RECORD_KEY, column_at
 from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 
 _ORDERING = "_pyhudi_ordering"

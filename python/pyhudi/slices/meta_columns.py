@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.symbols import check_symbols, enum_symbols
+from pyhudi.schema.avro_enums import check_symbols, enum_symbols
 from pyhudi.slices.nested import check_alone
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 

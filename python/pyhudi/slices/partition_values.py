@@ -17,10 +17,10 @@ import pyarrow.types as at
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.key_generator import NULL_PARTITION
 from pyhudi.schema.predicate_floats import order_key
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.predicates import Conjunct
-from pyhudi.schema.record_keys import NULL_PARTITION
 
 _OLD_NULL_PARTITION = "default"
 _LAST_VERSION_WITH_OLD_NULL = 4

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi import _native
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema.predicate_floats import bounded_by_footers
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import kept_rows
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY, add_keys, column_at
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_sizes import check_found
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyhudi.engine.protocol import Attempt
     from pyhudi.schema.internal_schema import Evolution, FileNames
+    from pyhudi.schema.key_generator import KeySpec
     from pyhudi.schema.predicates import Conjunct
-    from pyhudi.schema.record_keys import KeySpec
     from pyhudi.slices.file_slice import FileSlice
     from pyhudi.slices.read_tasks import ReadTask
 else:

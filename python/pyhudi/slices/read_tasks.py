@@ -17,9 +17,9 @@ from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import check_has_delete_field
 from pyhudi.schema.internal_schema import Evolution
+from pyhudi.schema.key_generator import KeySpec, plain_key
 from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults
 from pyhudi.schema.predicates import Where
-from pyhudi.schema.record_keys import KeySpec, plain_key
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values

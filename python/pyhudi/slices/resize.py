@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.cluster import ClusterTask, write_sorted
 from pyhudi.slices.key_hash import KeyHash
 from pyhudi.slices.read import open_slice

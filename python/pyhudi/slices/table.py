@@ -18,7 +18,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.schema.schema_history import CommitSchema
+from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.schema.virtual_keys import stored_schema
 from pyhudi.storage.prefetch import forget

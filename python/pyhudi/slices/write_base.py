@@ -17,7 +17,7 @@ from pyhudi.config.file_names import base_file_name
 from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.conform import marked_deleted
-from pyhudi.schema.record_keys import FILE_NAME, RECORD_KEY
+from pyhudi.schema.key_generator import FILE_NAME, RECORD_KEY
 from pyhudi.slices import markers
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_log import ChangeNotes

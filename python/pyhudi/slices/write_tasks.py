@@ -14,8 +14,8 @@ from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.internal_schema import Evolution
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import FieldMerge
-from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.cdc_form import ChangeLogForm
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage

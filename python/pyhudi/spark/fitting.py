@@ -10,8 +10,8 @@ import pyarrow.types as at
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.casts import UTC_ZONES
-from pyhudi.schema.computed import projected
+from pyhudi.schema.computed_columns import projected
+from pyhudi.schema.exact_casts import UTC_ZONES
 from pyhudi.spark.flow import arrow_schema
 from pyhudi.spark.names import found_name
 from pyhudi.write.merge_clauses import Clause, joined

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.casts import of_fixed_size
+from pyhudi.schema.exact_casts import of_fixed_size
 from pyhudi.spark.engine import _Job, described, is_connect, local_property
 from pyhudi.spark.failures import carried, restored
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema

@@ -34,7 +34,7 @@ from pyhudi.errors import (
 )
 from pyhudi.index.choice import choose
 from pyhudi.index.traces import Traces
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.fitting import check_zones, lacking

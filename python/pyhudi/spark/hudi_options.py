@@ -32,7 +32,7 @@ from pyhudi.config.property_names import (
 from pyhudi.config.unknown_options import unknown_option
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
-from pyhudi.schema.record_keys import CUSTOM
+from pyhudi.schema.key_generator import CUSTOM
 from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
 from pyhudi.timeline.named_instants import PlainTime
 from pyhudi.write.sort_modes import SortMode

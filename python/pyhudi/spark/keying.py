@@ -12,7 +12,7 @@ from pyspark import TaskContext
 
 from pyhudi.errors import HudiError
 from pyhudi.index import locate
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.spark.columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import row_numbers
 from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE

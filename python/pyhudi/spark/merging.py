@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.plain import check_names
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.decode_encodings import check_names
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.fitting import check_set_zones, check_zones

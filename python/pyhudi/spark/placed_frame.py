@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.schema.record_keys import PARTITION_PATH
+from pyhudi.schema.key_generator import PARTITION_PATH
 from pyhudi.spark.balance import route_names, shuffle_partitions
 from pyhudi.spark.columns import (
     ACTION,

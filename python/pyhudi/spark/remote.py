@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pyhudi.schema.record_keys import KeySpec
+from pyhudi.schema.key_generator import KeySpec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.write_context import WriteContext

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask

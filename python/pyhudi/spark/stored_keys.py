@@ -20,7 +20,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Engine
 from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index, KeyFilter
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW

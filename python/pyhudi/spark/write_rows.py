@@ -22,7 +22,7 @@ from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import COMBINED, CROSSED, KNOWN, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.fitting import check_zones
 from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped

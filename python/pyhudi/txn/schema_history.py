@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyhudi.schema import schema_history
+from pyhudi.schema import commit_schema
 from pyhudi.slices.table import Commit, Companion, Rollback, Table
 
 
@@ -15,15 +15,15 @@ class SchemaHistoryFile(Companion):
         """Writes the file; a table without column ids has none."""
         if commit.schema.internal is not None:
             text = commit.schema.history_text(commit.instant)
-            schema_history.persist(
+            commit_schema.persist(
                 table.storage, table.config, table.generator, commit.instant, text
             )
         return {}
 
     def on_rollback(self, table: Table, rollback: Rollback) -> None:
         """Removes the file."""
-        schema_history.forget(table.storage, rollback.target)
+        commit_schema.forget(table.storage, rollback.target)
 
     def on_removal(self, table: Table, instant: str) -> None:
         """Removes the file."""
-        schema_history.forget(table.storage, instant)
+        commit_schema.forget(table.storage, instant)

@@ -47,7 +47,7 @@ from pyhudi.errors import (
     overtaken,
     without_hint,
 )
-from pyhudi.schema.schema_history import CommitSchema
+from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
 from pyhudi.slices.table import Commit, Companion, Table
 from pyhudi.timeline import Timeline

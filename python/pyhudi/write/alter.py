@@ -1,7 +1,7 @@
 """Altering a table: its columns change by id, in one commit without files (schema on read).
 
 No file is rewritten: readers find each column in older files by its id. Which changes there are is
-`schema/alter_steps.py`'s part. As Hudi's `AlterTableCommand` does with
+`schema/alter_apply.py`'s part. As Hudi's `AlterTableCommand` does with
 `hoodie.schema.on.read.enable` (1.2.0), whose readers need that option, too.
 """
 
@@ -14,12 +14,12 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.metadata.kinds.registry import kinds_of
-from pyhudi.schema import alter_steps
+from pyhudi.schema import alter_apply
+from pyhudi.schema.alter_apply import Rules
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
-from pyhudi.schema.alter_steps import Rules
 from pyhudi.schema.column_tree import ColumnTree
+from pyhudi.schema.commit_schema import NOT_STORED, first_history, tree_of
 from pyhudi.schema.internal_schema import SchemaHistory
-from pyhudi.schema.schema_history import NOT_STORED, first_history, tree_of
 from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
@@ -51,7 +51,7 @@ def alter(
     )
     after = before
     for change in changes:
-        after = alter_steps.apply(after, change, rules)
+        after = alter_apply.apply(after, change, rules)
     _check_indexes(config, changes)
     schema = _altered(context.schema, before, after, config)
     context = context.with_schema(schema).recovered()

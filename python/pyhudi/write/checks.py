@@ -24,7 +24,7 @@ from pyhudi.metadata.definitions import parse_definitions
 from pyhudi.metadata.definitions_file import Definitions
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.internal_schema import is_evolved
-from pyhudi.schema.record_keys import supported_generator
+from pyhudi.schema.key_generator import supported_generator
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys, check_virtual_types
 from pyhudi.slices.combine import check_mergeable

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.schema.conform import to_table
-from pyhudi.schema.given import given_batches
+from pyhudi.schema.input_data import given_batches
 from pyhudi.write.memory_rows import MemoryRows, placed_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows

@@ -18,7 +18,7 @@ from pyhudi.errors import DuplicateKeyWarning, SchemaMismatch
 from pyhudi.index import locate
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.traces import last_written
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import row_numbers
 from pyhudi.write.write_context import WriteContext
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.copies import copies_error
-from pyhudi.schema.computed import project
+from pyhudi.schema.computed_columns import project
 from pyhudi.schema.conform import conform, data_schema
-from pyhudi.schema.kept_values import KeptValues
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.partial_update_checks import KeptValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.write.merge_clauses import Clause, chosen_rows, joined

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.index import locate
 from pyhudi.index.located import Located
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
 from pyhudi.write.known_keys import known_count, without_known

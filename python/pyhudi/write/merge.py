@@ -21,8 +21,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.given import given_batches
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import Recheck

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.computed import Names, SetValue, project
+from pyhudi.schema.computed_columns import Names, SetValue, project
 
 SOURCE = "source"
 TARGET = "target"

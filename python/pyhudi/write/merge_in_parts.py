@@ -22,7 +22,7 @@ from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged import row_numbers, untagged

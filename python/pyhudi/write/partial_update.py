@@ -18,7 +18,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
-from pyhudi.schema.record_keys import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.file_sizes import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns

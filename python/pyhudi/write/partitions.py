@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.given_objects import of_columns
+from pyhudi.schema.input_objects import of_columns
+from pyhudi.schema.key_generator import PARTITION_PATH, add_keys, column_at
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import kept_rows
-from pyhudi.schema.record_keys import PARTITION_PATH, add_keys, column_at
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
 from pyhudi.write.write_context import WriteContext

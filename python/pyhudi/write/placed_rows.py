@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.engine.local import worth_waiting
 from pyhudi.lazy import cached_property
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.engine.partitioned_spill import PartitionedSpill
 from pyhudi.index import locate
 from pyhudi.index.located import Located
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged import Tagged, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.clustered import check_free

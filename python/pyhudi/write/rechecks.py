@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.index import simple
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import count_rows
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.ring_files import committed_ring

@@ -25,9 +25,9 @@ from pyhudi.query.select_rows import (
     keys_to_delete,
 )
 from pyhudi.schema.assignments import set_value
-from pyhudi.schema.computed import Names, SetValue, project
+from pyhudi.schema.computed_columns import Names, SetValue, project
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.record_keys import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup

@@ -35,8 +35,8 @@ from pyhudi.lazy import cached_property
 from pyhudi.metadata.checks_before_write import check_indexes, indexed_columns
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.metadata.definitions import definitions_path, index_definitions
-from pyhudi.schema import schema_history
-from pyhudi.schema.casts import cast_exactly
+from pyhudi.schema import commit_schema
+from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.schema.conform import (
     check_delete_field,
     conform,
@@ -46,9 +46,8 @@ from pyhudi.schema.conform import (
     with_marker,
 )
 from pyhudi.schema.evolution import check_mode, evolve
-from pyhudi.schema.kept_values import KeptValues
-from pyhudi.schema.payloads import field_merge
-from pyhudi.schema.record_keys import (
+from pyhudi.schema.exact_casts import cast_exactly
+from pyhudi.schema.key_generator import (
     PARTITION_PATH,
     RECORD_KEY,
     KeySpec,
@@ -59,8 +58,9 @@ from pyhudi.schema.record_keys import (
     given_types,
     key_spec,
 )
-from pyhudi.schema.schema_history import CommitSchema
-from pyhudi.schema.storable import check_written
+from pyhudi.schema.partial_update_checks import KeptValues
+from pyhudi.schema.payloads import field_merge
+from pyhudi.schema.supported_types import check_written
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices import combine
 from pyhudi.slices.file_groups import file_groups
@@ -256,7 +256,7 @@ class WriteContext:
         definitions = index_definitions(storage, config) if config.metadata_partitions else {}
         check_written(opened.schema.arrow, options)
         check_indexes(storage, config, opened.schema, definitions)
-        schema_history.check_ids(opened.schema, config)
+        commit_schema.check_ids(opened.schema, config)
         chosen = choose(storage, config, timeline, options.index, definitions)
         context = cls(
             table=opened,
@@ -342,7 +342,7 @@ class WriteContext:
     @property
     def commit_schema(self) -> CommitSchema:
         """What the write's commit says of the table's schema."""
-        return schema_history.commit_schema(self.schema, self.config)
+        return commit_schema.commit_schema(self.schema, self.config)
 
     def new_file_id(self) -> str:
         """The id of a new file group."""

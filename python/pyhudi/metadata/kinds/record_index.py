@@ -44,8 +44,8 @@ from pyhudi.metadata.lookups import with_keys
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import field_merge
-from pyhudi.schema.record_keys import RECORD_KEY
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 

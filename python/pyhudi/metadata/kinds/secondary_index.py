@@ -29,7 +29,7 @@ from pyhudi.metadata.partitioned import is_partitioned
 from pyhudi.metadata.question import Look, Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import RecordTask
-from pyhudi.schema.record_keys import RECORD_KEY
+from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask

@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.sql_order import AND_OR, check_order
+from pyhudi.schema.sql_precedence import AND_OR, check_order
 
 _DIGITS_MOST = 400
 """More than any number has that a column holds, a double written out included."""
@@ -64,9 +64,9 @@ class _Sql(Dialect):
 def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     """The tree of one SQL expression.
 
-    Raises `ConfigError` for text that is none, for one that wants parentheses (`sql_order.py`), and
-    for one that is nested too deep: the parser takes more of Python's stack with each level, and
-    some thirty levels always fit.
+    Raises `ConfigError` for text that is none, for one that wants parentheses
+    (`sql_precedence.py`), and for one that is nested too deep: the parser takes more of Python's
+    stack with each level, and some thirty levels always fit.
     """
     try:
         parsed = sqlglot.parse(text, read=_Sql)

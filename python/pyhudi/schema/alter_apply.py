@@ -27,9 +27,9 @@ from pyhudi.schema.alter_changes import (
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
-from pyhudi.schema.plain import plain_schema
-from pyhudi.schema.record_keys import IS_DELETED
-from pyhudi.schema.storable import avro_schema, check_name, check_reserved
+from pyhudi.schema.decode_encodings import plain_schema
+from pyhudi.schema.key_generator import IS_DELETED
+from pyhudi.schema.supported_types import avro_schema, check_name, check_reserved
 
 META_PREFIX = "_hoodie_"
 """Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""

@@ -18,7 +18,7 @@ import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.predicate_literals import is_text, typed_scalar
-from pyhudi.schema.sql_text import too_deep
+from pyhudi.schema.sql_parser import too_deep
 
 _CALLS_MOST = 5000
 """Calls in one expression: comparisons of floating numbers have their sides twice."""

@@ -1,7 +1,7 @@
 """Columns that a table can have: names and types, looked at before there is a table or column.
 
-The Avro schema itself is the Rust core's part, values are `casts.py`'s. What no table can have is
-refused here by the column's path, with what to do instead.
+The Avro schema itself is the Rust core's part, values are `exact_casts.py`'s. What no table can
+have is refused here by the column's path, with what to do instead.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyhudi.config.file_names import ORC_EXTENSION
 from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.plain import check_depth
-from pyhudi.schema.record_keys import IS_DELETED, META_COLUMNS
+from pyhudi.schema.decode_encodings import check_depth
+from pyhudi.schema.key_generator import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 from pyhudi.schema.vectors import is_vector
 

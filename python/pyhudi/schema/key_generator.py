@@ -25,7 +25,7 @@ from pyhudi.config.property_names import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.timestamp_keys import TimeRules, render_times, time_properties, time_rules
+from pyhudi.schema.timestamp_keygen import TimeRules, render_times, time_properties, time_rules
 
 COMMIT_TIME = "_hoodie_commit_time"
 RECORD_KEY = "_hoodie_record_key"

@@ -1,7 +1,8 @@
 """The rows that a caller hands over, whoever made them, as Arrow batches of plain types.
 
-Encodings that no file of a table has are undone in `plain.py`. What does not fit the table's schema
-is found later, in `conform.py`. An error of whoever makes the data becomes one of pyhudi's.
+Encodings that no file of a table has are undone in `decode_encodings.py`. What does not fit the
+table's schema is found later, in `conform.py`. An error of whoever makes the data becomes one of
+pyhudi's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.schema.given_frames import of_pandas
-from pyhudi.schema.given_objects import of_columns, of_dicts
+from pyhudi.schema.decode_encodings import plain_batch, plain_schema
+from pyhudi.schema.input_objects import of_columns, of_dicts
+from pyhudi.schema.input_pandas import of_pandas
 from pyhudi.schema.lazy_rows import LazyRows
-from pyhudi.schema.plain import plain_batch, plain_schema
 
 _HINT = (
     "Pass an Arrow table, stream or dataset, record batches in a list or an iterator, a pandas or "
