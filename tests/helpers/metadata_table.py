@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.table_writer import open_metadata_table
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 
 

@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest
-from pyhudi.slices.planned import named_by_plans
+from pyhudi.slices.service_plans import named_by_plans
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive

@@ -23,7 +23,7 @@ from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.services import archiving as service
 from pyhudi.services.archiving import ArchivingPolicy
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory

@@ -28,7 +28,7 @@ from pyhudi.metadata import companion
 from pyhudi.metadata.records import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_whole

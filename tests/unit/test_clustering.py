@@ -21,7 +21,7 @@ from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
 from pyhudi.services.clustering import pending
 from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
-from pyhudi.slices import cluster
+from pyhudi.slices import clustering_task
 from pyhudi.slices.clustering_plan import Order, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Storage
@@ -303,7 +303,7 @@ def test_a_write_while_files_are_clustered_wins(
 ) -> None:
     # One task after the other, so that the plan can be hidden from the other writer.
     table = pyhudi.open_table(points(tmp_path).uri, engine=pyhudi.LocalEngine(1), options=SMALL)
-    work = cluster.cluster_group
+    work = clustering_task.cluster_group
 
     def slow(*args: Any) -> Any:
         written = work(*args)

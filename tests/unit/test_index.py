@@ -31,7 +31,7 @@ from pyhudi.index import bloom, bucket, locate, record, ring
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import WriteContext
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice

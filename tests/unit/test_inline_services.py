@@ -17,7 +17,7 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.services import cleaning, table_compaction
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.open_instant import OpenInstant
 from tests.helpers.aged import age
 from tests.unit.test_compaction import log_files, rows

@@ -28,7 +28,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers, write_base
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late

@@ -20,7 +20,7 @@ from pyhudi.index import record
 from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
-from pyhudi.slices.table import Commit, Table
+from pyhudi.slices.table_snapshot import Commit, Table
 from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.result import WriteResult

@@ -25,7 +25,7 @@ from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat

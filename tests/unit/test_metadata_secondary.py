@@ -20,7 +20,7 @@ from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import derive, record_schema
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import unpack

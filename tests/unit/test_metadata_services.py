@@ -26,7 +26,7 @@ from pyhudi.services import cleaning, compaction
 from pyhudi.services.clean_plan import clean_plan
 from pyhudi.services.clean_policy import Retention, oldest_retained, slices_before
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.service_plans import planned_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.open_instant import OpenInstant
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import SchemaMismatch
-from pyhudi.slices.nested import nested
+from pyhudi.slices.nested_partitions import nested
 from pyhudi.storage.storage import Storage
 from tests.helpers.table_builder import TableBuilder
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
-from pyhudi.slices.packs import Pack, PackSizes, packed, split, task_size
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
+from pyhudi.slices.task_packing import Pack, PackSizes, packed, split, task_size
 from tests.helpers.tables import GoldenTables
 
 

@@ -15,7 +15,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.index.located import Located
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat

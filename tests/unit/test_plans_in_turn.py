@@ -11,7 +11,7 @@ import pytest
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata import companion
 from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from tests.helpers.table_builder import TableBuilder
 
 TABLE = TableBuilder(

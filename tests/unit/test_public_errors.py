@@ -19,7 +19,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, StorageError
-from pyhudi.slices.planned import planned_slices
+from pyhudi.slices.service_plans import planned_slices
 
 ROWS = pa.table(
     {

@@ -16,7 +16,7 @@ from pyhudi.config.actions import CLUSTERING
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.compaction_plan import compaction_plan
-from pyhudi.slices.table import Table, Unguarded
+from pyhudi.slices.table_snapshot import Table, Unguarded
 from pyhudi.timeline import serde
 from pyhudi.txn.open_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction

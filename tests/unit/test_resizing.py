@@ -23,8 +23,8 @@ from pyhudi.services.clustering import pending
 from pyhudi.services.resize_choice import choose_resizes
 from pyhudi.slices.clustering_plan import PlannedGroup, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.ring_files import StoredRing, committed_ring
-from pyhudi.slices.rings import Child, Span, middle_of, resized, span_of
+from pyhudi.slices.hashing_metadata import Child, Span, middle_of, resized, span_of
+from pyhudi.slices.hashing_metadata_files import StoredRing, committed_ring
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.transaction import Transaction

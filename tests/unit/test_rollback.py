@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
 from pyhudi.txn import replace_commit, rollback

@@ -25,9 +25,9 @@ from pyhudi.config.actions import (
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, without_hint
-from pyhudi.slices.cleaned import files_of_plan
+from pyhudi.slices.cleaned_files import files_of_plan
 from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
-from pyhudi.slices.nested import nested
+from pyhudi.slices.nested_partitions import nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instant_range import Span

@@ -25,10 +25,10 @@ from pyhudi.services.clustering_choice import wanted_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.hashing_metadata_files import has_rings
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.ring_files import has_rings
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline.staleness import check_nothing_lacks
 from pyhudi.timeline.time_travel import incomplete_writes

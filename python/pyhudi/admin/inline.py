@@ -33,7 +33,7 @@ from pyhudi.services.compaction_choice import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.standing import standing
 from pyhudi.write.expire import expire_partitions
 from pyhudi.write.retries import retried

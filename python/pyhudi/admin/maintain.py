@@ -34,7 +34,7 @@ from pyhudi.errors import (
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.write.write_context import Handle, WritableTable
 
 _UNIT = 512 * 1024 * 1024

@@ -30,7 +30,7 @@ from pyhudi.metadata.at_work import let_fail
 from pyhudi.metadata.following import can_follow
 from pyhudi.metadata.unfinished import all_of
 from pyhudi.services.clustering import pending as pending_clusterings
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.named_instants import requested_time
 from pyhudi.txn import restore as restoring

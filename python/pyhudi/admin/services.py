@@ -21,7 +21,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.task_inputs import write_options

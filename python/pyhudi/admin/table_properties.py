@@ -19,7 +19,7 @@ from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.checks_before_write import check_not_building
 from pyhudi.schema.conform import check_delete_field
-from pyhudi.slices.cdc_form import MODES
+from pyhudi.slices.cdc_format import MODES
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import check_no_live_writer

@@ -32,7 +32,7 @@ from pyhudi.query.diff import plan_diff
 from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import printed
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline.named_instants import timeline_at
 
 _TASK_PARTS = 4

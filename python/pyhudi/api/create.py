@@ -69,7 +69,7 @@ from pyhudi.schema.decode_encodings import plain_schema
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
-from pyhudi.slices.cdc_form import MODES
+from pyhudi.slices.cdc_format import MODES
 from pyhudi.storage.storage import Storage
 from pyhudi.write.checks import check_config
 from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new

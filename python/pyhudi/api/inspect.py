@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyhudi.api.history import row_counts
 from pyhudi.config import argument_checks as arg
 from pyhudi.schema.predicates import column_type
-from pyhudi.slices.describe import slices_table
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.slices.slices_table import slices_table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import Span
 from pyhudi.timeline.staleness import check_nothing_lacks

@@ -30,11 +30,11 @@ from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, printed
 from pyhudi.schema.table_schema import is_meta, narrow_column
-from pyhudi.slices.describe import slices_table
-from pyhudi.slices.packs import task_size
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
 from pyhudi.slices.row_counts import told_rows
-from pyhudi.slices.table import Table
+from pyhudi.slices.slices_table import slices_table
+from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.task_packing import task_size
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.api.outputs import Outputs, needed
 from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
-from pyhudi.slices.packs import PackSizes, split
+from pyhudi.slices.task_packing import PackSizes, split
 
 if TYPE_CHECKING:  # Each is an extra, or takes long to import.
     import duckdb

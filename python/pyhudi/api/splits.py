@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.api.outputs import Outputs
-from pyhudi.slices.packs import task_size
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.task_packing import task_size
 
 
 @dataclass(frozen=True)

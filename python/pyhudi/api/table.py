@@ -38,7 +38,7 @@ from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import shown_schema
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at

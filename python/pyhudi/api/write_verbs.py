@@ -13,7 +13,7 @@ from pyhudi.engine.memory_pool import sparing
 from pyhudi.engine.protocol import Step
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.alter_builder import Alter

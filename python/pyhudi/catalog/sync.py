@@ -31,7 +31,7 @@ from pyhudi.catalog.registered import (
 )
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.credentials import mask_credentials
 
 

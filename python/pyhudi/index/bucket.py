@@ -27,9 +27,9 @@ from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away
 from pyhudi.index.traces import last_written
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import KeyHash, key_hashes
-from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4

@@ -15,7 +15,7 @@ from pyhudi.index.located import Located
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
 from pyhudi.index.traces import Traces
-from pyhudi.slices.key_hash import check_hash_fields
+from pyhudi.slices.bucket_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 
 _BUCKET = "bucket "

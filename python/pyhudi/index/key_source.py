@@ -10,7 +10,7 @@ from pyhudi import _native
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import key_columns
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.task_inputs import committed_blocks
 

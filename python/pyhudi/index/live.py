@@ -22,7 +22,7 @@ from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
 
 
 @dataclass(frozen=True)

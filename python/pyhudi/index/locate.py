@@ -17,7 +17,7 @@ from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import in_files
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import field_merge
-from pyhudi.slices.tagged import Tagged
+from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 

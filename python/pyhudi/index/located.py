@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.slices.tagged import Tagged
+from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.slices.write_tasks import FileGroup
 
 NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))

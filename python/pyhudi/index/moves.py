@@ -25,7 +25,7 @@ from pyhudi.index.protocol import IndexedTable
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, flat, split
+from pyhudi.slices.tagged_rows import Tagged, flat, split
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _NOW = "99999999999999999"

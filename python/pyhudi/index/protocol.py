@@ -21,7 +21,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.located import Located
 from pyhudi.index.traces import Traces
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -44,7 +44,7 @@ from pyhudi.index.traces import Traces
 from pyhudi.metadata.group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import Tagged, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, row_numbers, split
 from pyhudi.timeline.staleness import later_timeline
 
 

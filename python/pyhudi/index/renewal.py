@@ -16,7 +16,8 @@ from dataclasses import replace
 from pyhudi.errors import CorruptTable
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.ring_files import (
+from pyhudi.slices.hashing_metadata import Ring, file_id_of
+from pyhudi.slices.hashing_metadata_files import (
     StoredRing,
     committed_ring,
     confirm_rings,
@@ -24,8 +25,7 @@ from pyhudi.slices.ring_files import (
     put_ring,
     ring_to_write_by,
 )
-from pyhudi.slices.rings import Ring, file_id_of
-from pyhudi.slices.table import Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 
 Renewed = Mapping[str, Mapping[str, str]]

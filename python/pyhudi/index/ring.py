@@ -19,11 +19,11 @@ from pyhudi.index.located import Located
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.renewal import taken_away, usable_ring
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
+from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import KeyHash
-from pyhudi.slices.ring_files import StoredRing, put_ring, ring_to_write_by
-from pyhudi.slices.rings import Ring, file_id_of
-from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.hashing_metadata import Ring, file_id_of
+from pyhudi.slices.hashing_metadata_files import StoredRing, put_ring, ring_to_write_by
+from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 

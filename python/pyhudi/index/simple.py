@@ -22,7 +22,7 @@ from pyhudi.index.located import Located
 from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
 
 
 class SimpleIndex(Index):

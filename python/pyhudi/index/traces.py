@@ -15,7 +15,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.slices.ring_files import RING_FOLDER
+from pyhudi.slices.hashing_metadata_files import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 

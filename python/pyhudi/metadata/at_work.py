@@ -14,7 +14,7 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.slices.table import Guard, Table
+from pyhudi.slices.table_snapshot import Guard, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of

@@ -45,7 +45,7 @@ from pyhudi.metadata.table_writer import (
     open_metadata_table,
     remove_metadata_table,
 )
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import Span

@@ -16,7 +16,7 @@ from pyhudi.metadata.kinds.files import FileTask, entries_of
 from pyhudi.metadata.records import Recording
 from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Instant
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhudi.metadata.initial import Source
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instant_range import Span
 from pyhudi.txn.conflicts import touched

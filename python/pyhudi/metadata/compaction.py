@@ -13,9 +13,9 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata.group import MetadataGroup, groups_of
 from pyhudi.metadata.records import record_schema
 from pyhudi.services.compaction import CompactionWork
-from pyhudi.slices.compact import compaction_stat
+from pyhudi.slices.compaction_task import compaction_stat
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
 

@@ -62,7 +62,7 @@ from pyhudi.metadata.table_writer import (
 )
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.slices.table import Bound, Clean, Commit, Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import Bound, Clean, Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat

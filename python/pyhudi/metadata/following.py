@@ -15,7 +15,7 @@ from pyhudi.config.actions import LOG_COMPACTION, RESTORE
 from pyhudi.config.metadata_names import FILES
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.metadata.table_writer import delta_commit, groups_by_partition, open_metadata_table
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 
 def can_follow(data: Table, targets: Collection[str]) -> bool:

@@ -25,7 +25,7 @@ from pyhudi.slices.listing import GivenFiles, list_files
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:

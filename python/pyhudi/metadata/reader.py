@@ -39,7 +39,7 @@ from pyhudi.metadata.group import MetadataGroup, groups_of, open_together
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import AT_ONCE
 from pyhudi.storage.storage import Entry, Storage

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pyhudi.config.metadata_names import NO_PATH
 from pyhudi.metadata.group import MetadataGroup, groups_of
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 

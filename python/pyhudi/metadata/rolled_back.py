@@ -22,7 +22,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.slices.table import Rollback, Table
+from pyhudi.slices.table_snapshot import Rollback, Table
 
 
 def has_merged(table: Table, metadata_table: Table, rollback: Rollback) -> bool:

@@ -30,7 +30,7 @@ from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Bound, Table
+from pyhudi.slices.table_snapshot import Bound, Table
 from pyhudi.timeline import Timeline
 from pyhudi.txn import late
 from pyhudi.txn.left_files import remove_staged

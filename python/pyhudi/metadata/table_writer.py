@@ -22,7 +22,7 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table import Guard, Table
+from pyhudi.slices.table_snapshot import Guard, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition

@@ -20,7 +20,7 @@ from pyhudi.metadata.question import INSTEAD, Question
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import answered_by_path, is_whole_base_file
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

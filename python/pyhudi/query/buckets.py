@@ -26,17 +26,17 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.traces import numbers_differ
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
-from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import (
+from pyhudi.slices.bucket_hash import (
     KeyHash,
     check_hash_fields,
     hash_fields,
     key_hashes,
     may_be_split,
 )
-from pyhudi.slices.ring_files import committed_ring, has_rings
-from pyhudi.slices.rings import Ring
-from pyhudi.slices.table import Table
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.hashing_metadata import Ring
+from pyhudi.slices.hashing_metadata_files import committed_ring, has_rings
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 

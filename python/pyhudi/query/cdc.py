@@ -11,9 +11,9 @@ from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.query.commit_range import by_completion_times, check_no_hollow
-from pyhudi.slices.file_sizes import check_listed
+from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import Span
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.match import MatchTask, image_schema, read_side
 from pyhudi.schema.predicates import Where
-from pyhudi.slices import grouping
+from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Instant, WriteStat
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT
@@ -259,7 +259,7 @@ class ChangeFiles:
         """
         slices = self._view.slices_of((own.partition, own.file_id))
         at = next(at for at, slice_ in enumerate(slices) if own in slice_.logs)
-        found = grouping.merged_slice(slices[at:], slices[at].base_instant) or slices[at]
+        found = slice_builder.merged_slice(slices[at:], slices[at].base_instant) or slices[at]
         if found.base and found.base.instant < instant.requested == stat.prev_commit:
             raise _without_change_log(own.path, instant)
         done = self._done(instant.requested)

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
-from pyhudi.slices.cleaned import was_never_committed
+from pyhudi.slices.cleaned_files import was_never_committed
 from pyhudi.slices.missing_files import explained
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline.instant_range import Span
 
 _REMOVING = (CLEAN, RESTORE, ROLLBACK)

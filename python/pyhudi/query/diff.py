@@ -15,9 +15,9 @@ from pyhudi.lazy import cached_property
 from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 
 
 def plan_diff(

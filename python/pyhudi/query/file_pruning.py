@@ -14,15 +14,15 @@ from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.access import MetadataAccess, OutdatedError
 from pyhudi.query.explain import Explanation, Step
 from pyhudi.query.indexes import Pruner
-from pyhudi.slices.cleaned import check_versions
-from pyhudi.slices.file_sizes import check_listed, checks_sizes
+from pyhudi.slices.cleaned_files import check_versions
+from pyhudi.slices.file_size_checks import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline.layout_change import AGAIN
 from pyhudi.timeline.staleness import check_nothing_lacks, check_still_there
 

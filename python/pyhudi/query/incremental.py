@@ -30,7 +30,7 @@ from pyhudi.query.commit_range import (
 )
 from pyhudi.query.snapshot import plan_scan
 from pyhudi.schema.predicates import Where, both
-from pyhudi.slices.file_sizes import checks_sizes
+from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles, list_files
 from pyhudi.slices.partition_values import partition_filter
@@ -42,7 +42,7 @@ from pyhudi.slices.read_tasks import (
     merge_rule,
     slice_tasks,
 )
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pyhudi.query.buckets import hash_rings, kept_by_bucket, kept_by_ring, simpl
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
 """Which slices may match; None when the index turns out to know nothing."""

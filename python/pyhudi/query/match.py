@@ -21,7 +21,7 @@ from pyhudi.slices.read_tasks import (
     shown_schema,
     slice_tasks,
 )
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 HELD_BYTES = 256 * 1024 * 1024
 """About how much of an older side is held at once, by default."""

@@ -16,7 +16,7 @@ from pyhudi.schema.conform import data_schema
 from pyhudi.schema.key_generator import KeySpec
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where
-from pyhudi.slices.file_sizes import check_listed, checks_sizes
+from pyhudi.slices.file_size_checks import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import (
@@ -26,7 +26,7 @@ from pyhudi.slices.read_tasks import (
     shown_schema,
     slice_tasks,
 )
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 
 def plan_select(

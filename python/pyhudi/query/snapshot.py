@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 
 def plan_scan(table: Table, request: ScanRequest) -> list[ReadTask]:

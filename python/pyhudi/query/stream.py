@@ -15,7 +15,7 @@ from pyhudi.query.commit_range import (
     next_start,
     select_commits,
 )
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import CommitMetadata, Instant
 
 

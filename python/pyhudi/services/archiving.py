@@ -32,8 +32,8 @@ from pyhudi.services.clean_policy import hours_before, needing_the_past, retenti
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.planned import named_by_plans
-from pyhudi.slices.table import Bound, Table
+from pyhudi.slices.service_plans import named_by_plans
+from pyhudi.slices.table_snapshot import Bound, Table
 from pyhudi.storage.options import is_remote
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants

@@ -25,9 +25,9 @@ from pyhudi.lazy import cached_property
 from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.listing import LISTED_AT_ONCE, GivenFiles, list_files, walk_partitions
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.savepoint import saved_instants, savepoints

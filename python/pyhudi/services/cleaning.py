@@ -23,8 +23,8 @@ from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
 from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
-from pyhudi.slices.cleaned import files_of_plan
-from pyhudi.slices.table import Clean, Companion, Table
+from pyhudi.slices.cleaned_files import files_of_plan
+from pyhudi.slices.table_snapshot import Clean, Companion, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata

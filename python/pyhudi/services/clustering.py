@@ -35,7 +35,6 @@ from pyhudi.services import resizing
 from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
 from pyhudi.services.clustering_since import changed_since, check_unchanged
 from pyhudi.services.result import ServiceResult
-from pyhudi.slices.cluster import ClusterTask, cluster_group, cluster_tasks
 from pyhudi.slices.clustering_plan import (
     OPERATION,
     ClusteringPlan,
@@ -45,14 +44,15 @@ from pyhudi.slices.clustering_plan import (
     read_plan,
     written_early,
 )
+from pyhudi.slices.clustering_task import ClusterTask, cluster_group, cluster_tasks
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.hashing_metadata_files import has_rings
 from pyhudi.slices.missing_files import whole_view
-from pyhudi.slices.planned import as_planned
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.ring_files import has_rings
-from pyhudi.slices.table import Table
+from pyhudi.slices.service_plans import as_planned
+from pyhudi.slices.slice_builder import groups_of_plan
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import Since, check_writers

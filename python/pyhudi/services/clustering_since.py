@@ -15,8 +15,8 @@ from pyhudi.errors import overtaken
 from pyhudi.slices.clustering_plan import new_buckets
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.conflicts import AS_IT_WAS, Since, touched
 
 Becomes = Mapping[GroupKey, frozenset[GroupKey]]

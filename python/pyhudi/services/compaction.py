@@ -22,8 +22,8 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.planned import planned_slices
-from pyhudi.slices.table import Commit, Table
+from pyhudi.slices.service_plans import planned_slices
+from pyhudi.slices.table_snapshot import Commit, Table
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.open_instant import OpenInstant

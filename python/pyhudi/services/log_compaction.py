@@ -20,19 +20,19 @@ from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import waits_for, with_logs
 from pyhudi.services.result import ServiceResult
-from pyhudi.slices.compact_logs import compact_logs
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
 from pyhudi.slices.file_groups import (
     pending_clusterings,
     pending_compactions,
     pending_log_compactions,
 )
-from pyhudi.slices.file_sizes import check_sizes, checks_sizes
+from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.log_compaction_task import compact_logs
 from pyhudi.slices.missing_files import whole_view
-from pyhudi.slices.planned import as_planned, planned_slices
-from pyhudi.slices.table import Table
+from pyhudi.slices.service_plans import as_planned, planned_slices
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import Since

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.ring_files import StoredRing
-from pyhudi.slices.rings import Child, Ring, file_id_of, middle_of
+from pyhudi.slices.hashing_metadata import Child, Ring, file_id_of, middle_of
+from pyhudi.slices.hashing_metadata_files import StoredRing
 
 
 def choose_resizes(

@@ -23,21 +23,27 @@ from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, ov
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.services.clustering_choice import Chosen
 from pyhudi.services.resize_choice import choose_resizes
-from pyhudi.slices.cluster import ClusterTask
+from pyhudi.slices.bucket_hash import KeyHash, key_hashes
+from pyhudi.slices.bucket_resize_task import (
+    BucketTask,
+    ProbeTask,
+    WrittenBucket,
+    fitting_ways,
+    write_bucket,
+)
 from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
+from pyhudi.slices.clustering_task import ClusterTask
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.key_hash import KeyHash, key_hashes
-from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.resize import BucketTask, ProbeTask, WrittenBucket, fitting_ways, write_bucket
-from pyhudi.slices.ring_files import (
+from pyhudi.slices.hashing_metadata import Ring, file_id_of, resized, span_of
+from pyhudi.slices.hashing_metadata_files import (
     StoredRing,
     committed_ring,
     confirm_rings,
     has_rings,
     put_ring_again,
 )
-from pyhudi.slices.rings import Ring, file_id_of, resized, span_of
-from pyhudi.slices.table import Commit, Companion, Table
+from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.table_snapshot import Commit, Companion, Table
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.transaction import Transaction
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.services.compaction import CompactionWork
-from pyhudi.slices.compact import compact_file
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks
-from pyhudi.slices.file_sizes import check_sizes, checks_sizes
+from pyhudi.slices.compaction_task import compact_file
+from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.planned import as_planned
-from pyhudi.slices.table import Table
+from pyhudi.slices.service_plans import as_planned
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.task_inputs import write_options, write_target
 
 

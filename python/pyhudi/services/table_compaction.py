@@ -28,9 +28,9 @@ from pyhudi.slices.file_groups import (
 )
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
 from pyhudi.slices.missing_files import whole_view
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule
 

@@ -15,9 +15,9 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics, source_uri
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.planned import planned_slices
-from pyhudi.slices.rings import Child, file_id_of
+from pyhudi.slices.hashing_metadata import Child, file_id_of
+from pyhudi.slices.service_plans import planned_slices
+from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Storage
 
 Order: TypeAlias = tuple[tuple[str, ...], Layout | None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
 _MIB = 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.grouping import groups_of_plan
+from pyhudi.slices.slice_builder import groups_of_plan
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from pyhudi.config.actions import COMPACTION, REPLACE_COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.lazy import cached_property
-from pyhudi.slices import grouping
+from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.grouping import CommitFacts, GroupFiles, GroupKey
 from pyhudi.slices.listing import FileSource, PartitionFilter, StorageListing
+from pyhudi.slices.slice_builder import CommitFacts, GroupFiles, GroupKey
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
@@ -74,8 +74,8 @@ class FileSystemView:
         """
         compactions = self._facts.pending_compactions
         merged = (
-            grouping.merged_slice(
-                grouping.committed_slices(group, self._facts), compactions.get(key)
+            slice_builder.merged_slice(
+                slice_builder.committed_slices(group, self._facts), compactions.get(key)
             )
             for key, group in self._live_groups()
         )
@@ -84,7 +84,7 @@ class FileSystemView:
     def base_slices(self) -> list[FileSlice]:
         """What a read-optimized query reads: the newest committed base file of every group."""
         found = (
-            grouping.base_slice(grouping.committed_slices(group, self._facts))
+            slice_builder.base_slice(slice_builder.committed_slices(group, self._facts))
             for _, group in self._live_groups()
         )
         return self._with_sources(slice_ for slice_ in found if slice_ is not None)
@@ -95,7 +95,9 @@ class FileSystemView:
         A pending compaction's slice is one of them, without base file and perhaps without log
         files.
         """
-        found = (grouping.committed_slices(group, self._facts) for _, group in self._live_groups())
+        found = (
+            slice_builder.committed_slices(group, self._facts) for _, group in self._live_groups()
+        )
         return self._with_sources(slices[0] for slices in found if slices)
 
     def all_slices(self) -> list[FileSlice]:
@@ -103,7 +105,7 @@ class FileSystemView:
         return self._with_sources(
             slice_
             for _, group in self._live_groups()
-            for slice_ in grouping.committed_slices(group, self._facts)
+            for slice_ in slice_builder.committed_slices(group, self._facts)
         )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:
@@ -111,12 +113,12 @@ class FileSystemView:
         group = self.groups.get(key)
         if group is None:
             return []
-        return self._with_sources(grouping.committed_slices(group, self._facts))
+        return self._with_sources(slice_builder.committed_slices(group, self._facts))
 
     def merged_slice_of(self, key: GroupKey) -> FileSlice | None:
         """What a snapshot reads of one group, or would read were it not replaced."""
         compaction = self._facts.pending_compactions.get(key)
-        return grouping.merged_slice(self.slices_of(key), compaction)
+        return slice_builder.merged_slice(self.slices_of(key), compaction)
 
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
@@ -174,10 +176,10 @@ class FileSystemView:
         whole = replace(
             there, bases=[*there.bases, *absent.bases], logs=[*there.logs, *absent.logs]
         )
-        slices = grouping.committed_slices(whole, self._facts)
+        slices = slice_builder.committed_slices(whole, self._facts)
         compaction = self._facts.pending_compactions.get(absent.key)
-        merged = grouping.merged_slice(slices, compaction)
-        read = grouping.base_slice(slices) if base_only else merged
+        merged = slice_builder.merged_slice(slices, compaction)
+        read = slice_builder.base_slice(slices) if base_only else merged
         if read is not None:
             yield from (file for file in read.files if file.path not in self.paths)
 
@@ -239,7 +241,7 @@ class FileSystemView:
     def _group(
         self, partition: str, entries: Iterable[Entry], groups: dict[GroupKey, GroupFiles]
     ) -> None:
-        grouping.group_files(
+        slice_builder.group_files(
             partition,
             entries,
             groups,
@@ -266,5 +268,5 @@ class FileSystemView:
         return {
             key: instant.requested
             for instant in self._timeline.pending(COMPACTION)
-            for key in grouping.groups_of_plan(self._timeline.plan(instant))
+            for key in slice_builder.groups_of_plan(self._timeline.plan(instant))
         }

@@ -8,7 +8,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.avro_enums import check_symbols, enum_symbols
-from pyhudi.slices.nested import check_alone
+from pyhudi.slices.nested_partitions import check_alone
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 
 PARTITION_METADATA = ".hoodie_partition_metadata"

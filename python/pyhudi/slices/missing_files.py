@@ -22,12 +22,12 @@ from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import MissingFile, without_hint
-from pyhudi.slices.cleaned import clean_of, is_spared, replaced_before_start
-from pyhudi.slices.file_sizes import checks_sizes
+from pyhudi.slices.cleaned_files import clean_of, is_spared, replaced_before_start
+from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView, NamedFile
 from pyhudi.slices.listing import PartitionFilter
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 
@@ -60,8 +60,8 @@ def check_complete(
     """Raises `MissingFile` where a snapshot would read a file that a view has not listed.
 
     view: of the table's timeline. base_only: only base files are read. past: the timeline lacks
-    instants, so that cleans may have taken what is current on it: that is `cleaned.py`'s part.
-    stale: paths that the metadata table lists although their commits were rolled back.
+    instants, so that cleans may have taken what is current on it: that is `cleaned_files.py`'s
+    part. stale: paths that the metadata table lists although their commits were rolled back.
     """
     if not checks_sizes(table.options):
         return

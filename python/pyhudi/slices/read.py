@@ -16,7 +16,7 @@ from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import kept_rows
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.file_sizes import check_found
+from pyhudi.slices.file_size_checks import check_found
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.row_counts import is_whole_base_file
 
@@ -176,7 +176,7 @@ def _found(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
 
 def _found_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """The rows that the filter finds among those of a scan, as the files hold them."""
-    from pyhudi.slices.tagged import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
+    from pyhudi.slices.tagged_rows import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
 
     stored = _as_shown(read, replace(task, path_values=(), as_text=()))
     if task.where is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.slices.packs import Pack
+from pyhudi.slices.task_packing import Pack
 
 
 def read_pack(pack: Pack[Any]) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from pyhudi.schema.predicates import Where
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 
 PathValues: TypeAlias = tuple[tuple[str, pa.Scalar], ...]

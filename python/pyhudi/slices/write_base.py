@@ -20,14 +20,14 @@ from pyhudi.schema.conform import marked_deleted
 from pyhudi.schema.key_generator import FILE_NAME, RECORD_KEY
 from pyhudi.slices import markers
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.cdc_log import ChangeNotes
-from pyhudi.slices.file_errors import telling_errors
+from pyhudi.slices.cdc_writer import ChangeNotes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.meta_columns import make_partition, with_meta
 from pyhudi.slices.partial_rows import completed
 from pyhudi.slices.read import file_names
+from pyhudi.slices.stream_errors import telling_errors
 from pyhudi.slices.write_log import write_log_files
 from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat

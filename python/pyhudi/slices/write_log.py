@@ -16,7 +16,7 @@ from pyhudi.config.file_names import log_file_name
 from pyhudi.config.write_options import LogBlocks
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers
-from pyhudi.slices.marked_deletes import apart
+from pyhudi.slices.delete_markers import apart
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.meta_columns import make_partition, with_meta
 from pyhudi.slices.partial_rows import completed

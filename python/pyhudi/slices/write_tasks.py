@@ -16,7 +16,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import FieldMerge
-from pyhudi.slices.cdc_form import ChangeLogForm
+from pyhudi.slices.cdc_format import ChangeLogForm
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
 

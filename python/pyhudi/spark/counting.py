@@ -8,10 +8,10 @@ from pyhudi.api.scan import Scan
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.query.cleaned_since import watched
-from pyhudi.slices.packs import Pack, PackSizes, packed, split, task_size
 from pyhudi.slices.read import count_task, read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.row_counts import is_whole_base_file, told_rows
+from pyhudi.slices.task_packing import Pack, PackSizes, packed, split, task_size
 from pyhudi.spark.engine import SparkEngine
 
 _FOOTERS_HERE = 64

@@ -18,9 +18,9 @@ from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.query.change_rows import change_task, diff_task
 from pyhudi.query.moved_rows import paired
-from pyhudi.slices.packs import Pack, PackSizes, change_size, packed, split, task_size
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
+from pyhudi.slices.task_packing import Pack, PackSizes, change_size, packed, split, task_size
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.planned_frame import planned
 from pyhudi.spark.reckoning import files_read, pack_sizes, reckoned

@@ -14,7 +14,7 @@ from pyhudi.errors import HudiError
 from pyhudi.index import locate
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
-from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.spark.columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext

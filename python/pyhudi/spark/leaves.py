@@ -18,10 +18,10 @@ from pyhudi.lazy import cached_property
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
 from pyhudi.schema.table_schema import narrow_column
-from pyhudi.slices.packs import PackSizes, packed, split, task_size
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.task_packing import PackSizes, packed, split, task_size
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.spark.partial import Parts
 from pyhudi.spark.plain_files import PlainFiles, plain_files, read_by_spark

@@ -16,7 +16,7 @@ from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.tagged import row_numbers
+from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number

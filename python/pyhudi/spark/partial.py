@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from pyhudi.slices.packs import Pack
 from pyhudi.slices.read_packs import read_pack
+from pyhudi.slices.task_packing import Pack
 from pyhudi.spark.column_text import PLAIN_NAME, plain_name, sql_of
 from pyhudi.spark.engine import is_connect
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.api.scan import Scan
-from pyhudi.slices.packs import PackSizes
+from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.column_text import PLAIN_NAME, flat, names_in, plain_name, sql_of
 from pyhudi.spark.counting import count_rows
 from pyhudi.spark.engine import SparkEngine, is_connect

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.slices.packs import PackSizes, change_size, task_size
+from pyhudi.slices.task_packing import PackSizes, change_size, task_size
 from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import row_bytes
 

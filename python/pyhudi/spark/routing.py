@@ -18,7 +18,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
 from pyhudi.spark.balance import number_of

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.api.scan import Scan
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.slices.packs import PackSizes
+from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.partitions import check_schema, partitions_of, read_partition
 from pyhudi.spark.source_filters import pushable
 from pyhudi.spark.source_options import Query

@@ -22,7 +22,7 @@ from pyhudi.index.key_source import KeySource
 from pyhudi.index.protocol import Index, KeyFilter
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged import row_numbers, split
+from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW
 from pyhudi.spark.columns import DESTINATION, GROUP
 from pyhudi.spark.flow import collected, mapped, pieces

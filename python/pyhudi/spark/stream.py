@@ -20,7 +20,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import by_completion_times, range_start
 from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
-from pyhudi.slices.packs import PackSizes
+from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.partitions import partitions_of, read_partition
 from pyhudi.spark.source_options import Query
 from pyhudi.timeline.named_instants import PlainTime

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import Tagged, row_numbers, untagged
+from pyhudi.slices.tagged_rows import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.flow import pieces, runs, with_types

@@ -99,7 +99,7 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
     A cleaner that keeps file versions has no horizon; then Hudi takes the first active commit for
     it, and so do we. Where the newest clean was archived, it is looked up there. Files of a saved
     commit stay, though Hudi refuses its time all the same; what a savepoint lacks, the removed
-    files tell (`slices/cleaned.py`).
+    files tell (`slices/cleaned_files.py`).
     """
     if any(saved.requested == instant for saved in timeline.uncut.completed(SAVEPOINT)):
         return

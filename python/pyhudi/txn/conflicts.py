@@ -34,8 +34,8 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.lazy import cached_property
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices import markers
-from pyhudi.slices.grouping import GroupKey, groups_of_plan
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey, groups_of_plan
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat, late

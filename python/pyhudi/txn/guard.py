@@ -22,7 +22,7 @@ from pyhudi.errors import (
     overtaken,
     without_hint,
 )
-from pyhudi.slices.table import Guard, Unguarded
+from pyhudi.slices.table_snapshot import Guard, Unguarded
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage

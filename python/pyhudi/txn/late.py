@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata

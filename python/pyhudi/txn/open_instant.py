@@ -14,8 +14,8 @@ from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION, COMPLETED_ACTION, 
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
-from pyhudi.slices.grouping import groups_of_plan
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import groups_of_plan
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata

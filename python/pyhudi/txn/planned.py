@@ -19,9 +19,9 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import written_early
-from pyhudi.slices.grouping import groups_of_plan
 from pyhudi.slices.listing import walk_partitions
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import groups_of_plan
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline import Timeline

@@ -22,7 +22,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -18,10 +18,10 @@ from pyhudi.config.actions import (
     LOG_COMPACTION,
     Instant,
 )
-from pyhudi.slices.cleaned import check_taken
+from pyhudi.slices.cleaned_files import check_taken
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 
 _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)

@@ -32,8 +32,8 @@ from pyhudi.config.file_names import (
     parse_log_name,
 )
 from pyhudi.errors import CommitConflict, overtaken
-from pyhudi.slices.planned import named_by_plans
-from pyhudi.slices.table import Rollback, Table
+from pyhudi.slices.service_plans import named_by_plans
+from pyhudi.slices.table_snapshot import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat

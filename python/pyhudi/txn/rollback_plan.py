@@ -21,7 +21,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.planned import named_by_plans
+from pyhudi.slices.service_plans import named_by_plans
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline

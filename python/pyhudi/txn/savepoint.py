@@ -17,7 +17,7 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import late
 from pyhudi.txn.open_instant import OpenInstant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.schema import commit_schema
-from pyhudi.slices.table import Commit, Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import Commit, Companion, Rollback, Table
 
 
 class SchemaHistoryFile(Companion):

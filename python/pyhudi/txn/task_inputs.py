@@ -7,9 +7,9 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.payloads import with_defaults, written_merge
 from pyhudi.schema.virtual_keys import virtual_keys
-from pyhudi.slices.cdc_form import change_log_form
-from pyhudi.slices.nested import least_levels
-from pyhudi.slices.table import Table
+from pyhudi.slices.cdc_format import change_log_form
+from pyhudi.slices.nested_partitions import least_levels
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import WriteTarget
 
 

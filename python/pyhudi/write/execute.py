@@ -10,8 +10,8 @@ from pyhudi.config.log import logger
 from pyhudi.index.copies import groups_with_copies, written_anew
 from pyhudi.index.renewal import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.nested import check_apart
-from pyhudi.slices.ring_files import confirm_rings
+from pyhudi.slices.hashing_metadata_files import confirm_rings
+from pyhudi.slices.nested_partitions import check_apart
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import Recheck

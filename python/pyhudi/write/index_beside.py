@@ -58,7 +58,7 @@ from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_me
 from pyhudi.metadata.unfinished import Unfinished
 from pyhudi.metadata.write_group import GroupTarget, write_group
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import WriteStat

@@ -22,7 +22,7 @@ from pyhudi.metadata.definitions_file import change_definitions
 from pyhudi.metadata.kinds.registry import KINDS
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants

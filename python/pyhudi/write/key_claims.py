@@ -13,7 +13,7 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import overtaken
 from pyhudi.index.traces import last_written
-from pyhudi.slices.table import Commit, Companion, Table
+from pyhudi.slices.table_snapshot import Commit, Companion, Table
 from pyhudi.timeline.key_uniqueness import (
     MAY_REPEAT,
     OVERWRITE_TABLE,

@@ -19,7 +19,7 @@ from pyhudi.index import locate
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.traces import last_written
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import row_numbers
+from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.write_context import WriteContext
 
 

@@ -12,7 +12,7 @@ from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
-from pyhudi.slices.tagged import Tagged, row_numbers, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
 from pyhudi.write.known_keys import known_count, without_known
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition

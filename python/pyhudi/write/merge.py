@@ -23,7 +23,7 @@ from pyhudi.index.located import Located
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.input_data import given_batches
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import Tagged, row_numbers
+from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.result import WriteResult

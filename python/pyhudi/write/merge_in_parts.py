@@ -25,7 +25,7 @@ from pyhudi.schema.conform import data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.tagged import row_numbers, untagged
+from pyhudi.slices.tagged_rows import row_numbers, untagged
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.write.execute import TAG_STAGE
 from pyhudi.write.match_rows import Matched, MatchTask, match_rows

@@ -62,7 +62,7 @@ from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_cleanup import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants

@@ -19,10 +19,10 @@ from pyhudi.index import locate
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
-from pyhudi.slices.file_sizes import check_listed
+from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
-from pyhudi.slices.tagged import row_numbers
+from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write import checks
 from pyhudi.write.clustered import check_free
 from pyhudi.write.plan import Counts

@@ -16,7 +16,7 @@ from pyhudi.engine.partitioned_spill import PartitionedSpill
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import Tagged, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.clustered import check_free
 from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition

@@ -21,8 +21,8 @@ from pyhudi.query.select_rows import count_rows
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.ring_files import committed_ring
-from pyhudi.slices.rings import file_id_of
+from pyhudi.slices.hashing_metadata import file_id_of
+from pyhudi.slices.hashing_metadata_files import committed_ring
 from pyhudi.txn.conflicts import FileGroups, Recheck, Since
 from pyhudi.write.plan import Counts
 from pyhudi.write.rows import Placed

@@ -22,7 +22,7 @@ from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMov
 from pyhudi.metadata.commits_missing import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
 from pyhudi.schema.input_data import given_batches, is_read_once
-from pyhudi.slices.cleaned import was_never_committed, was_taken
+from pyhudi.slices.cleaned_files import was_never_committed, was_taken
 from pyhudi.slices.missing_files import explained
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -23,7 +23,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import locate
 from pyhudi.index.located import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged import row_numbers
+from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.known_keys import known_count, without_known
 from pyhudi.write.placed_rows import PlacedRows
 from pyhudi.write.placing import Placing, part_of

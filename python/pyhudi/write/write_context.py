@@ -67,7 +67,7 @@ from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table import Guard, Table, Unguarded
+from pyhudi.slices.table_snapshot import Guard, Table, Unguarded
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage

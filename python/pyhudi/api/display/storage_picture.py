@@ -11,7 +11,7 @@ from pyhudi.api.display.style import BASE, LOG, REST
 from pyhudi.api.display.treemap import Box, tiled
 from pyhudi.config.formatting import count_text, shortened, size_text
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.slice_builder import GroupKey
 
 _WIDTH, _HEIGHT, _HEAD = 1130, 430, 17
 _PARTITIONS_MOST = 60

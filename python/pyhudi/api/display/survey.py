@@ -20,8 +20,8 @@ from pyhudi.metadata.definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline.staleness import check_nothing_lacks
 
 if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.

@@ -11,7 +11,7 @@ from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import instant_text
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import shown_schema
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 
 _COLUMNS_MOST = 100
 

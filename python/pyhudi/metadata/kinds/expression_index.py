@@ -32,7 +32,7 @@ from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.key_predicates import allowed_texts
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.table import Clean
+from pyhudi.slices.table_snapshot import Clean
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 

@@ -23,7 +23,7 @@ from pyhudi.metadata.records import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of
 from pyhudi.slices.file_slice import BootstrapFile
-from pyhudi.slices.table import Clean
+from pyhudi.slices.table_snapshot import Clean
 from pyhudi.storage.storage import Entry
 
 _FILES_OF_A_TASK = 64

@@ -24,7 +24,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.records import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table import Clean, Commit, Table
+from pyhudi.slices.table_snapshot import Clean, Commit, Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata

@@ -9,7 +9,7 @@ from pyhudi.config.file_names import log_file_name
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers
 from pyhudi.slices.compaction_plan import CompactTask
-from pyhudi.slices.file_sizes import check_found
+from pyhudi.slices.file_size_checks import check_found
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import slice_spec

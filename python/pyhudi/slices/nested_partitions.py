@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.listing import is_marked, walk_partitions
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 
 

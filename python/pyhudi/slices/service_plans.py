@@ -12,9 +12,9 @@ from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.grouping import records_of_plan
 from pyhudi.slices.missing_files import GO_ON
-from pyhudi.slices.table import Table
+from pyhudi.slices.slice_builder import records_of_plan
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 

@@ -16,7 +16,7 @@ from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import found_spec, open_counted
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table import Table
+from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import WriteTarget
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 

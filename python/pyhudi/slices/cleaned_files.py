@@ -18,7 +18,7 @@ from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.lazy import cached_property
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.grouping import GroupKey
+from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.timeline.instant_range import Span
 

@@ -1,6 +1,6 @@
 """Telling what a rewritten base file changed, in a change log beside it.
 
-Rows are noted as they are written. What a record looks like is `slices/cdc_form.py`'s part.
+Rows are noted as they are written. What a record looks like is `slices/cdc_format.py`'s part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices import markers, write_log
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.cdc_form import ChangeLogForm, change_records
+from pyhudi.slices.cdc_format import ChangeLogForm, change_records
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.write_tasks import BaseFileTask

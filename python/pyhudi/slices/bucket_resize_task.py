@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.key_generator import RECORD_KEY
-from pyhudi.slices.cluster import ClusterTask, write_sorted
-from pyhudi.slices.key_hash import KeyHash
+from pyhudi.slices.bucket_hash import KeyHash
+from pyhudi.slices.clustering_task import ClusterTask, write_sorted
+from pyhudi.slices.hashing_metadata import Span
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.rings import Span
 from pyhudi.timeline.commit_metadata import WriteStat
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CommitConflict, CorruptTable
-from pyhudi.slices.rings import Ring
+from pyhudi.slices.hashing_metadata import Ring
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
