@@ -30,7 +30,7 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.lock_manager import LockGuard
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
 from pyhudi.write.merge import merge
 from pyhudi.write.merge_steps import MergeClause

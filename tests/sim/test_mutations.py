@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from pyhudi.config.timeline_layout import LAYOUT_2
-from pyhudi.txn import conflicts, guard, heartbeat, late
-from pyhudi.txn.guard import LockGuard
+from pyhudi.txn import conflicts, heartbeat, lock_manager, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.lock_manager import LockGuard
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from tests.sim.kinds import KINDS, Kind
 from tests.sim.play import play_all
@@ -52,7 +52,7 @@ def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_a_look_for_late_commits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(late, "_is_late", lambda *_: False)
+    patch.setattr(zombie_commits, "_is_late", lambda *_: False)
     # Few stands are about a publication.
     init = World.__init__
     often = {"pause": 0.05}
@@ -68,7 +68,7 @@ def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
         with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
             yield
 
-    patch.setattr(guard, "forget", lambda: None)
+    patch.setattr(lock_manager, "forget", lambda: None)
     patch.setattr(LockGuard, "section", early)
 
 

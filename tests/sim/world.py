@@ -26,7 +26,7 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.prefetch import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
-from pyhudi.txn import guard, heartbeat, processes
+from pyhudi.txn import heartbeat, lock_manager, process_liveness
 from pyhudi.txn.locks import renewal
 from pyhudi.txn.locks.lock import TableLock, give_back
 from tests.sim.crash import Killed
@@ -470,7 +470,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     """
 
     def start_beating(self: heartbeat.Heartbeat) -> None:
-        processes.at_work.add(self._name)
+        process_liveness.at_work.add(self._name)
         self.beat()
         found = weakref.ref(self)
 
@@ -493,9 +493,9 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
-    monkeypatch.setattr(processes, "at_work", world.at_work)
-    monkeypatch.setattr(guard, "_Leaving", partial(WorldLeaving, world))
+    monkeypatch.setattr(process_liveness, "at_work", world.at_work)
+    monkeypatch.setattr(lock_manager, "_Leaving", partial(WorldLeaving, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
     monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
     if not same_machine:
-        monkeypatch.setattr(processes, "owner", lambda _name: b"")
+        monkeypatch.setattr(process_liveness, "owner", lambda _name: b"")

@@ -17,7 +17,7 @@ from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_log_write
 from pyhudi.txn.conflicts import since_plan
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle

@@ -17,7 +17,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT, ROLLBACK, State
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.tables import unpack
 from tests.unit.test_savepoints import timeline_of

@@ -24,7 +24,7 @@ from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline, serde
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise

@@ -15,8 +15,8 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, CorruptTable, LockTimeout, LockWarning
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import guard as guard_module
-from pyhudi.txn.guard import LockGuard
+from pyhudi.txn import lock_manager as guard_module
+from pyhudi.txn.lock_manager import LockGuard
 
 SKEW_MS = 300
 
@@ -191,7 +191,7 @@ class Interrupt:
         self.left = at
 
     def __call__(self, frame: FrameType, event: str, _arg: object) -> Any:
-        if frame.f_globals["__name__"] not in ("pyhudi.txn.guard", "pyhudi.txn.locks.lock"):
+        if frame.f_globals["__name__"] not in ("pyhudi.txn.lock_manager", "pyhudi.txn.locks.lock"):
             return None
         if event == "line":
             self.left -= 1

@@ -16,7 +16,7 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import processes
+from pyhudi.txn import process_liveness
 from pyhudi.txn.heartbeat import (
     HEARTBEAT_FOLDER,
     Heartbeat,
@@ -103,7 +103,7 @@ def test_what_hudi_or_anybody_else_writes_is_alive(storage: Storage, content: by
 
 
 def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
-    machine = processes._machine()
+    machine = process_liveness._machine()
     owner = {"machine": machine, "pid": os.getppid(), "started": "0", "name": "n"}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert not alive(storage)
@@ -114,13 +114,13 @@ def test_a_hidden_process_is_alive_until_it_is_gone(
     is_listed: bool, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As /proc shows processes of other users under hidepid=2, and under hidepid=1."""
-    said = json.loads(processes.owner("n"))
+    said = json.loads(process_liveness.owner("n"))
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = {**said, "pid": child.pid, "started": processes._started(child.pid)}
+    owner = {**said, "pid": child.pid, "started": process_liveness._started(child.pid)}
     if is_listed:
         # Cannot be read as a file, as any user finds it who runs the tests.
         (tmp_path / f"proc/{child.pid}/stat").mkdir(parents=True)
-    monkeypatch.setattr(processes, "_PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(process_liveness, "_PROCESSES", tmp_path / "proc")
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert alive(storage)
     child.communicate(b"\n")
@@ -129,7 +129,7 @@ def test_a_hidden_process_is_alive_until_it_is_gone(
 
 @pytest.mark.parametrize("pid", [None, "x", 1 << 80])
 def test_a_process_that_cannot_be_looked_for_is_alive(pid: Any, storage: Storage) -> None:
-    owner = {**json.loads(processes.owner("n")), "pid": pid}
+    owner = {**json.loads(process_liveness.owner("n")), "pid": pid}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert alive(storage)
 

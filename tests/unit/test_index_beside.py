@@ -22,7 +22,7 @@ from pyhudi.metadata.bootstrap import Making, initialise
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import index_beside, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext

@@ -18,7 +18,7 @@ from pyhudi.errors import (
 )
 from pyhudi.services import cleaning, table_compaction
 from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from tests.helpers.aged import age
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of

@@ -18,7 +18,7 @@ from pyhudi.metadata import companion
 from pyhudi.metadata.commits_missing import check_files
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, Timeline
-from pyhudi.txn.guard import LockGuard
+from pyhudi.txn.lock_manager import LockGuard
 from tests.helpers.metadata_table import metadata_table
 from tests.sim.crash import rows_read
 

@@ -31,11 +31,11 @@ from pyhudi.slices import markers, write_base
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import late
+from pyhudi.txn import zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat, path_of
 from pyhudi.txn.locks.storage_lock import StorageLock
-from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.planned_services import PlannedTransaction
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
 from pyhudi.write.write_context import Handle
@@ -161,11 +161,11 @@ def test_a_lock_that_is_lost_while_a_write_is_taken_back(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others take it back then, by markers from before its files (seed 26000082, under odds)."""
-    load, checked = late.load, Transaction._checked
+    load, checked = zombie_commits.load, Transaction._checked
 
     def loads(table: Table) -> Timeline:
         timeline = load(table)
-        monkeypatch.setattr(late, "load", load)
+        monkeypatch.setattr(zombie_commits, "load", load)
         clock.stand_still(DEAD_MS)
         (pending,) = timeline.pending()
         kept = [
@@ -181,7 +181,7 @@ def test_a_lock_that_is_lost_while_a_write_is_taken_back(
 
     def conflicts(*_: object) -> None:
         monkeypatch.setattr(Transaction, "_checked", checked)
-        monkeypatch.setattr(late, "load", loads)
+        monkeypatch.setattr(zombie_commits, "load", loads)
         raise CommitConflict("another one was faster")
 
     monkeypatch.setattr(Transaction, "_checked", conflicts)
@@ -572,7 +572,7 @@ def test_one_that_is_taken_back_while_it_is_looked_at(
     timeline = Timeline.load(storage, TableConfig.load(storage))
     commit = timeline.commits[-1]
     Heartbeat(storage, commit.requested, SystemClock()).beat()
-    assert late.come_late(storage, timeline) == []
+    assert zombie_commits.come_late(storage, timeline) == []
     read = Storage.read_or_none
 
     def gone(there: Storage, path: str) -> bytes | None:
@@ -582,4 +582,4 @@ def test_one_that_is_taken_back_while_it_is_looked_at(
         return read(there, path)
 
     monkeypatch.setattr(Storage, "read_or_none", gone)
-    assert late.come_late(storage, timeline) == [commit]
+    assert zombie_commits.come_late(storage, timeline) == [commit]

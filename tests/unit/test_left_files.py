@@ -26,9 +26,9 @@ from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import left_files, recovery, rollback
-from pyhudi.txn.left_files import OLD_MS
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn import orphan_files, recovery, rollback
+from pyhudi.txn.orphan_files import OLD_MS
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
 from tests.sim.crash import leftovers
@@ -206,7 +206,7 @@ def test_markers_stay_that_a_writer_makes_after_its_rollback(
         table.config.layout.inflight(table.storage, stood_still, COMMIT)
         markers.create(table.storage, stood_still, Marker("x", path[2:], "CREATE"))
         monkeypatch.undo()
-        return left_files.remove_left_files(*given)
+        return orphan_files.remove_left_files(*given)
 
     monkeypatch.setattr(recovery, "remove_left_files", goes_on)
     pyhudi.open_table(tmp_path).upsert(ROWS)

@@ -31,7 +31,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import processes
+from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.choice import implicit_key, table_lock
 from pyhudi.txn.locks.file_lock import FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
@@ -177,11 +177,11 @@ def test_one_that_is_interrupted_holds_nothing(
 ) -> None:
     storage, clock = Interrupted(str(tmp_path), at, is_made=is_made), SystemClock()
     lock = FileLock(storage, ".hoodie/lock", clock) if kind == "file" else None
-    before = set(processes.at_work)
+    before = set(process_liveness.at_work)
     with pytest.raises(KeyboardInterrupt), held(lock or StorageLock(storage, clock), 0):
         pass
     assert is_free(tmp_path)
-    assert processes.at_work == before
+    assert process_liveness.at_work == before
 
 
 class TestStorageLock:
@@ -368,11 +368,11 @@ class TestFileLock:
 
     def test_one_that_is_interrupted_while_it_settles_holds_nothing(self, tmp_path: Path) -> None:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", InterruptedClock())
-        before = set(processes.at_work)
+        before = set(process_liveness.at_work)
         with pytest.raises(KeyboardInterrupt), held(lock, 0):
             pass
         assert is_free(tmp_path)
-        assert processes.at_work == before
+        assert process_liveness.at_work == before
 
 
 class Nodes:

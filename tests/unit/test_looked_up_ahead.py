@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.index import record
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write import upsert
 from pyhudi.write.write_context import WritableTable
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, rows_read

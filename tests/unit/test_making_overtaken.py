@@ -21,7 +21,7 @@ from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import bootstrap, definitions_file
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write import index_beside
 from pyhudi.write.index_beside import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read

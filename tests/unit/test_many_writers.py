@@ -21,8 +21,8 @@ from pyhudi.metadata.companion import MetadataCompanion
 from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
 from pyhudi.slices.table_snapshot import Commit, Table
-from pyhudi.txn.guard import LockGuard
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.lock_manager import LockGuard
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import once

@@ -17,7 +17,7 @@ import pyhudi
 from pyhudi.config.actions import COMPACTION
 from pyhudi.services import compaction
 from pyhudi.txn.locks.storage_lock import PATH
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import in_step
 
 OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "2"}

@@ -28,7 +28,7 @@ from pyhudi.services.clean_policy import Retention, oldest_retained, slices_befo
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.service_plans import planned_slices
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import GoldenTables, unpack

@@ -14,7 +14,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write.write_context import open_whole
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle

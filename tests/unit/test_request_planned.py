@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.table_snapshot import Table, Unguarded
 from pyhudi.timeline import serde
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, values_read

@@ -21,7 +21,7 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
 from pyhudi.txn import replace_commit, rollback
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.rollback_plan import (
     RollbackRequest,
     requests_by_listing,

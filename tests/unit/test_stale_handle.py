@@ -25,7 +25,7 @@ from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.staleness import check_still_there, later_timeline
 from pyhudi.timeline.time_travel import timeline_as_of
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import TableBuilder, numbered

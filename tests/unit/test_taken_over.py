@@ -21,8 +21,8 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import PlannedTransaction
+from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.planned_services import PlannedTransaction
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.aged import age

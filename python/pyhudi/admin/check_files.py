@@ -31,7 +31,7 @@ from pyhudi.slices.nested_partitions import nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.instant_range import Span
-from pyhudi.txn.left_files import is_old, is_staged
+from pyhudi.txn.orphan_files import is_old, is_staged
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.standing import standing
+from pyhudi.txn.post_commit import standing
 from pyhudi.write.expire import expire_partitions
 from pyhudi.write.retries import retried
 from pyhudi.write.write_context import Handle, WritableTable

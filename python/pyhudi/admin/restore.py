@@ -35,7 +35,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.named_instants import requested_time
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
-from pyhudi.txn.planned import unschedule
+from pyhudi.txn.planned_services import unschedule
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes, recover
 from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.savepoint import saved_instants

@@ -24,7 +24,7 @@ from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
-from pyhudi.txn.task_inputs import write_options
+from pyhudi.txn.write_target import write_options
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
 from pyhudi.write.incoming import memory_limit

@@ -42,8 +42,8 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
+from pyhudi.txn.post_commit import standing
 from pyhudi.txn.rollback import came_later
-from pyhudi.txn.standing import standing
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult, Finding

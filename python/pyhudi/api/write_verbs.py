@@ -638,7 +638,7 @@ class WritingVerbs:
     ) -> WriteResult:
         from pyhudi.admin.inline import after_commit  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
-        from pyhudi.txn.standing import standing  # noqa: PLC0415 - likewise
+        from pyhudi.txn.post_commit import standing  # noqa: PLC0415 - likewise
         from pyhudi.write.once import written_before  # noqa: PLC0415 - likewise
         from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 

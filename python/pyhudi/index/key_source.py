@@ -12,7 +12,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import key_columns
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.task_inputs import committed_blocks
+from pyhudi.txn.write_target import committed_blocks
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import Span
 from pyhudi.timeline.key_uniqueness import counted_words
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 
 OPERATION = "BULK_INSERT"
 STAGE = 3

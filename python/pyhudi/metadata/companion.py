@@ -68,7 +68,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
 from pyhudi.txn.conflicts import AS_IT_WAS
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2

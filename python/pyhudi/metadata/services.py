@@ -32,8 +32,8 @@ from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table_snapshot import Bound, Table
 from pyhudi.timeline import Timeline
-from pyhudi.txn import late
-from pyhudi.txn.left_files import remove_staged
+from pyhudi.txn import zombie_commits
+from pyhudi.txn.orphan_files import remove_staged
 from pyhudi.txn.rollback import was_rolled_back
 
 RETAINED = 20
@@ -196,7 +196,7 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     deltas = metadata_table.timeline.completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     # A commit may have come late since this writer looked.
-    pending = late.load(data).pending()
+    pending = zombie_commits.load(data).pending()
     if metadata_table.timeline.completes_in_names:
         return any(
             delta_commit(metadata_table, instant.requested) is not None for instant in pending

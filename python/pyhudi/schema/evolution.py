@@ -3,7 +3,7 @@
 New columns come last and may be null, numbers are widened, columns that the rows lack become null;
 within structs, list elements and map values too. Nothing is renamed, dropped or narrowed here. The
 order of columns is the table's (as Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
-Column ids, where the table has them, are `txn/schema_history.py`'s part.
+Column ids, where the table has them, are `txn/schema_history_file.py`'s part.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.recovery import failed_writes
 from pyhudi.txn.transaction import asked_ahead
 

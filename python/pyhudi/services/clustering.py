@@ -56,8 +56,8 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import Since, check_writers
-from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
-from pyhudi.txn.task_inputs import write_options, write_target
+from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule, unschedule
+from pyhudi.txn.write_target import write_options, write_target
 
 _SERVICE = "cluster"
 _MEMORY = 1024 * 1024 * 1024

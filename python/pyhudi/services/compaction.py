@@ -26,8 +26,8 @@ from pyhudi.slices.service_plans import planned_slices
 from pyhudi.slices.table_snapshot import Commit, Table
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.planned import own_stage
+from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.planned_services import own_stage
 from pyhudi.txn.transaction import in_step
 
 TaskT = TypeVar("TaskT")

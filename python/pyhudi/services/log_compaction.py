@@ -36,8 +36,8 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import Since
-from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule, unschedule
-from pyhudi.txn.task_inputs import write_options, write_target
+from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule, unschedule
+from pyhudi.txn.write_target import write_options, write_target
 
 OPERATION = "LOG_COMPACT"
 _SERVICE = "log_compact"

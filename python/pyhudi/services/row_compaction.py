@@ -12,7 +12,7 @@ from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.service_plans import as_planned
 from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.task_inputs import write_options, write_target
+from pyhudi.txn.write_target import write_options, write_target
 
 
 def row_compaction(by: str = "", *, memory_limit: int | None = None) -> CompactionWork[CompactTask]:

@@ -32,7 +32,7 @@ from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
-from pyhudi.txn.planned import PlannedTransaction, after_commit, schedule
+from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule
 
 _SERVICE = "compact"
 _OVERGROWN = "pyhudi.overgrown"

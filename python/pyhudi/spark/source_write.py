@@ -24,8 +24,8 @@ from pyhudi.spark.source_options import Query
 from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.guard import guard_of
 from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.lock_manager import guard_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.execute import BULK_INSERT, is_worth_a_commit
 from pyhudi.write.key_claims import key_claims

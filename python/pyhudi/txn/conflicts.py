@@ -38,7 +38,7 @@ from pyhudi.slices.slice_builder import GroupKey, groups_of_plan
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn import heartbeat, late
+from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.rollback import target_of
 
 AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
@@ -81,7 +81,7 @@ Recheck: TypeAlias = Callable[[Since], None]
 
 def timeline_of_now(table: Table) -> Timeline:
     """Within a section. Raises `CommitConflict` while the table is being restored."""
-    timeline = late.load(table)
+    timeline = zombie_commits.load(table)
     check_may_begin(timeline)
     table.generator.observe(timeline)
     return timeline

@@ -25,7 +25,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.storage.threads import start
-from pyhudi.txn import processes
+from pyhudi.txn import process_liveness
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
@@ -114,7 +114,7 @@ def late_ms_of(content: bytes, file: Entry) -> int | None:
 
     None where that cannot be told: of Hudi's, and where the file was copied.
     """
-    said = processes.said_in(content)
+    said = process_liveness.said_in(content)
     late_ms, at_ms = said.get("late_ms"), said.get("at_ms")
     if not isinstance(late_ms, int) or not isinstance(at_ms, int):
         return None
@@ -122,7 +122,7 @@ def late_ms_of(content: bytes, file: Entry) -> int | None:
 
 
 def _name_in(content: bytes | None) -> Any:
-    return processes.said_in(content or b"").get("name")
+    return process_liveness.said_in(content or b"").get("name")
 
 
 def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
@@ -146,7 +146,7 @@ def _is_alive(storage: Storage, file: Entry, now_ms: int) -> bool:
         return False
     content = storage.read_or_none(file.path)
     # One that has just gone was alive; what its write left has to be looked at again.
-    return content is None or not processes.is_dead_here(content)
+    return content is None or not process_liveness.is_dead_here(content)
 
 
 class Heartbeat:
@@ -179,7 +179,7 @@ class Heartbeat:
             late_ms = min(max(lock_lasts_ms - _ROUNDED_MS, lock_lasts_ms // 2), _LATE_MS)
         self._said: dict[str, Any] = {}
         if owned:
-            process = processes.said_in(processes.owner(self._name))
+            process = process_liveness.said_in(process_liveness.owner(self._name))
             self._said = {"name": self._name, **process, "late_ms": late_ms}
         self.every_ms = min(_INTERVAL_MS, max(late_ms // 3, 1))
         """How often it beats."""
@@ -196,7 +196,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """The first beat, and a thread for those that follow. Raises what the storage raises."""
-        processes.at_work.add(self._name)
+        process_liveness.at_work.add(self._name)
         self.beat()
         start(
             threading.Thread(
@@ -243,7 +243,7 @@ class Heartbeat:
     def publishes(self) -> None:
         """Within the section in which the write is published: from now on it is late sooner.
 
-        Beats that come after a stand would tell others that there was none (`late.py`).
+        Beats that come after a stand would tell others that there was none (`zombie_commits.py`).
         """
         if self._since_ms() > self.every_ms:
             self.beat()
@@ -286,7 +286,7 @@ class Heartbeat:
     def rest(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""
         self._ended.set()
-        processes.at_work.discard(self._name)
+        process_liveness.at_work.discard(self._name)
 
     def stop(self) -> None:
         """Ends beating and removes the file. Raises what the storage raises.

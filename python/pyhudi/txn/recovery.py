@@ -27,8 +27,8 @@ from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.time_travel import incomplete_writes
-from pyhudi.txn import conflicts, heartbeat, late, restore, rollback, savepoint
-from pyhudi.txn.left_files import remove_left_files
+from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombie_commits
+from pyhudi.txn.orphan_files import remove_left_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
 """When it was last looked for files that dead writers left, by the handle's storage."""
@@ -51,7 +51,7 @@ def recover(
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
     if table.guard.is_entered:
-        timeline = late.taken_back(table, timeline)
+        timeline = zombie_commits.taken_back(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
     left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
@@ -115,7 +115,7 @@ def _taken_back(table: Table, *, insists: bool) -> Timeline:
 
 
 def _load(table: Table) -> Timeline:
-    timeline = late.load(table)
+    timeline = zombie_commits.load(table)
     table.generator.observe(timeline)
     return timeline
 
@@ -132,7 +132,7 @@ def check_no_live_writer(table: Table, timeline: Timeline) -> None:
     section a commit that came late is one of a writer at work.
     """
     if table.guard.is_entered:
-        timeline = late.taken_back(table, timeline)
+        timeline = zombie_commits.taken_back(table, timeline)
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
         msg = f"another writer is at work on instant {instant}"
@@ -158,7 +158,7 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     known = {instant.requested for instant in timeline.instants}
     commits = {commit.requested: commit for commit in timeline.commits}
     found -= {instant.requested for instant in timeline.pending()}
-    found -= {instant.requested for instant in late.come_late(storage, timeline)}
+    found -= {instant.requested for instant in zombie_commits.come_late(storage, timeline)}
     alive = heartbeat.live_instants(storage, found, table.clock)
     for instant in sorted(found):
         if instant in alive:

@@ -7,8 +7,9 @@ up to table version 6 they stay, since the metadata table has commits of their i
 nobody may use again. A writer that dies leaves a pending restore, which the next one ends by its
 plan, whoever began it; but Hudi shows no heartbeat, and only the age of what it has written tells
 that it died.
-Which instants go, `restored.py` says. What Hudi leaves to its users is refused: to lose files that
-a clean has taken or will take, and to begin a restore that a later savepoint ends halfway.
+Which instants go, `restore_target.py` says. What Hudi leaves to its users is refused: to lose
+files that a clean has taken or will take, and to begin a restore that a later savepoint ends
+halfway.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn import rollback
 from pyhudi.txn.heartbeat import beating, live_instants, may_be_unseen
-from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.restored import view_without, writes_after
+from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.restore_target import view_without, writes_after
 from pyhudi.txn.rollback_plan import plan_rollback
 from pyhudi.txn.savepoint import saved_instants, savepoints
 

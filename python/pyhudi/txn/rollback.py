@@ -37,8 +37,8 @@ from pyhudi.slices.table_snapshot import Rollback, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat
-from pyhudi.txn.left_files import remove_staged_of
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.orphan_files import remove_staged_of
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 
 Record: TypeAlias = dict[str, Any]

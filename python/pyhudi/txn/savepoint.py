@@ -19,9 +19,9 @@ from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline, serde
-from pyhudi.txn import late
-from pyhudi.txn.open_instant import OpenInstant
-from pyhudi.txn.restored import view_without, writes_after
+from pyhudi.txn import zombie_commits
+from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.restore_target import view_without, writes_after
 
 SAVED_BY = "pyhudi"
 
@@ -67,7 +67,7 @@ def create(table: Table, comment: str = "", instant: str | None = None) -> Savep
     take files of it, `LockTimeout` where others hold the table's lock.
     """
     with table.guard.section():
-        return _create(table.at(late.load(table)), comment, instant)
+        return _create(table.at(zombie_commits.load(table)), comment, instant)
 
 
 def _create(table: Table, comment: str, instant: str | None) -> Savepoint:
@@ -92,7 +92,7 @@ def delete(table: Table, instant: str) -> None:
     Raises `ConfigError` where there is none, `LockTimeout` where others hold the table's lock.
     """
     with table.guard.section():
-        _delete(table.at(late.load(table)), instant)
+        _delete(table.at(zombie_commits.load(table)), instant)
 
 
 def _delete(table: Table, instant: str) -> None:

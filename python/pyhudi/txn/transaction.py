@@ -52,11 +52,11 @@ from pyhudi.slices import markers
 from pyhudi.slices.table_snapshot import Commit, Companion, Table
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import conflicts, heartbeat, late, recovery, replace_commit, rollback
+from pyhudi.txn import conflicts, heartbeat, recovery, replace_commit, rollback, zombie_commits
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.left_files import remove_staged_of
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.orphan_files import remove_staged_of
+from pyhudi.txn.pending_instant import OpenInstant
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -242,7 +242,7 @@ class Transaction:
         table, instant = self._table, self.instant
         known = {commit.requested for commit in table.timeline.commits}
         timeline = Timeline.load(table.storage, table.config)
-        timeline = late.taken_back(table, timeline, known)
+        timeline = zombie_commits.taken_back(table, timeline, known)
         table.generator.observe(timeline)
         conflicts.check_own(timeline, instant, self._open.action)
         self._check_alive()
@@ -434,7 +434,7 @@ class Transaction:
 
     def _settled_alone(self) -> bool:
         table = self._table
-        timeline = late.load(table)
+        timeline = zombie_commits.load(table)
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:

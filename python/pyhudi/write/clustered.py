@@ -15,7 +15,7 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.services.clustering import pending
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
-from pyhudi.txn.planned import unschedule
+from pyhudi.txn.planned_services import unschedule
 from pyhudi.write.plan import check_not_clustered
 from pyhudi.write.write_context import WriteContext
 

@@ -63,9 +63,9 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.key_uniqueness import counted_words
-from pyhudi.txn import heartbeat, late
+from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write.incoming import memory_limit
 from pyhudi.write.index_wanted import Wanted, wanted
 from pyhudi.write.write_context import Handle, WriteContext, open_whole
@@ -195,7 +195,7 @@ class _Build:
         until = clock.now_ms() + PATIENCE_MS
         while True:
             with table.guard.section():
-                timeline = late.load(table)
+                timeline = zombie_commits.load(table)
                 others = self._unknowing(timeline)
                 if not others:
                     return self._complete(timeline, stats)

@@ -17,8 +17,8 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
-from pyhudi.txn.late import come_late
 from pyhudi.txn.result import WriteResult, result_of
+from pyhudi.txn.zombie_commits import come_late
 from pyhudi.write.write_context import WritableTable
 
 

@@ -20,10 +20,10 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, live_instants
-from pyhudi.txn.left_files import is_staged
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.locks.file_lock import NAME
 from pyhudi.txn.locks.storage_lock import PATH
+from pyhudi.txn.orphan_files import is_staged
 from pyhudi.write.write_context import WritableTable, open_whole
 
 _INSTANT_DIGITS = (14, 17)

@@ -26,7 +26,7 @@ from pyhudi.slices.cleaned_files import was_never_committed, was_taken
 from pyhudi.slices.missing_files import explained
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import late
+from pyhudi.txn import zombie_commits
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable, open_whole
 
@@ -108,7 +108,7 @@ def _decide(handle: Handle, clock: Clock) -> bool:
     """Has every commit of the table count that stays. Whether some were taken back."""
     with handle.guarded.section():
         table = open_whole(handle, clock)
-        return late.load(table).commits != table.timeline.commits
+        return zombie_commits.load(table).commits != table.timeline.commits
 
 
 def _lost(storage: Storage, error: MissingFile) -> MissingFile | None:

@@ -73,11 +73,11 @@ from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.staleness import check_nothing_lacks
-from pyhudi.txn.guard import guard_of
+from pyhudi.txn.lock_manager import guard_of
 from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.recovery import recover
-from pyhudi.txn.schema_history import SchemaHistoryFile
-from pyhudi.txn.task_inputs import write_target
+from pyhudi.txn.schema_history_file import SchemaHistoryFile
+from pyhudi.txn.write_target import write_target
 from pyhudi.write import checks
 
 _FRESH_MS = 1000

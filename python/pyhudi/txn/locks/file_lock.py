@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import processes
+from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.lock import pauses
 from pyhudi.txn.locks.renewal import Renewal
 
@@ -57,7 +57,7 @@ class FileLock:
         content = self._said(owner)
         # Before the file is there: what interrupts comes at any time, and `release` looks for it.
         self._owner, self._content = owner, content
-        processes.at_work.add(owner)
+        process_liveness.at_work.add(owner)
         expected, self._last_ms = None if found is None else found[1], self._clock.ticks_ms()
         self._version = self._storage.replace_version(self._path, content, expected)
         if self._version is not None:
@@ -65,12 +65,12 @@ class FileLock:
             if self._is_own():
                 self._renewal.start()
                 return True
-        processes.at_work.discard(owner)
+        process_liveness.at_work.discard(owner)
         self._version = None
         return False
 
     def _is_over(self, content: bytes) -> bool:
-        if processes.is_dead_here(_process(content)):
+        if process_liveness.is_dead_here(_process(content)):
             return True
         file = self._storage.head(self._path)
         if file is None or not self._expires_ms:
@@ -84,7 +84,7 @@ class FileLock:
             "lockCreateTime": now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
             "lockThreadName": f"pyhudi-{owner}",
             "lockStacksInfo": [],
-            "process": processes.owner(owner).decode(),
+            "process": process_liveness.owner(owner).decode(),
         }
         return json.dumps(said).encode()
 
@@ -121,7 +121,7 @@ class FileLock:
                 self._storage.delete(self._path)
                 self._content = b""
         finally:
-            processes.at_work.discard(self._owner)
+            process_liveness.at_work.discard(self._owner)
             self._version = None
 
     def holder(self) -> str:
@@ -130,5 +130,5 @@ class FileLock:
 
 
 def _process(content: bytes) -> bytes:
-    said = str(processes.said_in(content).get("process", ""))
+    said = str(process_liveness.said_in(content).get("process", ""))
     return said.encode(errors="surrogatepass")

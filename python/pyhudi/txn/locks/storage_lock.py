@@ -21,7 +21,7 @@ from pyhudi.clock import Clock
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
-from pyhudi.txn import processes
+from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.lock import pauses
 from pyhudi.txn.locks.renewal import Renewal
 
@@ -136,7 +136,7 @@ class StorageLock:
     def _is_free(self, content: _Content) -> bool:
         if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
             return True
-        if content.process and processes.is_dead_here(
+        if content.process and process_liveness.is_dead_here(
             content.process.encode(errors="surrogatepass")
         ):
             return True
@@ -158,16 +158,16 @@ class StorageLock:
     def _take(self, version: str | None) -> bool:
         owner = self._clock.uuid()
         bucket = is_bucket(self._storage.uri)
-        process = "" if bucket else processes.owner(owner).decode()
+        process = "" if bucket else process_liveness.owner(owner).decode()
         until = self._clock.now_ms() + self._validity_ms
         content = _Content(expired=False, valid_until=until, owner=owner, process=process)
         # Before the file says so: what interrupts comes at any time, and `release` looks for it.
         self._content, self._version = content, None
-        processes.at_work.add(owner)
+        process_liveness.at_work.add(owner)
         self._version = self._swap(content, version)
         if self._version is None:
             self._content = None
-            processes.at_work.discard(owner)
+            process_liveness.at_work.discard(owner)
             return False
         self._renewal.start()
         return True
@@ -214,7 +214,7 @@ class StorageLock:
         held = self._content
         if held is None:
             return
-        processes.at_work.discard(held.owner)
+        process_liveness.at_work.discard(held.owner)
         given = _Content(expired=True, valid_until=held.valid_until, owner=held.owner)
         version = self._version or self._version_of(held)
         free = None if version is None else self._swap(given, version)

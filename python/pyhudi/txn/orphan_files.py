@@ -19,7 +19,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.storage.storage import Entry, Paths, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
-from pyhudi.txn.late import come_late
+from pyhudi.txn.zombie_commits import come_late
 
 OLD_MS = 600_000
 """Age from which such a file is a dead writer's."""

@@ -28,7 +28,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.txn.conflicts import Since
-from pyhudi.txn.open_instant import OpenInstant
+from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
 
 Check = Callable[[Since, CommitMetadata], None]
@@ -233,7 +233,7 @@ class PlannedTransaction(Transaction):
 
     def _withdraw_request(self) -> None:
         if self._takes_over and self._heartbeat is not None:
-            # What is published late is found by it (`late.py`).
+            # What is published late is found by it (`zombie_commits.py`).
             self._heartbeat.rest()
         else:
             super()._withdraw_request()
