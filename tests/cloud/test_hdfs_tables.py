@@ -16,8 +16,8 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import StorageError, UnsupportedTableFeature
 from pyhudi.timeline import Timeline
+from pyhudi.txn.locks.base import TableLock
 from pyhudi.txn.locks.file_lock import FileLock
-from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.storage_lock import StorageLock
 from tests.cloud.conftest import HdfsFolder
 from tests.cloud.test_tables import SMALL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyhudi.txn.locks.lock import TableLock, give_back, take
+from pyhudi.txn.locks.base import TableLock, give_back, take
 
 
 @contextmanager

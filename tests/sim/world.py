@@ -27,8 +27,8 @@ from pyhudi.errors import StorageError
 from pyhudi.storage.prefetch import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import heartbeat, lock_manager, process_liveness
-from pyhudi.txn.locks import renewal
-from pyhudi.txn.locks.lock import TableLock, give_back
+from pyhudi.txn.locks import lease_renewal
+from pyhudi.txn.locks.base import TableLock, give_back
 from tests.sim.crash import Killed
 
 START_MS = 2_000_000_000_000
@@ -483,7 +483,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(self.every_ms, beat)
 
-    def start_renewal(self: renewal.Renewal) -> None:
+    def start_renewal(self: lease_renewal.Renewal) -> None:
         self._ended.clear()
         ended, method = self._ended, self._method
 
@@ -496,6 +496,6 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     monkeypatch.setattr(process_liveness, "at_work", world.at_work)
     monkeypatch.setattr(lock_manager, "_Leaving", partial(WorldLeaving, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
-    monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
+    monkeypatch.setattr(lease_renewal.Renewal, "start", start_renewal)
     if not same_machine:
         monkeypatch.setattr(process_liveness, "owner", lambda _name: b"")

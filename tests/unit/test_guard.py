@@ -191,7 +191,7 @@ class Interrupt:
         self.left = at
 
     def __call__(self, frame: FrameType, event: str, _arg: object) -> Any:
-        if frame.f_globals["__name__"] not in ("pyhudi.txn.lock_manager", "pyhudi.txn.locks.lock"):
+        if frame.f_globals["__name__"] not in ("pyhudi.txn.lock_manager", "pyhudi.txn.locks.base"):
             return None
         if event == "line":
             self.left -= 1

@@ -32,11 +32,11 @@ from pyhudi.errors import (
 )
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
-from pyhudi.txn.locks.choice import implicit_key, table_lock
+from pyhudi.txn.locks.base import TableLock
 from pyhudi.txn.locks.file_lock import FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.process_lock import ProcessLock
+from pyhudi.txn.locks.providers import implicit_key, table_lock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 from tests.helpers.held import held

@@ -22,7 +22,7 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.write_target import write_options
 from pyhudi.write import metadata_lifecycle

@@ -21,7 +21,7 @@ from pyhudi.metadata.checks_before_write import check_not_building
 from pyhudi.schema.conform import check_delete_field
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.timeline import Timeline
-from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write.checks import check_writable
 from pyhudi.write.write_context import WritableTable, open_whole

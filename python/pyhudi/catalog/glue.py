@@ -10,7 +10,7 @@ from typing import Any
 
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.errors import StorageError
-from pyhudi.txn.locks.extras import extra
+from pyhudi.txn.locks.optional_imports import extra
 
 _MOST_ADDED = 100
 _MOST_DROPPED = 25

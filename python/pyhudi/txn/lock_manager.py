@@ -26,8 +26,8 @@ from pyhudi.slices.table_snapshot import Guard, Unguarded
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.locks.choice import table_lock
-from pyhudi.txn.locks.lock import TableLock, give_back, take
+from pyhudi.txn.locks.base import TableLock, give_back, take
+from pyhudi.txn.locks.providers import table_lock
 
 
 class LockGuard(Guard):

@@ -20,8 +20,8 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, live_instants
-from pyhudi.txn.locks.evidence import check_no_other_lock
 from pyhudi.txn.locks.file_lock import NAME
+from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.orphan_files import is_staged
 from pyhudi.write.write_context import WritableTable, open_whole

@@ -74,7 +74,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.staleness import check_nothing_lacks
 from pyhudi.txn.lock_manager import guard_of
-from pyhudi.txn.locks.evidence import check_no_other_lock
+from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history_file import SchemaHistoryFile
 from pyhudi.txn.write_target import write_target

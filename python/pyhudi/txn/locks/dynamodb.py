@@ -12,8 +12,8 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, overtaken
-from pyhudi.txn.locks.extras import extra
-from pyhudi.txn.locks.renewal import Renewal
+from pyhudi.txn.locks.lease_renewal import Renewal
+from pyhudi.txn.locks.optional_imports import extra
 
 _POLL_S = 1.0
 _KEY = "key"

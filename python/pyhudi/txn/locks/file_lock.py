@@ -16,8 +16,8 @@ from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
-from pyhudi.txn.locks.lock import pauses
-from pyhudi.txn.locks.renewal import Renewal
+from pyhudi.txn.locks.base import pauses
+from pyhudi.txn.locks.lease_renewal import Renewal
 
 NAME = "lock"
 _SETTLES_S = 0.05

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pyhudi.errors import ConfigError
 from pyhudi.storage.credentials import mask_credentials
-from pyhudi.txn.locks.extras import extra
+from pyhudi.txn.locks.optional_imports import extra
 
 _PORT = 9083
 _ANSWER_MS = 30_000

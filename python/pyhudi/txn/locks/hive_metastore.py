@@ -16,9 +16,9 @@ from typing import Any
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, overtaken
 from pyhudi.storage.credentials import mask_credentials
+from pyhudi.txn.locks.base import pauses
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
-from pyhudi.txn.locks.lock import pauses
-from pyhudi.txn.locks.renewal import Renewal
+from pyhudi.txn.locks.lease_renewal import Renewal
 
 
 class HiveMetastoreLock:

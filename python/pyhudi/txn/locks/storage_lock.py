@@ -22,8 +22,8 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
-from pyhudi.txn.locks.lock import pauses
-from pyhudi.txn.locks.renewal import Renewal
+from pyhudi.txn.locks.base import pauses
+from pyhudi.txn.locks.lease_renewal import Renewal
 
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, overtaken
-from pyhudi.txn.locks.extras import extra
+from pyhudi.txn.locks.optional_imports import extra
 
 _MARK = "lock-"
 _LONGEST_SESSION_MS = 40_000

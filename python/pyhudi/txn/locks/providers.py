@@ -14,10 +14,10 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError
 from pyhudi.storage.options import is_bucket, is_hdfs, scheme_of
 from pyhudi.storage.storage import Storage
+from pyhudi.txn.locks.base import TableLock
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
 from pyhudi.txn.locks.file_lock import NAME, FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.lock import TableLock
 from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
