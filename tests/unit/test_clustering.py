@@ -20,7 +20,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
+from pyhudi.services.clustering_strategy import Chosen, Settled, choose, wanted_partitions
 from pyhudi.slices import clustering_task
 from pyhudi.slices.clustering_plan import Order, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

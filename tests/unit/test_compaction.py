@@ -18,7 +18,7 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.services import table_compaction
-from pyhudi.services.compaction_choice import choose, day_of, is_due
+from pyhudi.services.compaction_strategy import choose, day_of, is_due
 from pyhudi.services.table_compaction import CompactionRequest, is_overgrown
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView

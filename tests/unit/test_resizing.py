@@ -19,8 +19,8 @@ from pyhudi.config.actions import State
 from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
+from pyhudi.services.bucket_resize_strategy import choose_resizes
 from pyhudi.services.clustering import pending
-from pyhudi.services.resize_choice import choose_resizes
 from pyhudi.slices.clustering_plan import PlannedGroup, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.hashing_metadata import Child, Span, middle_of, resized, span_of

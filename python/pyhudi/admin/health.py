@@ -18,10 +18,10 @@ from pyhudi.config.file_names import is_bucket
 from pyhudi.config.formatting import count_text, size_text
 from pyhudi.config.html_repr import Shown
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
-from pyhudi.services import archiving, cleaning, resizing
+from pyhudi.services import archiving, bucket_resize, cleaning
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_choice import wanted_partitions
+from pyhudi.services.clustering_strategy import wanted_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
@@ -278,11 +278,11 @@ def _clustering(table: Table, slices: list[FileSlice], paths: Sequence[str]) -> 
 
 
 def _resizing(table: Table, free: list[FileSlice], paths: Sequence[str]) -> Iterator[Advice]:
-    if not table.config.is_merge_on_read or resizing.waits_for(table):
+    if not table.config.is_merge_on_read or bucket_resize.waits_for(table):
         return
     options = ClusteringOptions.of(table.options)
     kept = wanted_partitions(paths, options, hour=0)
-    chosen = resizing.choose_buckets(table, free, options, kept)
+    chosen = bucket_resize.choose_buckets(table, free, options, kept)
     groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
     if groups:
         yield Advice("cluster", f"{len(groups)} buckets can be split or merged", groups)

@@ -29,7 +29,7 @@ from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import ClusteringRequest
-from pyhudi.services.compaction_choice import is_due
+from pyhudi.services.compaction_strategy import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest

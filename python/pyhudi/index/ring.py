@@ -1,7 +1,7 @@
 """The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
 
 A new partition gets the ring that Hudi starts with. Buckets are split and merged by clustering
-(`services/resizing.py`); rings with new file ids are `renewal.py`'s part. Sources:
+(`services/bucket_resize.py`); rings with new file ids are `renewal.py`'s part. Sources:
 `HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
 """
 

@@ -31,9 +31,9 @@ from pyhudi.config.log import logger
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
 from pyhudi.schema import commit_schema
 from pyhudi.schema.conform import data_schema
-from pyhudi.services import resizing
-from pyhudi.services.clustering_choice import Chosen, Settled, choose, wanted_partitions
-from pyhudi.services.clustering_since import changed_since, check_unchanged
+from pyhudi.services import bucket_resize
+from pyhudi.services.clustering_strategy import Chosen, Settled, choose, wanted_partitions
+from pyhudi.services.clustering_validation import changed_since, check_unchanged
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.clustering_plan import (
     OPERATION,
@@ -153,7 +153,7 @@ def pending(timeline: Timeline) -> list[Instant]:
 
 def _check(table: Table, options: ClusteringOptions) -> None:
     """Refuses a table whose buckets cannot be resized, and columns that it lacks."""
-    resizing.check_table(table)
+    bucket_resize.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
     if unknown:
         msg = f"sort_by, or {SORT_COLUMNS}, has {unknown[0]!r}, which is no column of the table"
@@ -179,7 +179,7 @@ def _scheduled(
         others = pending(now.timeline)
         waits = f"no clustering is planned while {others[0]} is pending" if others else ""
         if not waits and has_rings(now.storage):
-            waits = resizing.waits_for(now)
+            waits = bucket_resize.waits_for(now)
         chosen = _choice(now, options, asked, instant)
         if waits or not chosen.groups:
             return None
@@ -234,7 +234,7 @@ def _choice(
     kept = wanted_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):
         whole = (slice_ for slice_ in slices if slice_.key not in taken)
-        return resizing.choose_buckets(table, whole, options, kept)
+        return bucket_resize.choose_buckets(table, whole, options, kept)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
@@ -276,7 +276,9 @@ def _with_plan(
         # A stalled writer may have begun what others have executed, and be about to remove that.
         msg = f'{instant} has no plan: rollback("{time}") takes it off the timeline'
         return replace(result, left=(*result.left, msg))
-    changed = changed_since(table, instant) or resizing.another_ring(table, _plan(table, instant))
+    changed = changed_since(table, instant) or bucket_resize.another_ring(
+        table, _plan(table, instant)
+    )
     if changed and written_early(table.storage, record):
         msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
         return replace(result, left=(*result.left, msg))
@@ -314,8 +316,8 @@ def _carried_out(
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
         if plan.resized or has_rings(table.storage):
-            stats = resizing.write_buckets(table, plan, tasks, txn.stage, label)
-            resizing.with_new_rings(txn, table, plan)
+            stats = bucket_resize.write_buckets(table, plan, tasks, txn.stage, label)
+            bucket_resize.with_new_rings(txn, table, plan)
         else:
             results = table.engine.run(cluster_group, tasks, stage=txn.stage, label=label)
             stats = [stat for written in results for stat in written]

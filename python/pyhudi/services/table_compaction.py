@@ -17,7 +17,7 @@ from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import CompactionWork, slices_of_plan, waits_for
-from pyhudi.services.compaction_choice import choose, is_due
+from pyhudi.services.compaction_strategy import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.compaction_plan import CompactTask, compaction_plan

@@ -21,8 +21,8 @@ from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT
 from pyhudi.config.property_names import META_FIELDS
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
 from pyhudi.schema.key_generator import RECORD_KEY
-from pyhudi.services.clustering_choice import Chosen
-from pyhudi.services.resize_choice import choose_resizes
+from pyhudi.services.bucket_resize_strategy import choose_resizes
+from pyhudi.services.clustering_strategy import Chosen
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.bucket_resize_task import (
     BucketTask,
