@@ -23,7 +23,7 @@ from pyhudi.config.actions import COMMIT, State
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
-from pyhudi.metadata.records import RECORD_ROWS, record_schema
+from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.actions import INDEXING
-from pyhudi.metadata.bootstrap import Making
+from pyhudi.metadata.initialize import Making
 from tests.compat.test_alternating import Model
 from tests.compat.test_metadata_making import (
     LOCATIONS,

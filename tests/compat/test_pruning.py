@@ -14,10 +14,10 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.metadata.access import MetadataAccess
 from pyhudi.metadata.expression_predicates import implied
-from pyhudi.metadata.lookups import within_bounds
+from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.slice_pruning import within_bounds
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_system_view import FileSystemView
 from tests.helpers.refused import REFUSED

@@ -13,7 +13,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.partitioned import is_partitioned
+from pyhudi.metadata.partitioned_record_index import is_partitioned
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

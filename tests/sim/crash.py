@@ -25,7 +25,13 @@ from pyhudi.config.new_table_properties import NewTable, new_table_config
 from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.metadata import bootstrap, compaction, companion, start_group, write_group
+from pyhudi.metadata import (
+    commit_participant,
+    compaction,
+    initialize,
+    log_file_writer,
+    new_file_groups,
+)
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import write_base as work_write
 from pyhudi.slices import write_log
@@ -134,10 +140,12 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("store_base_files", "join_base_files"):
         monkeypatch.setattr(work_write, name, _counted_files(getattr(work_write, name)))
     monkeypatch.setattr(write_log, "store_log_files", _counted_files(write_log.store_log_files))
-    monkeypatch.setattr(write_group, "store_group_log", _counted(write_group.store_group_log))
-    monkeypatch.setattr(start_group, "store_base", _counted(start_group.store_base))
-    start = _counted(start_group.store_start_log)
-    for module in (bootstrap, companion):
+    monkeypatch.setattr(
+        log_file_writer, "store_group_log", _counted(log_file_writer.store_group_log)
+    )
+    monkeypatch.setattr(new_file_groups, "store_base", _counted(new_file_groups.store_base))
+    start = _counted(new_file_groups.store_start_log)
+    for module in (initialize, commit_participant):
         monkeypatch.setattr(module, "store_start_log", start)
     base = _counted(compaction.store_group_base)
     monkeypatch.setattr(compaction, "store_group_base", base)

@@ -30,9 +30,9 @@ from pyhudi.errors import (
     MetadataTableWarning,
     StorageError,
 )
-from pyhudi.metadata.definitions import stored_definitions
+from pyhudi.metadata.index_definitions import stored_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage

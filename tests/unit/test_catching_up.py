@@ -12,7 +12,7 @@ import pyhudi
 from pyhudi import CorruptTable, HudiTable, MetadataTableWarning
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import INDEX_DEFINITIONS, index_definitions
+from pyhudi.metadata.index_definitions import INDEX_DEFINITIONS, index_definitions
 from pyhudi.storage.storage import Storage
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder

@@ -24,8 +24,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata import companion
-from pyhudi.metadata.records import record_schema
+from pyhudi.metadata import commit_participant
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
 from pyhudi.slices.table_snapshot import Table
@@ -130,8 +130,8 @@ class Damaged:
         table = Table.open(self.storage, self.config, SystemClock())
         own = metadata_table(self.storage)
         with self._monkeypatch.context() as patch:
-            patch.setattr(companion, "derive_rows", lambda one: iter([one]))
-            delta = companion.DeltaCommit(table, own, table.generator.next())
+            patch.setattr(commit_participant, "derive_rows", lambda one: iter([one]))
+            delta = commit_participant.DeltaCommit(table, own, table.generator.next())
             delta.write(LocalEngine(1), [rows])
 
 

@@ -99,7 +99,7 @@ def test_a_table_with_a_complete_write_stays(
     def failing(*_: object) -> None:
         raise OSError("disk")
 
-    monkeypatch.setattr("pyhudi.metadata.companion.run_services", failing)
+    monkeypatch.setattr("pyhudi.metadata.commit_participant.run_services", failing)
     with suppress(OSError, HudiError):
         pyhudi.create_table(tmp_path, ROWS, **PARTS)
     assert pyhudi.open_table(tmp_path).scan().count() == 2

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_values import filter_values, value_bounds
+from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.metadata.kinds.protocol import Known
 

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.metadata import companion
+from pyhudi.metadata import commit_participant
 from pyhudi.schema import evolution
 from pyhudi.slices import write_base
 from tests.helpers.hudi_statistics import Told, hudi_says
@@ -121,7 +121,7 @@ def test_a_write_that_was_overtaken_is_found(
     """The record of the one that was requested last counts. Hudi's writers do not give way."""
     TABLE.make(tmp_path, kind=kind)
     insert(tmp_path, "n", {"p0": 50, "q0": 50})
-    monkeypatch.setattr(companion, "_check_newest", lambda *_: None)
+    monkeypatch.setattr(commit_participant, "_check_newest", lambda *_: None)
     overtaking = iter([{"p2": 20}])
 
     for name in ("store_base_file", "store_base_files"):

@@ -17,9 +17,9 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.metadata_options import PARTITIONED_RECORD_INDEX_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, ConfigError, StorageError
-from pyhudi.metadata import definitions_file
-from pyhudi.metadata.bootstrap import Making, initialise
+from pyhudi.metadata import index_definitions_file
 from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initialize import Making, initialise
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.pending_instant import OpenInstant
@@ -265,7 +265,7 @@ def test_one_that_stood_still_at_its_last_act_fails(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], seconds: int
 ) -> None:
     """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
-    change = definitions_file.change_definitions
+    change = index_definitions_file.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)

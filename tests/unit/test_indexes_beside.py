@@ -17,10 +17,10 @@ from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable, StorageError, UnsupportedTableFeature
-from pyhudi.metadata.bootstrap import Making
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.initialize import Making
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle, write_context
 from tests.helpers.metadata_records import stored_records

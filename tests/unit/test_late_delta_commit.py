@@ -14,8 +14,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata import companion
-from pyhudi.metadata.commits_missing import check_files
+from pyhudi.metadata import commit_participant
+from pyhudi.metadata.consistency import check_files
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.txn.lock_manager import LockGuard
@@ -56,13 +56,13 @@ def test_it_is_not_compacted(
 ) -> None:
     """Log files and all came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
     calls: list[tuple[Any, ...]] = []
-    real = companion.MetadataCompanion.before_complete
+    real = commit_participant.MetadataCompanion.before_complete
 
     def noted(self: Any, *given: Any) -> Any:
         calls.append((self, *given))
         return real(self, *given)
 
-    monkeypatch.setattr(companion.MetadataCompanion, "before_complete", noted)
+    monkeypatch.setattr(commit_participant.MetadataCompanion, "before_complete", noted)
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     table.upsert(rows(0, 1))

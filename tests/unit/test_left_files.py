@@ -19,8 +19,8 @@ from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict
+from pyhudi.metadata.log_file_writer import write_group
 from pyhudi.metadata.reader import open_config
-from pyhudi.metadata.write_group import write_group
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
@@ -369,7 +369,7 @@ def test_records_of_a_rollback_that_others_have_completed(
         return {*tmp_path.glob(".hoodie/metadata/*/.*.log.*")}
 
     def stands_still(*given: Any) -> Any:
-        monkeypatch.setattr("pyhudi.metadata.companion.write_group", write_group)
+        monkeypatch.setattr("pyhudi.metadata.commit_participant.write_group", write_group)
         clock.stand_still(400_000)
         pyhudi.open_table(tmp_path).upsert(ROWS)
         found.append(logs())
@@ -377,7 +377,7 @@ def test_records_of_a_rollback_that_others_have_completed(
         found.append(logs())
         return written
 
-    monkeypatch.setattr("pyhudi.metadata.companion.write_group", stands_still)
+    monkeypatch.setattr("pyhudi.metadata.commit_participant.write_group", stands_still)
     with pytest.raises(CommitConflict):
         pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     before, after = found

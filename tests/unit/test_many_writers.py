@@ -17,7 +17,7 @@ import pyhudi
 from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.index import record
-from pyhudi.metadata.companion import MetadataCompanion
+from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
 from pyhudi.slices.table_snapshot import Commit, Table

@@ -9,8 +9,8 @@ from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.metadata.commits_missing import check_not_behind
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.consistency import check_not_behind
+from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.slices.listing import list_files
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.timeline.archive import Archive

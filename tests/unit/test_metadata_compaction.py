@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi import _native
 from pyhudi.config.metadata_names import RECORD_INDEX
-from pyhudi.metadata.records import record_schema
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.storage.storage import Storage
 
 KEYS = 20_000

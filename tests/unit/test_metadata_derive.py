@@ -12,11 +12,11 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.kinds.file_facts import FactsTask
-from pyhudi.metadata.locations import KeysTask
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RECORD_ROWS, Recording, derive, record_schema
+from pyhudi.metadata.record_locations import KeysTask
+from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive, record_schema
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.file_slice import FileSlice

@@ -15,10 +15,10 @@ from pyhudi.config.actions import DELTA_COMMIT
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import new_definitions
-from pyhudi.metadata.start_group import group_id
+from pyhudi.metadata.new_file_groups import group_id
 from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle

@@ -16,11 +16,11 @@ from pyhudi.config.actions import COMPACTION
 from pyhudi.config.file_names import base_file_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.bootstrap import Making
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
+from pyhudi.metadata.initialize import Making
 from pyhudi.metadata.kinds.file_facts import MAX_TASKS, FactsTask, TightTask, tight_tasks
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RECORD_ROWS, Recording, derive
+from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView

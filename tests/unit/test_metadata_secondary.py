@@ -14,12 +14,12 @@ from pyhudi import UnsupportedTableFeature, _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.initial import Source
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.initial_records import Source
 from pyhudi.metadata.kinds.protocol import Known
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import derive, record_schema
+from pyhudi.metadata.record_tasks import derive, record_schema
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -19,8 +19,8 @@ from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services
 from pyhudi.metadata.compaction import EXTENSION, compact_group
-from pyhudi.metadata.group import MetadataGroup
-from pyhudi.metadata.records import record_schema
+from pyhudi.metadata.file_group import MetadataGroup
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import delta_commit
 from pyhudi.services import cleaning, compaction
 from pyhudi.services.clean_plan import clean_plan

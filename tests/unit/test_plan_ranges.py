@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_predicates import implied
-from pyhudi.metadata.ranges import ruled_out
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.min_max_pruning import ruled_out
 from pyhudi.schema.predicates import Conjunct
 
 STATS = pa.record_batch(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata import companion
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata import commit_participant
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.slices.table_snapshot import Table
 from tests.helpers.table_builder import TableBuilder
 
@@ -40,5 +40,5 @@ def test_a_plan_does_not_give_way_to_the_one_before(
         undone = Unfinished("20240101000000000", 9, beside=True, overtaken=next(times))
         TableConfig.load(now.storage).updated(now.storage, undone.properties, now.clock)
 
-    monkeypatch.setattr(companion, "let_fail", counts)
+    monkeypatch.setattr(commit_participant, "let_fail", counts)
     assert len(getattr(table, service)().instants) == 2

@@ -13,7 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import CorruptTable, MetadataTableWarning
-from pyhudi.metadata import partitioned
+from pyhudi.metadata import partitioned_record_index
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
 from tests.helpers.record_index import TABLE, check_index, content, opened
@@ -31,31 +31,38 @@ MIB = 1 << 20
 
 
 def group(path: str, number: int) -> FileGroup:
-    return FileGroup(FileSlice("record_index", partitioned.file_id(path, number), "1", None))
+    return FileGroup(
+        FileSlice("record_index", partitioned_record_index.file_id(path, number), "1", None)
+    )
 
 
 def test_file_groups_tell_their_data_partition() -> None:
     paths = ["", "a", "a b", "a/b=c", "new_york-[1]", "%41", "zürich"]
     groups = [group(path, number) for path in paths for number in range(len(path) % 3 + 1)]
     groups.sort(key=lambda one: one.slice.file_id)
-    partitioned.check_numbers("record_index", groups)
-    found = partitioned.ranges(groups)
+    partitioned_record_index.check_numbers("record_index", groups)
+    found = partitioned_record_index.ranges(groups)
     assert set(found) == set(paths)
     for path, (first, many) in found.items():
         assert many == len(path) % 3 + 1
         ids = [one.slice.file_id for one in groups[first : first + many]]
-        assert ids == [partitioned.file_id(path, number) for number in range(many)]
-    assert partitioned.file_id("new_york-[1]", 2) == "record-index-new%5Fyork%2D%5B1%5D-0002-0"
-    new = partitioned.new_groups(found, ["a", "b"], "5")
+        assert ids == [partitioned_record_index.file_id(path, number) for number in range(many)]
+    assert (
+        partitioned_record_index.file_id("new_york-[1]", 2)
+        == "record-index-new%5Fyork%2D%5B1%5D-0002-0"
+    )
+    new = partitioned_record_index.new_groups(found, ["a", "b"], "5")
     assert [one.slice.logs[0].name for one in new] == [".record-index-b-0000-0_5.log.1_0-0-0"]
 
 
 def test_missing_file_group_is_noticed() -> None:
     with pytest.raises(CorruptTable, match="lacks the file group 1"):
-        partitioned.check_numbers("record_index", [group("a", 0), group("a", 2), group("b", 0)])
+        partitioned_record_index.check_numbers(
+            "record_index", [group("a", 0), group("a", 2), group("b", 0)]
+        )
     plain = FileGroup(FileSlice("record_index", "record-index-0000-0", "1", None))
     with pytest.raises(CorruptTable, match="no file group of a record index by data partition"):
-        partitioned.ranges([plain])
+        partitioned_record_index.ranges([plain])
 
 
 # --- what the index knows afterwards --------------------------------------------------------------

@@ -18,8 +18,8 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.metadata.bootstrap import Making
-from pyhudi.metadata.commits_missing import is_original
+from pyhudi.metadata.consistency import is_original
+from pyhudi.metadata.initialize import Making
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.storage.storage import Storage

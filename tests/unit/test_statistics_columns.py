@@ -13,7 +13,7 @@ import pytest
 
 import pyhudi
 from pyhudi import UnsupportedTableFeature
-from pyhudi.metadata.definitions import DEFAULT_PATH, index_definitions
+from pyhudi.metadata.index_definitions import DEFAULT_PATH, index_definitions
 from pyhudi.metadata.statistics_columns import forgotten_columns
 
 ON = {

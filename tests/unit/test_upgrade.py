@@ -21,7 +21,7 @@ from pyhudi.errors import (
     SchemaMismatch,
     UnsupportedTableFeature,
 )
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from tests.helpers.rows import sorted_rows

@@ -14,7 +14,7 @@ from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.slices.bootstrap import files_with_sources
 from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.slices.log_blocks import damaged_blocks

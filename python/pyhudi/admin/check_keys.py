@@ -19,7 +19,7 @@ from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import CorruptTable, without_hint
-from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 

@@ -11,7 +11,7 @@ from pyhudi.config.file_names import check_own
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.commits_missing import is_ordinary, missing_commits
+from pyhudi.metadata.consistency import is_ordinary, missing_commits
 from pyhudi.metadata.reader import MetadataTable, open_config
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

@@ -26,9 +26,9 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
     without_hint,
 )
-from pyhudi.metadata.at_work import let_fail
-from pyhudi.metadata.following import can_follow
-from pyhudi.metadata.unfinished import all_of
+from pyhudi.metadata.build_heartbeat import let_fail
+from pyhudi.metadata.pending_operation import all_of
+from pyhudi.metadata.rollback_support import can_follow
 from pyhudi.services.clustering import pending as pending_clusterings
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.timeline import Timeline

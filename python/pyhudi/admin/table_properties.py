@@ -17,7 +17,7 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.option_parsing import choice, switch
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.checks_before_write import check_not_building
+from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.schema.conform import check_delete_field
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.timeline import Timeline

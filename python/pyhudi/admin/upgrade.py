@@ -57,11 +57,11 @@ from pyhudi.config.version_properties import (
     steps,
 )
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.at_work import at_work
-from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.build_heartbeat import at_work
+from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.kinds.registry import in_order
+from pyhudi.metadata.pending_operation import Unfinished, all_of
 from pyhudi.metadata.table_writer import remove_metadata_table
-from pyhudi.metadata.unfinished import Unfinished, all_of
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import CUSTOM, custom_types, supported_generator
 from pyhudi.schema.table_schema import field_at

@@ -18,7 +18,7 @@ from pyhudi.config.index_options import MOVE_BLOOM
 from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import SimpleIndex
-from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage

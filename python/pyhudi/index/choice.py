@@ -16,7 +16,7 @@ from pyhudi.index.protocol import Index
 from pyhudi.index.record import PartitionedRecordIndex, RecordIndex
 from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
 from pyhudi.index.traces import Traces
-from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 

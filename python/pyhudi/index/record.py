@@ -41,7 +41,7 @@ from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
 from pyhudi.index.traces import Traces
-from pyhudi.metadata.group import MetadataGroup
+from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, split

@@ -13,8 +13,8 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.slices.hashing_metadata_files import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

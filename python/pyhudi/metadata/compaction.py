@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
-from pyhudi.metadata.group import MetadataGroup, groups_of
-from pyhudi.metadata.records import record_schema
+from pyhudi.metadata.file_group import MetadataGroup, groups_of
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compaction_task import compaction_stat
 from pyhudi.slices.file_slice import FileSlice

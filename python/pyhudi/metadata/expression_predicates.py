@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pyarrow.types as at
 
-from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import Conjunct
 

@@ -19,8 +19,8 @@ import pyarrow.types as at
 
 from pyhudi.config.bloom_options import FILTER_OPTIONS
 from pyhudi.config.metadata_names import BLOOM_FILTERS
-from pyhudi.metadata.definitions import IndexDefinition
 from pyhudi.metadata.expression_predicates import DEFAULT_FORMAT, unixtime_bounds
+from pyhudi.metadata.index_definitions import IndexDefinition
 
 _FROM_UNIXTIME = "from_unixtime"
 _GREATEST = "\U0010ffff"

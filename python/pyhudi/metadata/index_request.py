@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.definitions import SECONDARY_INDEX
+from pyhudi.metadata.index_definitions import SECONDARY_INDEX
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 _EXPRESSION_KINDS = (COLUMN_STATS, BLOOM_FILTERS)

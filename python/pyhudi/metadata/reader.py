@@ -27,15 +27,15 @@ from pyhudi.config.metadata_names import (
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.commits_missing import (
+from pyhudi.metadata.consistency import (
     begun_since,
     check_files,
     check_not_behind,
     is_original,
     may_be_ahead,
 )
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.group import MetadataGroup, groups_of, open_together
+from pyhudi.metadata.file_group import MetadataGroup, groups_of, open_together
+from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource

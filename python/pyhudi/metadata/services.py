@@ -17,8 +17,8 @@ from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_service_options import ServiceOptions
 from pyhudi.errors import MetadataTableWarning, without_hint
-from pyhudi.metadata.commits_missing import is_ordinary
 from pyhudi.metadata.compaction import record_compaction
+from pyhudi.metadata.consistency import is_ordinary
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.table_writer import (
     delta_commit,

@@ -17,7 +17,7 @@ from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.definitions import IndexDefinition
+from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.schema.table_schema import field_at, within_collection
 

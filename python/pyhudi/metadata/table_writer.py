@@ -15,9 +15,9 @@ from pyhudi import _native
 from pyhudi.config.actions import DELTA_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.metadata_names import FOLDER, PROPERTIES
 from pyhudi.config.timeline_layout import META_FOLDER
-from pyhudi.metadata.partitioned import check_numbers
+from pyhudi.metadata.partitioned_record_index import check_numbers
 from pyhudi.metadata.reader import load_metadata
-from pyhudi.metadata.records import record_schema
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView

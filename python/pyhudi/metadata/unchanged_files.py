@@ -20,7 +20,7 @@ from pyhudi import _native
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.group import MetadataGroup, open_together
+from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.schema.table_schema import earlier_schemas, field_at

@@ -15,8 +15,8 @@ import pyarrow.types as at
 
 from pyhudi.config.metadata_names import COLUMN_STATS
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.access import MetadataAccess, OutdatedError
-from pyhudi.metadata.question import INSTEAD, Question
+from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
+from pyhudi.metadata.pruning_context import INSTEAD, Question
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import answered_by_path, is_whole_base_file

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.metadata.access import MetadataAccess, OutdatedError
+from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
 from pyhudi.query.explain import Explanation, Step
 from pyhudi.query.indexes import Pruner
 from pyhudi.slices.cleaned_files import check_versions

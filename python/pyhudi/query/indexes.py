@@ -1,7 +1,7 @@
 """Leaving out what cannot hold a wanted row: partitions by statistics, file slices by indexes.
 
 What an index of the metadata table tells is the part of its kind (`metadata/kinds/`), and from what
-it may be concluded that of `metadata/question.py`.
+it may be concluded that of `metadata/pruning_context.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.access import MetadataAccess
+from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.kinds.protocol import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
-from pyhudi.metadata.question import INSTEAD, Look, Question
+from pyhudi.metadata.pruning_context import INSTEAD, Look, Question
 from pyhudi.query.buckets import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice

@@ -76,7 +76,7 @@ def after_commit(table: Table) -> Table:
     """The table with its properties of now, for the next plan of the same caller.
 
     A commit counts in the properties how often others have gone on without one who has left work
-    undone (`metadata/unfinished.py`). Its writer does not give way to itself.
+    undone (`metadata/pending_operation.py`). Its writer does not give way to itself.
     """
     now = TableConfig.load(table.storage, table.clock)
     now = replace(now, told=table.config.told)

@@ -19,9 +19,9 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index
-from pyhudi.metadata.checks_before_write import check_partitions
-from pyhudi.metadata.definitions import parse_definitions
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_definitions import parse_definitions
+from pyhudi.metadata.index_definitions_file import Definitions
+from pyhudi.metadata.write_checks import check_partitions
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import supported_generator

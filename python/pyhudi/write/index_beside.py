@@ -1,6 +1,7 @@
 """An index that is made while writers go on: on the timeline an `indexing`, as Hudi's.
 
-1. In a section: heartbeat, the property that says what is being made (`metadata/unfinished.py`),
+1. In a section: heartbeat, the property that says what is being made
+(`metadata/pending_operation.py`),
    plan and inflight file. Writers of pyhudi that were under way give way, once.
 2. Outside: the files, from the table as it was in that section. Their folder is none that listings
    of partitions find, and their delta commit, of the same instant, is not on the timeline yet.
@@ -38,25 +39,25 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.bootstrap import STAGE, Making, end_making
-from pyhudi.metadata.checks_before_write import check_kept
-from pyhudi.metadata.definitions import index_definitions, parse_definitions
-from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
+from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import (
+from pyhudi.metadata.initial_records import (
     NO_INSTANT,
     PortionTask,
     Source,
     derive_initial,
 )
+from pyhudi.metadata.initialize import STAGE, Making, end_making
 from pyhudi.metadata.kinds.registry import (
     kinds_of,
 )
-from pyhudi.metadata.records import RECORD_ROWS, RecordTask
-from pyhudi.metadata.start_group import START_TOKEN, start_log
+from pyhudi.metadata.log_file_writer import GroupTarget, write_group
+from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
+from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
-from pyhudi.metadata.unfinished import Unfinished
-from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.metadata.write_checks import check_kept
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup

@@ -17,11 +17,11 @@ from pyhudi.config.actions import INDEXING, Instant
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable
-from pyhudi.metadata.checks_before_write import BEING_MADE
-from pyhudi.metadata.definitions_file import change_definitions
+from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.kinds.registry import KINDS
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.write_checks import BEING_MADE
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

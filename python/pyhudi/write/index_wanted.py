@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.errors import CommitConflict, ConfigError
-from pyhudi.metadata.checks_before_write import can_be_kept, check_kept
-from pyhudi.metadata.definitions import parse_definitions
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_definitions import parse_definitions
+from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import (
@@ -22,8 +21,9 @@ from pyhudi.metadata.kinds.registry import (
     new_definitions,
     partitions_asked,
 )
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.metadata.statistics_columns import check_nested
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.write_checks import can_be_kept, check_kept
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.write_context import WriteContext
 

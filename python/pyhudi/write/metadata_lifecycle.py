@@ -3,8 +3,8 @@
 What carries out `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
 behind a write with `hoodie.metadata.enable=true` to a table that lacks something. What is taken
 away leaves the properties first, then the definitions, then storage, so that nobody reads half of
-it; what is to come back stands in the properties instead (`metadata/unfinished.py`), and whoever
-writes next makes it where its writer died. What a partition holds is not known here.
+it; what is to come back stands in the properties instead (`metadata/pending_operation.py`), and
+whoever writes next makes it where its writer died. What a partition holds is not known here.
 """
 
 from __future__ import annotations
@@ -31,16 +31,11 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata import catching_up
-from pyhudi.metadata.at_work import at_work
-from pyhudi.metadata.bootstrap import check_can_start, initialise
-from pyhudi.metadata.checks_before_write import (
-    can_be_kept,
-    check_kept,
-    check_not_building,
-)
-from pyhudi.metadata.definitions import index_definitions, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, change_definitions
+from pyhudi.metadata.build_heartbeat import at_work
+from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
+from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.initialize import check_can_start, initialise
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import (
     KINDS,
@@ -52,6 +47,7 @@ from pyhudi.metadata.kinds.registry import (
     partitions_asked,
     wanted_partitions,
 )
+from pyhudi.metadata.pending_operation import Unfinished, all_of
 from pyhudi.metadata.statistics_columns import (
     UndefinedStatistics,
     check_defined,
@@ -59,7 +55,11 @@ from pyhudi.metadata.statistics_columns import (
     chosen_as,
 )
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
-from pyhudi.metadata.unfinished import Unfinished, all_of
+from pyhudi.metadata.write_checks import (
+    can_be_kept,
+    check_kept,
+    check_not_building,
+)
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.table_snapshot import Table

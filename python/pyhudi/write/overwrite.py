@@ -11,7 +11,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.checks_before_write import check_replaceable
+from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView

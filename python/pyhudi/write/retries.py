@@ -19,7 +19,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
-from pyhudi.metadata.commits_missing import MetadataBehind
+from pyhudi.metadata.consistency import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
 from pyhudi.schema.input_data import given_batches, is_read_once
 from pyhudi.slices.cleaned_files import was_never_committed, was_taken

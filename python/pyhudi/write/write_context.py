@@ -32,9 +32,9 @@ from pyhudi.index.protocol import Index
 from pyhudi.index.renewal import HashRings
 from pyhudi.index.traces import BUCKET_FOLDER
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.checks_before_write import check_indexes, indexed_columns
-from pyhudi.metadata.companion import MetadataCompanion
-from pyhudi.metadata.definitions import definitions_path, index_definitions
+from pyhudi.metadata.commit_participant import MetadataCompanion
+from pyhudi.metadata.index_definitions import definitions_path, index_definitions
+from pyhudi.metadata.write_checks import check_indexes, indexed_columns
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.schema.conform import (

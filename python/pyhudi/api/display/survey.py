@@ -16,7 +16,7 @@ from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.index.choice import choose
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

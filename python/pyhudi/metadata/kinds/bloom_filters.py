@@ -9,7 +9,7 @@ from functools import partial
 from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
     ForgetTask,
@@ -21,9 +21,9 @@ from pyhudi.metadata.kinds.file_facts import (
     written,
 )
 from pyhudi.metadata.kinds.protocol import Change, Cleaned, PartitionKind, Wish
-from pyhudi.metadata.lookups import in_filters
-from pyhudi.metadata.question import Look, Question
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.record_tasks import RecordTask
+from pyhudi.metadata.slice_pruning import in_filters
 from pyhudi.slices.write_tasks import FileGroup
 
 

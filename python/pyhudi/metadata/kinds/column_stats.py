@@ -9,9 +9,9 @@ from functools import partial
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.metadata_options import STATS_COLUMNS, MetadataOptions
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
     ForgetTask,
@@ -31,10 +31,10 @@ from pyhudi.metadata.kinds.protocol import (
     Shown,
     Wish,
 )
-from pyhudi.metadata.lookups import within_bounds
-from pyhudi.metadata.question import Look, Question
+from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_tasks import RecordTask
+from pyhudi.metadata.slice_pruning import within_bounds
 from pyhudi.metadata.statistics_columns import (
     check_defined,
     check_nested,

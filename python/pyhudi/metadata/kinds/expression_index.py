@@ -18,17 +18,17 @@ from pyhudi.config.bloom_options import FilterOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.changed_slices import alone, read_columns
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.definitions_file import Definitions, new_definition
 from pyhudi.metadata.expression_predicates import implied
 from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.file_facts import ForgetTask, gone_files
 from pyhudi.metadata.kinds.protocol import Change, Cleaned, Known, PartitionKind, unmerged
-from pyhudi.metadata.lookups import in_filters, within_bounds
-from pyhudi.metadata.question import Look, Question
-from pyhudi.metadata.records import Recording, RecordTask
+from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.record_tasks import Recording, RecordTask
+from pyhudi.metadata.slice_pruning import in_filters, within_bounds
 from pyhudi.schema.key_predicates import allowed_texts
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask

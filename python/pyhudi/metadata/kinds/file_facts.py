@@ -15,11 +15,11 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from pyhudi.errors import MissingFile
 from pyhudi.metadata.changed_slices import is_log_path
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.group import MetadataGroup, open_together
-from pyhudi.metadata.initial import Source
+from pyhudi.metadata.file_group import MetadataGroup, open_together
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.initial_records import Source
 from pyhudi.metadata.kinds.protocol import Change
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of
 from pyhudi.slices.file_slice import BootstrapFile

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.dropped_partition_files import removed_files
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import Change, Cleaned, Column, PartitionKind, Shown, Wish
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
-from pyhudi.metadata.removed_files import removed_files
+from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
@@ -55,7 +55,8 @@ class Files(PartitionKind):
         yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
-        """What is gone, file by file: also of a partition that is gone (`removed_files.py`)."""
+        """What is gone, file by file: also of a partition that is gone
+        (`dropped_partition_files.py`)."""
         clean = cleaned.clean
         gone = [
             (path or NO_PATH, file, 0, True)

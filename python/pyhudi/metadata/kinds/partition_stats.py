@@ -16,7 +16,7 @@ from pyhudi.config.metadata_options import (
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.column_stats import ColumnStats
 from pyhudi.metadata.kinds.file_facts import (
     FactsTask,
@@ -26,10 +26,10 @@ from pyhudi.metadata.kinds.file_facts import (
     written,
 )
 from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, PartitionLook, Shown, Wish
-from pyhudi.metadata.question import Question
-from pyhudi.metadata.ranges import ruled_out
+from pyhudi.metadata.min_max_pruning import ruled_out
+from pyhudi.metadata.pruning_context import Question
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.unchanged_files import RestOfPartitions, bytes_of
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bootstrap import skeletons

@@ -15,13 +15,13 @@ from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.changed_slices import ChangedSlices
-from pyhudi.metadata.definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
+from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
-from pyhudi.metadata.question import Look, Question
+from pyhudi.metadata.initial_records import InitialPartition, Source
+from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import Recording, RecordTask
+from pyhudi.metadata.record_tasks import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.table_snapshot import Clean, Commit, Table

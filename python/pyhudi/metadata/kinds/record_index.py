@@ -24,13 +24,13 @@ from pyhudi.config.metadata_options import (
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata import partitioned
-from pyhudi.metadata.changed_since import changed_groups
+from pyhudi.metadata import partitioned_record_index
+from pyhudi.metadata.changed_groups import changed_groups
 from pyhudi.metadata.changed_slices import is_log_path
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import (
     Change,
     Column,
@@ -39,11 +39,11 @@ from pyhudi.metadata.kinds.protocol import (
     Shown,
     Wish,
 )
-from pyhudi.metadata.locations import KeysTask, Ranges, SliceTask
-from pyhudi.metadata.lookups import with_keys
-from pyhudi.metadata.question import Look, Question
+from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_locations import KeysTask, Ranges, SliceTask
+from pyhudi.metadata.record_tasks import RecordTask
+from pyhudi.metadata.slice_pruning import with_keys
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.write_tasks import FileGroup
@@ -123,7 +123,7 @@ class RecordIndex(PartitionKind):
             return
         config, ranges = change.data.config, None
         if _is_partitioned(change):
-            ranges = partitioned.ranges(change.groups[name])
+            ranges = partitioned_record_index.ranges(change.groups[name])
         ms = parse_instant(change.instant, config.timezone)
         # Every key that a clustering takes away it brings to another place, and that one counts.
         for slice_ in rows.replaced() if operation != _CLUSTER else ():
@@ -146,7 +146,7 @@ class RecordIndex(PartitionKind):
         recording, changed = now.recording({name: len(groups)}), changed_groups(before, now)
         ranges = None
         if definition is not None and definition.is_partitioned:
-            ranges = partitioned.ranges(groups)
+            ranges = partitioned_record_index.ranges(groups)
         return [
             SliceTask(
                 recording, read, parse_instant(read.slice.base_instant, zone), gone, ranges=ranges
@@ -166,7 +166,9 @@ class RecordIndex(PartitionKind):
         """Those of new data partitions, where each has its own."""
         if definition is None or not definition.is_partitioned:
             return ()
-        return partitioned.new_groups(partitioned.ranges(groups), paths, instant)
+        return partitioned_record_index.new_groups(
+            partitioned_record_index.ranges(groups), paths, instant
+        )
 
     def partition_lookups(
         self, question: Question, name: str
@@ -216,10 +218,14 @@ def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...],
         records[slice_.partition] = records.get(slice_.partition, 0) + count
     sizes = {path: source.options.partitioned_groups(count) for path, count in records.items()}
     # File groups are counted in the order of their ids.
-    ordered = sorted(sizes, key=lambda path: partitioned.file_id(path, 0))
+    ordered = sorted(sizes, key=lambda path: partitioned_record_index.file_id(path, 0))
     starts = accumulate((sizes[path] for path in ordered), initial=0)
     ranges = {path: (start, sizes[path]) for path, start in zip(ordered, starts, strict=False)}
-    ids = (partitioned.file_id(path, number) for path in ordered for number in range(sizes[path]))
+    ids = (
+        partitioned_record_index.file_id(path, number)
+        for path in ordered
+        for number in range(sizes[path])
+    )
     return tuple(ids), ranges
 
 

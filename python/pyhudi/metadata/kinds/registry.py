@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.kinds.bloom_filters import BloomFilters
 from pyhudi.metadata.kinds.column_stats import ColumnStats
@@ -19,7 +19,7 @@ from pyhudi.metadata.kinds.protocol import Change, Cleaned, Column, PartitionKin
 from pyhudi.metadata.kinds.record_index import RecordIndex
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.slices.write_tasks import FileGroup
 
 _OVER_FUNCTIONS = ExpressionIndex()

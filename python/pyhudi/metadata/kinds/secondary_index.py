@@ -17,18 +17,18 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.changed_since import changed_groups
+from pyhudi.metadata.changed_groups import changed_groups
 from pyhudi.metadata.changed_slices import read_columns
-from pyhudi.metadata.definitions import SECONDARY_INDEX, IndexDefinition
-from pyhudi.metadata.definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions import SECONDARY_INDEX, IndexDefinition
+from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initial import InitialPartition, Source
+from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.kinds.protocol import Change, Column, Known, PartitionKind, Shown, unmerged
-from pyhudi.metadata.lookups import with_values
-from pyhudi.metadata.partitioned import is_partitioned
-from pyhudi.metadata.question import Look, Question
+from pyhudi.metadata.partitioned_record_index import is_partitioned
+from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RecordTask
+from pyhudi.metadata.record_tasks import RecordTask
+from pyhudi.metadata.slice_pruning import with_values
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice

@@ -1,7 +1,7 @@
 """A heartbeat for work that is no write: making a metadata table, changing a table's version.
 
 Such work has no instant on the timeline. Its heartbeat tells others that its writer is alive; the
-table's properties name it for as long as something is undone (`metadata/unfinished.py`).
+table's properties name it for as long as something is undone (`metadata/pending_operation.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyhudi.clock import Clock
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.unfinished import Unfinished
+from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.slices.table_snapshot import Guard, Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
-from pyhudi.metadata.ranges import ruled_out
+from pyhudi.metadata.min_max_pruning import ruled_out
 from pyhudi.schema.key_predicates import KEYS_MOST
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-    from pyhudi.metadata.definitions import IndexDefinition
+    from pyhudi.metadata.index_definitions import IndexDefinition
     from pyhudi.metadata.reader import MetadataTable
     from pyhudi.schema.predicates import Conjunct
     from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

@@ -18,10 +18,10 @@ from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.option_parsing import switch
 from pyhudi.config.options import DATA_SKIPPING
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.access import MetadataAccess
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.lookups import places_of
+from pyhudi.metadata.fallback_reader import MetadataAccess
+from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.slice_pruning import places_of
 from pyhudi.schema.key_predicates import RECORD_KEY, allowed_texts, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta

@@ -16,9 +16,9 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.protocol import Attempt
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.definitions import IndexDefinition
-from pyhudi.metadata.records import Recording, RecordTask, record_schema
-from pyhudi.metadata.start_group import group_id
+from pyhudi.metadata.index_definitions import IndexDefinition
+from pyhudi.metadata.new_file_groups import group_id
+from pyhudi.metadata.record_tasks import Recording, RecordTask, record_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles, list_files

@@ -1,4 +1,5 @@
-"""Writing index definitions (`.hoodie/.index_defs/index.json`). Reading them is `definitions.py`'s.
+"""Writing index definitions (`.hoodie/.index_defs/index.json`). Reading them is
+`index_definitions.py`'s.
 
 Definitions and their fields that pyhudi does not know stay as they are.
 """
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.definitions import (
+from pyhudi.metadata.index_definitions import (
     INDEX_DEFINITIONS,
     definitions_path,
     stored_definitions,

@@ -15,9 +15,9 @@ from pyhudi.config.file_names import log_file_name
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import index_definitions
+from pyhudi.metadata.index_definitions import index_definitions
+from pyhudi.metadata.new_file_groups import START_TOKEN
 from pyhudi.metadata.reader import check_group_number, escaped
-from pyhudi.metadata.start_group import START_TOKEN
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage

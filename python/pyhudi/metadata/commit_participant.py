@@ -36,20 +36,20 @@ from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, CorruptTable, HudiError, overtaken
 from pyhudi.metadata import rolled_back
-from pyhudi.metadata.at_work import let_fail
+from pyhudi.metadata.build_heartbeat import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
-from pyhudi.metadata.checks_before_write import check_replaceable
-from pyhudi.metadata.commits_missing import check_not_behind
-from pyhudi.metadata.definitions import definitions_path, index_definitions
-from pyhudi.metadata.following import can_follow
+from pyhudi.metadata.consistency import check_not_behind
+from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.kinds.files import FileTask
 from pyhudi.metadata.kinds.protocol import Change, Cleaned
 from pyhudi.metadata.kinds.registry import clean_tasks, commit_tasks, new_groups
+from pyhudi.metadata.log_file_writer import GroupTarget, write_group
+from pyhudi.metadata.new_file_groups import store_start_log
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.records import RECORD_ROWS, Recording, RecordTask, record_schema
-from pyhudi.metadata.records import derive as derive_rows
+from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask, record_schema
+from pyhudi.metadata.record_tasks import derive as derive_rows
+from pyhudi.metadata.rollback_support import can_follow
 from pyhudi.metadata.services import run_services
-from pyhudi.metadata.start_group import store_start_log
 from pyhudi.metadata.table_writer import (
     GroupsByPartition,
     complete_delta_commit,
@@ -60,7 +60,7 @@ from pyhudi.metadata.table_writer import (
     remove_delta_commit,
     roll_back_delta_commit,
 )
-from pyhudi.metadata.write_group import GroupTarget, write_group
+from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.table_snapshot import Bound, Clean, Commit, Companion, Rollback, Table
 from pyhudi.slices.write_tasks import FileGroup

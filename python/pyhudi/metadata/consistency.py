@@ -12,7 +12,7 @@ from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FOLDER, MAKE_ANEW
 from pyhudi.errors import CorruptTable, HistoryUnavailable
-from pyhudi.metadata.start_group import START_TOKEN
+from pyhudi.metadata.new_file_groups import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
 from pyhudi.txn.rollback import was_rolled_back
 

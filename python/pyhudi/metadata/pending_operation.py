@@ -21,12 +21,12 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.definitions import (
+from pyhudi.metadata.index_definitions import (
     IndexDefinition,
     parse_definitions,
     stored_definitions,
 )
-from pyhudi.metadata.definitions_file import Definitions
+from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.kinds.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pyhudi.config.metadata_names import NO_PATH
-from pyhudi.metadata.group import MetadataGroup, groups_of
+from pyhudi.metadata.file_group import MetadataGroup, groups_of
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat

@@ -3,7 +3,7 @@
 Each partition is one delta commit: a log file without records for every file group, and a base file
 for those that get some. All partitions are made before the table's properties name the first of
 them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
-The properties then say too that nothing is left to be done (`unfinished.py`).
+The properties then say too that nothing is left to be done (`pending_operation.py`).
 Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
 partitions there are to be, and what they hold, is the part of `kinds/`.
 """
@@ -27,9 +27,9 @@ from pyhudi.config.table_directories import make_table
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
 from pyhudi.lazy import cached_property
-from pyhudi.metadata.definitions import index_definitions, parse_definitions
-from pyhudi.metadata.definitions_file import Definitions, change_definitions
-from pyhudi.metadata.initial import (
+from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
+from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
+from pyhudi.metadata.initial_records import (
     NO_INSTANT,
     InitialPartition,
     Source,
@@ -37,8 +37,8 @@ from pyhudi.metadata.initial import (
 )
 from pyhudi.metadata.kinds.protocol import Wish
 from pyhudi.metadata.kinds.registry import in_order, kinds_of, new_definitions
-from pyhudi.metadata.records import RECORD_ROWS, record_schema
-from pyhudi.metadata.start_group import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.new_file_groups import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
 from pyhudi.metadata.table_writer import (
     clear_partitions,
     complete_delta_commit,

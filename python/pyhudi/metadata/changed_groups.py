@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.metadata.initial import Source
+from pyhudi.metadata.initial_records import Source
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Timeline
