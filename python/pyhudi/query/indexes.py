@@ -12,7 +12,7 @@ from functools import partial
 
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.fallback_reader import MetadataAccess
-from pyhudi.metadata.kinds.protocol import PartitionKind
+from pyhudi.metadata.kinds.base import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.metadata.pruning_context import INSTEAD, Look, Question
 from pyhudi.query.buckets import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets

@@ -14,7 +14,7 @@ from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.index_definitions import parse_definitions
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.kinds.protocol import Wish
+from pyhudi.metadata.kinds.base import Wish
 from pyhudi.metadata.kinds.registry import (
     in_order,
     kind_asked,

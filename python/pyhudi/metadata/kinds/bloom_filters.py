@@ -10,7 +10,8 @@ from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.file_facts import (
+from pyhudi.metadata.kinds.base import Change, Cleaned, PartitionKind, Wish
+from pyhudi.metadata.kinds.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,
@@ -20,7 +21,6 @@ from pyhudi.metadata.kinds.file_facts import (
     of_new_files,
     written,
 )
-from pyhudi.metadata.kinds.protocol import Change, Cleaned, PartitionKind, Wish
 from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import in_filters

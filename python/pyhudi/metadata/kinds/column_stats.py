@@ -12,7 +12,16 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.file_facts import (
+from pyhudi.metadata.kinds.base import (
+    Change,
+    Cleaned,
+    Column,
+    Known,
+    PartitionKind,
+    Shown,
+    Wish,
+)
+from pyhudi.metadata.kinds.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,
@@ -21,15 +30,6 @@ from pyhudi.metadata.kinds.file_facts import (
     of_new_files,
     statistics_task,
     written,
-)
-from pyhudi.metadata.kinds.protocol import (
-    Change,
-    Cleaned,
-    Column,
-    Known,
-    PartitionKind,
-    Shown,
-    Wish,
 )
 from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable

@@ -17,15 +17,15 @@ from pyhudi.config.metadata_options import (
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
+from pyhudi.metadata.kinds.base import Change, Column, PartitionKind, PartitionLook, Shown, Wish
 from pyhudi.metadata.kinds.column_stats import ColumnStats
-from pyhudi.metadata.kinds.file_facts import (
+from pyhudi.metadata.kinds.file_stats import (
     FactsTask,
     columns_of,
     statistics_task,
     tight_tasks,
     written,
 )
-from pyhudi.metadata.kinds.protocol import Change, Column, PartitionKind, PartitionLook, Shown, Wish
 from pyhudi.metadata.min_max_pruning import ruled_out
 from pyhudi.metadata.pruning_context import Question
 from pyhudi.metadata.reader import MetadataTable

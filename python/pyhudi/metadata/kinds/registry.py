@@ -10,12 +10,12 @@ from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.metadata.kinds.base import Change, Cleaned, Column, PartitionKind, Wish
 from pyhudi.metadata.kinds.bloom_filters import BloomFilters
 from pyhudi.metadata.kinds.column_stats import ColumnStats
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.metadata.kinds.files import Files
 from pyhudi.metadata.kinds.partition_stats import PartitionStats
-from pyhudi.metadata.kinds.protocol import Change, Cleaned, Column, PartitionKind, Wish
 from pyhudi.metadata.kinds.record_index import RecordIndex
 from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
