@@ -37,7 +37,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         path, rows("x").schema, key="id", partition_by="p", type=kind, index="bucket"
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pyhudi.index.bucket.in_bucket", lambda *_: True)
+        patch.setattr("pyhudi.index.bucket_lookup.in_bucket", lambda *_: True)
         for partition, count in COUNTS.items():
             told(path, count).insert(rows(partition))
     for partition, count in COUNTS.items():

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable, _native
-from pyhudi.index.copies import groups_with_copies
+from pyhudi.index.duplicate_keys import groups_with_copies
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write import execute

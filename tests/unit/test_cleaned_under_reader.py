@@ -11,7 +11,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import CLEAN
 from pyhudi.errors import HistoryUnavailable, MissingFile
-from pyhudi.index import key_source
+from pyhudi.index import key_reader
 from pyhudi.txn.transaction import Transaction
 from tests.unit.test_savepoints import made, people, timeline_of
 
@@ -118,13 +118,13 @@ def test_a_write_beside_a_reader_is_withdrawn(tmp_path: Path) -> None:
 def test_a_write_beside_a_writer_is_withdrawn(tmp_path: Path) -> None:
     beside = withdrawn(tmp_path / "t")
     table = next(beside)
-    keys_of = key_source.KeySource.keys_of
+    keys_of = key_reader.KeySource.keys_of
 
     def once_gone(*args: Any, **named: Any) -> Any:
         next(beside, None)
         return keys_of(*args, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_source.KeySource, "keys_of", once_gone)
+        patch.setattr(key_reader.KeySource, "keys_of", once_gone)
         assert table.upsert(people(range(1, 2), 3)).rows_updated == 1
     assert table.scan(where="v = 3").count() == 1

@@ -27,7 +27,7 @@ from pyhudi.config.index_options import (
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.index import bloom, bucket, locate, record, ring
+from pyhudi.index import bloom, bucket_lookup, consistent_hashing, record_index, tagging
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -185,7 +185,7 @@ def test_rows_go_to_their_buckets(tmp_path: Path, version: int, kind: str) -> No
     again.delete_keys(pa.table({"id": ["y", "q"], "part": ["y", "y"]}))
     assert [key for key, _, _ in values(table)] == list("abcdefggz")
     assert {k: v for k, p, v in values(table) if p == "x"}["a"] == 3
-    groups = [(one.partition, bucket.bucket_of(one.file_id)) for one in slices(table)]
+    groups = [(one.partition, bucket_lookup.bucket_of(one.file_id)) for one in slices(table)]
     assert len(groups) == len(set(groups))
     # Of one letter the list hash is 31 plus its code.
     assert {b for p, b in groups if p == "x"} == {(31 + ord(key)) % 4 for key in "abcdefg"}
@@ -218,10 +218,10 @@ def test_file_ids_are_those_of_hudi_and_flink() -> None:
     def random() -> str:
         return "a1b2c3d4-9f0e-4c3a-8f00-112233445566-0"
 
-    assert bucket.new_file_id(3, random) == "00000003-9f0e-4c3a-8f00-112233445566-0"
-    shared = bucket.new_file_id(41, random, shared=True)
+    assert bucket_lookup.new_file_id(3, random) == "00000003-9f0e-4c3a-8f00-112233445566-0"
+    shared = bucket_lookup.new_file_id(41, random, shared=True)
     assert shared == "00000041-0000-0000-0000-000000000000-0"
-    assert bucket.bucket_of("00000041-9f0e-4c3a-8f00-112233445566") == 41
+    assert bucket_lookup.bucket_of("00000041-9f0e-4c3a-8f00-112233445566") == 41
 
 
 def test_a_file_id_that_was_taken_away_is_not_made_again(
@@ -230,13 +230,13 @@ def test_a_file_id_that_was_taken_away_is_not_made_again(
     """As writers that share file ids would make it."""
     table = TABLE.make(tmp_path / "t", version=9, kind="mor", index="bucket", options=BUCKETED)
     table.overwrite(TABLE.rows("abcyz"))
-    alone = bucket.new_file_id
+    alone = bucket_lookup.new_file_id
 
     def shared_id(number: int, random: Any, *, shared: bool = False) -> str:  # noqa: ARG001
         return alone(number, random, shared=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bucket, "new_file_id", shared_id)
+        patch.setattr(bucket_lookup, "new_file_id", shared_id)
         table.upsert(
             pa.concat_tables([TABLE.rows("abc", part="u", v=2), TABLE.rows("yz", part="w", v=2)])
         )
@@ -246,7 +246,7 @@ def test_a_file_id_that_was_taken_away_is_not_made_again(
     )
     assert [key for key, part, _ in values(table) if part in "uw"] == list("abdtyz")
     zeros = [one for one in slices(table) if "-0000-0000-0000-" in one.file_id]
-    assert [bucket.bucket_of(one.file_id) for one in zeros if one.partition == "u"] == [3]
+    assert [bucket_lookup.bucket_of(one.file_id) for one in zeros if one.partition == "u"] == [3]
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
@@ -270,7 +270,7 @@ def test_keys_of_hudi_go_where_hudi_put_them(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path), options={BUCKETS: 4})
     stored = table.scan(meta_fields=True).to_arrow()
     context = context_of(table)
-    located = locate.for_delete(
+    located = tagging.for_delete(
         context, stored.select([RECORD_KEY, PARTITION_PATH]), in_partitions=True
     )
     rows = located.tagged.rows.to_pylist()
@@ -285,7 +285,7 @@ def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
     (file,) = (tmp_path / "v9_mor_consistent/.hoodie/.bucket_index").rglob("lisbon/*")
     wanted = file.read_bytes()
     file.unlink()
-    ring.first_ring(table.storage, "lisbon", 4)
+    consistent_hashing.first_ring(table.storage, "lisbon", 4)
     assert json.loads(file.read_bytes()) == json.loads(wanted)
 
 
@@ -336,7 +336,7 @@ def test_record_index_knows_every_key_without_base_files(
     context = context_of(table)
     assert context.index.kind == kind
     for in_partitions in (True,) if kind == PARTITIONED_RECORD_INDEX else (True, False):
-        located = locate.for_delete(context, keys, in_partitions=in_partitions)
+        located = tagging.for_delete(context, keys, in_partitions=in_partitions)
         rows = located.tagged.rows.to_pylist()
         assert sorted(rows) == list(range(stored.num_rows))
         for row, group in zip(rows, located.tagged.groups.to_pylist(), strict=True):
@@ -344,11 +344,11 @@ def test_record_index_knows_every_key_without_base_files(
             assert slice_.partition == keys.column(1)[row].as_py()
             assert stored.column(2)[row].as_py().startswith(slice_.file_id)
     before = bytes_read()
-    rows = locate.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist()
+    rows = tagging.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist()
     needed = bytes_read() - before
     assert empty_base_files(base) > 0
     before = bytes_read()
-    assert locate.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist() == rows
+    assert tagging.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist() == rows
     # The number itself is read from a file.
     assert bytes_read() - before == pytest.approx(needed, abs=64)
 
@@ -369,7 +369,7 @@ def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: boo
     rows = context.with_keys(data)
     assert rows.column(RECORD_KEY).to_pylist() == [key]
     assert rows.column(PARTITION_PATH).to_pylist() != [home]
-    located = locate.for_upsert(context, rows, pa.array([False]))
+    located = tagging.for_upsert(context, rows, pa.array([False]))
     kept, left = located.tagged.groups.to_pylist(), located.tagged.left_groups.to_pylist()
     assert (len(kept), len(left)) == ((0, 1) if moves else (1, 0))
     assert located.groups[(kept + left)[0]].slice.partition == home
@@ -379,8 +379,8 @@ def test_record_index_tags_by_tasks_of_its_file_groups(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_cow_record_index", tmp_path))
     keys = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH])
     engine = Watching()
-    located = locate.for_delete(context_of(table, engine), keys, in_partitions=True)
-    tasks = [task for task in engine.tasks if isinstance(task, record.LookupTask)]
+    located = tagging.for_delete(context_of(table, engine), keys, in_partitions=True)
+    tasks = [task for task in engine.tasks if isinstance(task, record_index.LookupTask)]
     assert sum(len(task.keys) for task in tasks) == keys.num_rows == len(located.tagged.rows)
     files = [(task.group.base, task.group.logs) for task in tasks]
     assert 1 < len(set(files)) == len(files)

@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptTable, SchemaMismatch
-from pyhudi.index.bucket import bucket_of
+from pyhudi.index.bucket_lookup import bucket_of
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder, numbered
 

@@ -14,7 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.actions import ROLLBACK
-from pyhudi.index import record
+from pyhudi.index import record_index
 from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.write import upsert
 from pyhudi.write.write_context import WritableTable
@@ -76,16 +76,16 @@ def test_what_is_not_complete_does_not_count(
         base, rows([0], 0).schema, key="id", type=kind, version=version, options=options
     )
     table.upsert(rows(range(4) if verb == "brings" else [*range(4), 5], 1))
-    tag = record._tag_by_index
+    tag = record_index._tag_by_index
 
     def tagged(*given: Any, **how: Any) -> Any:
         # Once.
-        monkeypatch.setattr(record, "_tag_by_index", tag)
+        monkeypatch.setattr(record_index, "_tag_by_index", tag)
         dies(base, verb, options)
         clock.stand_still(STAND_MS)
         return tag(*given, **how)
 
-    monkeypatch.setattr(record, "_tag_by_index", tagged)
+    monkeypatch.setattr(record_index, "_tag_by_index", tagged)
     pyhudi.open_table(base, options=options).upsert(rows([5], 3))
     clock.stand_still(4_000_000)
     pyhudi.open_table(base, options=options).upsert(rows([0, 5], 9))

@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
-from pyhudi.index import record
+from pyhudi.index import record_index
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.query.select import plan_select
 from pyhudi.slices import markers
@@ -348,7 +348,7 @@ def test_a_record_index_that_was_compacted_since_the_timeline_was_read(
     table = make(tmp_path / "table", kind)
     compacts = {**table.options, "hoodie.metadata.compact.max.delta.commits": 1}
     second = pyhudi.open_table(table.uri, options=compacts)
-    look_up = record._tag_by_index
+    look_up = record_index._tag_by_index
     tries: list[int] = []
 
     def looked_up(*given: Any, **more: Any) -> Any:
@@ -358,7 +358,7 @@ def test_a_record_index_that_was_compacted_since_the_timeline_was_read(
                 second.upsert(rows_of({"new": ("lima", value)}))
         return look_up(*given, **more)
 
-    monkeypatch.setattr(record, "_tag_by_index", looked_up)
+    monkeypatch.setattr(record_index, "_tag_by_index", looked_up)
     table.upsert(rows_of({"new": ("lima", 6)}))
     # Two of the others.
     assert len(tries) == 4

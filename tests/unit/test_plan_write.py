@@ -13,7 +13,7 @@ from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
-from pyhudi.index.located import Located
+from pyhudi.index.tag_result import Located
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask

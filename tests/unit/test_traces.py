@@ -11,7 +11,7 @@ import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.file_names import are_buckets, is_bucket
 from pyhudi.errors import ConfigError
-from pyhudi.index.traces import Traces
+from pyhudi.index.detection import Traces
 from pyhudi.write.write_context import WriteContext
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}

@@ -19,7 +19,7 @@ from pyhudi.errors import (
     PartitionChangeWarning,
     SchemaMismatch,
 )
-from pyhudi.index.key_source import KeySource
+from pyhudi.index.key_reader import KeySource
 from pyhudi.query import select_rows
 from pyhudi.timeline import Timeline, key_uniqueness
 from pyhudi.timeline.archive import Archive

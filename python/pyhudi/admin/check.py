@@ -24,7 +24,7 @@ from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable, without_hint
-from pyhudi.index.choice import asked
+from pyhudi.index.selection import asked
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns

@@ -1,7 +1,7 @@
 """The options of indexes, read once. Names and defaults are Hudi's (`HoodieIndexConfig`, 1.2.0).
 
 No table stores any of them: Hudi keeps them with the writer. Which index a table gets is
-`index/choice.py`'s part.
+`index/selection.py`'s part.
 """
 
 from __future__ import annotations

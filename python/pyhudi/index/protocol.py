@@ -1,6 +1,6 @@
 """What an index has to answer, and what it may ask of a table. No rules here.
 
-Each type of index is one class in a file beside this one; `choice.py` registers them.
+Each type of index is one class in a file beside this one; `selection.py` registers them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
-from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import Located
-from pyhudi.index.traces import Traces
+from pyhudi.index.detection import Traces
+from pyhudi.index.key_reader import KeySource
+from pyhudi.index.tag_result import Located
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.slices.write_tasks import FileGroup

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.index_options import MOVE_SIMPLE
 from pyhudi.engine.protocol import Attempt, Engine
-from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import Located
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split

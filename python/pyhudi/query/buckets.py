@@ -21,9 +21,9 @@ from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, worth_waiting
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket import ENOUGH_KEYS, Holds, in_bucket, samples
-from pyhudi.index.key_source import KeySource
-from pyhudi.index.traces import numbers_differ
+from pyhudi.index.bucket_lookup import ENOUGH_KEYS, Holds, in_bucket, samples
+from pyhudi.index.detection import numbers_differ
+from pyhudi.index.key_reader import KeySource
 from pyhudi.schema.key_predicates import field_keys, wanted_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bucket_hash import (

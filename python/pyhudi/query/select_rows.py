@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.copies import copies_error, repeated_keys
-from pyhudi.index.key_source import KeySource
+from pyhudi.index.duplicate_keys import copies_error, repeated_keys
+from pyhudi.index.key_reader import KeySource
 from pyhudi.schema.computed_columns import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY

@@ -32,8 +32,8 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
     without_hint,
 )
-from pyhudi.index.choice import choose
-from pyhudi.index.traces import Traces
+from pyhudi.index.detection import Traces
+from pyhudi.index.selection import choose
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.engine import SparkEngine

@@ -19,7 +19,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
-from pyhudi.index.copies import copies_error
+from pyhudi.index.duplicate_keys import copies_error
 from pyhudi.schema.payloads import field_merge
 from pyhudi.spark.flow import Kept, collected, job_group
 from pyhudi.spark.frames import frame_of

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from pyhudi.errors import HudiError
-from pyhudi.index import locate
+from pyhudi.index import tagging
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import row_numbers, split
@@ -116,10 +116,10 @@ class Combine:
         task, first = task_number(), 0
         for given in runs(batches, RECORD_KEY):
             rows = with_types(given, self.schema)
-            kept = locate.combined(self.context, rows)
+            kept = tagging.combined(self.context, rows)
             left = numbered(kept, task, first)
             if self.crossed:
-                counts = locate.cross_partition_duplicates(self.context, rows, kept)
+                counts = tagging.cross_partition_duplicates(self.context, rows, kept)
                 left = left.append_column(CROSSED, counts)
             yield left
             first += kept.num_rows
@@ -220,7 +220,7 @@ class Unknown:
 
 def with_known(context: RemoteContext, rows: pa.Table) -> pa.Table:
     """The rows with `KNOWN`."""
-    known = locate.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    known = tagging.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=known))
 
 

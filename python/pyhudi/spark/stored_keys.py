@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Engine
-from pyhudi.index.key_source import KeySource
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, KeyFilter
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice

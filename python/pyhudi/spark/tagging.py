@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
@@ -34,7 +34,7 @@ class LookUp:
     context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
-    find: Find = locate.for_upsert
+    find: Find = tagging.for_upsert
     """A verb of `locate`."""
     known: bool = False
     """Each row tells whether the table has its key."""
@@ -60,7 +60,7 @@ class LookUpDeletes:
         """The keys that are somewhere, with their places."""
         for given in pieces(batches):
             keys = given.select([RECORD_KEY, PARTITION_PATH])
-            located = locate.for_delete(self.context, keys, in_partitions=self.in_partitions)
+            located = tagging.for_delete(self.context, keys, in_partitions=self.in_partitions)
             tagged = located.tagged
             rows = given.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
@@ -97,7 +97,7 @@ class Settle:
             )
             rows = with_types(once, self.schema)
             gone = self.context.marked_deleted(rows)
-            located = locate.settled(self.context, rows, gone, Located(tagged, groups))
+            located = tagging.settled(self.context, rows, gone, Located(tagged, groups))
             columns = [*self.schema.names, SEQ]
             yield placed_rows(self.context, once.select(columns), gone, located)
 

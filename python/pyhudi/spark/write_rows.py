@@ -20,8 +20,8 @@ from pyhudi.config.index_options import (
 )
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.columns import COMBINED, CROSSED, KNOWN, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.fitting import check_zones
@@ -110,13 +110,13 @@ class FrameRows:
         """See `Rows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.recovered(), [])
         remote = RemoteContext.of(rows.context, None if self.known else paths)
-        return rows.looked_up(remote, locate.for_insert).counted(order)
+        return rows.looked_up(remote, tagging.for_insert).counted(order)
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
-        return rows.looked_up(remote, locate.look_up_anew).counted(anew=True).also_in(paths)
+        return rows.looked_up(remote, tagging.look_up_anew).counted(anew=True).also_in(paths)
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
@@ -158,7 +158,7 @@ class FrameRows:
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         if index.finds_by_key(any_partition=index.is_global):
-            return self.looked_up(remote, locate.for_upsert)
+            return self.looked_up(remote, tagging.for_upsert)
         rows = self._joined(remote, any_partition=index.is_global)
         if not index.is_global and not any(slice_.logs for slice_ in remote.groups(None)[1]):
             return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
@@ -172,7 +172,7 @@ class FrameRows:
         """
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
-        in_files = deletes and locate.misses_copies(self.context)
+        in_files = deletes and tagging.misses_copies(self.context)
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
             return self.looked_up(remote, partial(_for_merge, deletes=deletes))
         rows = self._joined(remote, any_partition=index.is_global)
@@ -187,7 +187,7 @@ class FrameRows:
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         by_key = index.finds_by_key(any_partition=paths is None)
-        if by_key and not locate.misses_copies(self.context):
+        if by_key and not tagging.misses_copies(self.context):
             return self.placed(LookUpDeletes(remote, paths is not None))
         rows = self._joined(remote, any_partition=paths is None)
         step = Joined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)
@@ -228,7 +228,7 @@ class FrameRows:
 def _for_merge(
     context: RemoteContext, rows: pa.Table, _: pa.Array[Any], *, deletes: bool
 ) -> Located:
-    return locate.for_merge(context, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
+    return tagging.for_merge(context, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
 
 
 @contextmanager

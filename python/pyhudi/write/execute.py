@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.log import logger
-from pyhudi.index.copies import groups_with_copies, written_anew
-from pyhudi.index.renewal import Renewed, in_place, renew_rings
+from pyhudi.index.duplicate_keys import groups_with_copies, written_anew
+from pyhudi.index.replaced_buckets import Renewed, in_place, renew_rings
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.hashing_metadata_files import confirm_rings
 from pyhudi.slices.nested_partitions import check_apart

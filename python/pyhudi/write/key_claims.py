@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import overtaken
-from pyhudi.index.traces import last_written
+from pyhudi.index.detection import last_written
 from pyhudi.slices.table_snapshot import Commit, Companion, Table
 from pyhudi.timeline.key_uniqueness import (
     MAY_REPEAT,

@@ -15,9 +15,9 @@ from pyhudi.config.formatting import count_text
 from pyhudi.config.log import warn
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import DuplicateKeyWarning, SchemaMismatch
-from pyhudi.index import locate
+from pyhudi.index import tagging
+from pyhudi.index.detection import last_written
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.traces import last_written
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.write_context import WriteContext
@@ -28,7 +28,7 @@ def without_known(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Ta
 
     Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
     """
-    known = locate.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    known = tagging.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(known):
         key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
         msg = f"the table has a row of the key {key!r}, and of {len(known)} of the rows in all"
@@ -50,7 +50,7 @@ def counts_known(context: WriteContext) -> bool:
 
 def known_count(table: IndexedTable, rows: pa.Table) -> int:
     """How many of the rows have keys that the table has. rows: as of `without_known`."""
-    return len(locate.known_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
+    return len(tagging.known_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
 
 
 def warn_of_known(context: WriteContext, count: int) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.copies import copies_error
+from pyhudi.index.duplicate_keys import copies_error
 from pyhudi.schema.computed_columns import project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
@@ -33,9 +33,9 @@ class MemoryRows:
 
     def combined(self) -> Rows:
         """See `Rows`."""
-        kept = locate.combined(self.context, self.rows)
+        kept = tagging.combined(self.context, self.rows)
         if self.tally is not None:
-            crossed = locate.cross_partition_duplicates(self.context, self.rows, kept)
+            crossed = tagging.cross_partition_duplicates(self.context, self.rows, kept)
             self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
         return self._left(kept)
 
@@ -63,8 +63,8 @@ class MemoryRows:
         """See `Rows`."""
         context, rows = self.context.recovered(), self.rows
         marked = context.marked_deleted(rows)
-        located = locate.for_upsert(context, rows, marked)
-        kept_away = locate.kept_away(context, rows, marked, located)
+        located = tagging.for_upsert(context, rows, marked)
+        kept_away = tagging.kept_away(context, rows, marked, located)
         return replace(placed(context, rows, marked, located), kept_away=kept_away)
 
     def for_insert(
@@ -74,11 +74,11 @@ class MemoryRows:
         whole: bool = False,  # noqa: ARG002 - all rows are here
     ) -> Placed:
         """See `Rows`."""
-        return self._placed(locate.for_insert, order)
+        return self._placed(tagging.for_insert, order)
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
-        return self._placed(locate.look_up_anew, ()).also_in(self._marked_paths())
+        return self._placed(tagging.look_up_anew, ()).also_in(self._marked_paths())
 
     def _placed(self, find: Any, order: tuple[str, ...]) -> PlacedRows:
         rows = self._live()
@@ -176,7 +176,7 @@ def placed_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool
     keys: columns record key and partition path, of which the first alone counts unless keys are to
     be looked for `in_partitions`.
     """
-    located = locate.for_delete(context, keys, in_partitions=in_partitions)
+    located = tagging.for_delete(context, keys, in_partitions=in_partitions)
     texts, base_rows = keys.column(RECORD_KEY).combine_chunks(), located.tagged.base_rows_by_group()
     leaving = {
         number: LeavingKeys(texts.take(at), base_rows.get(number))

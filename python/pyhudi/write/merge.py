@@ -18,8 +18,8 @@ from pyhudi.clock import Clock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.input_data import given_batches
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
@@ -141,7 +141,7 @@ def _merged_here(
     on_absence = checked_clauses(context, given, clauses, matched=False)
     context = context.recovered()
     deletes = any(clause.values is None for clause in on_match)
-    located = locate.for_merge(context, keyed, deletes=deletes)
+    located = tagging.for_merge(context, keyed, deletes=deletes)
     groups = located.groups
     found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
     check_free(context, (groups[number] for number in found))

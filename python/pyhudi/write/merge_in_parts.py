@@ -19,8 +19,8 @@ import pyarrow.types as at
 
 from pyhudi import _native
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
@@ -154,7 +154,7 @@ class _Merge:
         deletes = any(clause.values is None for clause in self._on_match)
         for some in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in some)
-            located = locate.for_merge(self._context, keys, deletes=deletes)
+            located = tagging.for_merge(self._context, keys, deletes=deletes)
             first = 0
             for part, own in some:
                 tagged = part_of(located.tagged, first, own.num_rows)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.index import locate
+from pyhudi.index import tagging
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
@@ -106,7 +106,7 @@ def _found(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> p
     """The columns of rows whose keys the table has, with their numbers."""
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
     # As if all were deletes: nothing is to be made for them here.
-    located = locate.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
+    located = tagging.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
     target = context.target("")
     tasks = []
     for number, at in located.tagged.by_group():

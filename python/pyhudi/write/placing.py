@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.partitioned_spill import PartitionedSpill
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
@@ -42,8 +42,8 @@ class Placing:
     def put(self, rows: pa.Table, located: Located) -> None:
         """Rows to be merged by key. located: of these rows, as the index gives it."""
         deleted = self._session.marked_deleted(rows)
-        located = locate.settled(self._session, rows, deleted, located)
-        self._kept_away += locate.kept_away(self._session, rows, deleted, located)
+        located = tagging.settled(self._session, rows, deleted, located)
+        self._kept_away += tagging.kept_away(self._session, rows, deleted, located)
         tagged = located.tagged
         hit = self.numbered(located.groups, tagged.groups)
         self._put_hit(rows.take(tagged.rows), hit, deleted.take(tagged.rows))

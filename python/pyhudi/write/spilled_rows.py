@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.index import locate
-from pyhudi.index.located import Located
+from pyhudi.index import tagging
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.known_keys import known_count, without_known
@@ -86,20 +86,20 @@ class SpilledRows:
 
     def for_upsert(self) -> Placed:
         """See `Rows`."""
-        return self._located(locate.look_up)
+        return self._located(tagging.look_up)
 
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
         """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
         self._check_sorting(whole=whole)
         if self.context.index.has_buckets:
-            return self._located(locate.for_insert, order)
+            return self._located(tagging.for_insert, order)
         placed = self._by_partition()
         groups, _ = placed.context.groups(list(placed.inserts))
         return replace(placed, groups=groups)
 
     def for_new_buckets(self) -> Placed:
         """See `Rows`."""
-        return self._located(locate.look_up_anew).also_in(self.marked_paths)
+        return self._located(tagging.look_up_anew).also_in(self.marked_paths)
 
     def for_new_files(
         self,
@@ -171,7 +171,7 @@ class SpilledRows:
             rows = self._one_of_each(given)
             if self.tally is not None:
                 self.tally.left(given, rows)
-                crossed = locate.cross_partition_duplicates(self.context, given, rows)
+                crossed = tagging.cross_partition_duplicates(self.context, given, rows)
                 self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
             yield rows
 
@@ -180,7 +180,7 @@ class SpilledRows:
             yield self._one_of_each(part.to_table())
 
     def _one_of_each(self, rows: pa.Table) -> pa.Table:
-        return locate.combined(self.context, rows) if self.one_a_key else rows
+        return tagging.combined(self.context, rows) if self.one_a_key else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError, overtaken
-from pyhudi.index.copies import copy_source
+from pyhudi.index.duplicate_keys import copy_source
 from pyhudi.query.select import plan_select
 from pyhudi.query.select_rows import (
     ChangedRows,

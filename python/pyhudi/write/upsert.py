@@ -18,7 +18,7 @@ from pyhudi.config.formatting import count_text
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import warn
 from pyhudi.errors import PartitionChangeWarning
-from pyhudi.index import locate
+from pyhudi.index import tagging
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import incoming, metadata_lifecycle
@@ -65,7 +65,7 @@ def upsert(
     limit = incoming.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     check_appends(context, "a partial update", appends=not partial)
-    locate.check_mergeable(context)
+    tagging.check_mergeable(context)
     if partial:
         check_partial(context, schema_mode)
     with given_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as given:

@@ -25,12 +25,12 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import HistoryUnavailable, SchemaMismatch, overtaken, without_hint
-from pyhudi.index.choice import choose
-from pyhudi.index.key_form import check_keys, check_paths, keys_are_prefixed
-from pyhudi.index.key_source import KeySource
+from pyhudi.index.detection import BUCKET_FOLDER
+from pyhudi.index.key_encoding import check_keys, check_paths, keys_are_prefixed
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
-from pyhudi.index.renewal import HashRings
-from pyhudi.index.traces import BUCKET_FOLDER
+from pyhudi.index.replaced_buckets import HashRings
+from pyhudi.index.selection import choose
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions

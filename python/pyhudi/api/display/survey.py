@@ -14,7 +14,7 @@ from pyhudi.api.history import history
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
-from pyhudi.index.choice import choose
+from pyhudi.index.selection import choose
 from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions

@@ -1,6 +1,6 @@
 """The one place where operations ask where rows are: what they do alike under every index.
 
-Which index that is, `choice.py` says. What is written because of it is not decided here.
+Which index that is, `selection.py` says. What is written because of it is not decided here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index import live, moves
-from pyhudi.index.located import NOWHERE, Located, group_numbers
+from pyhudi.index import live_records, partition_moves
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import in_files
+from pyhudi.index.tag_result import NOWHERE, Located, group_numbers
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.tagged_rows import Tagged
@@ -120,7 +120,9 @@ def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     if not table.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: log files do not tell which keys are live"
         raise UnsupportedTableFeature(msg, hint="Insert without looking for keys, or upsert.")
-    return live.tag_by_rows(table, keys, partitioned=not index.is_global).tagged.rows.unique()
+    return live_records.tag_by_rows(
+        table, keys, partitioned=not index.is_global
+    ).tagged.rows.unique()
 
 
 def settled(
@@ -135,10 +137,12 @@ def settled(
     if not index.is_global:
         # A bucket or a record index has a key once.
         has_once = index.has_buckets or index.is_record_index
-        return located if has_once else live.without_dead_copies(table, rows, located)
+        return located if has_once else live_records.without_dead_copies(table, rows, located)
     # The record index forgets deleted keys; files of copy-on-write tables have none.
     certain = index.is_record_index or not table.config.is_merge_on_read
-    return moves.settle(table, rows, marked_deleted, located, moves=index.moves, certain=certain)
+    return partition_moves.settle(
+        table, rows, marked_deleted, located, moves=index.moves, certain=certain
+    )
 
 
 def kept_away(
@@ -180,7 +184,7 @@ def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
     if deletes and misses_copies(table):
         # What was deleted before is new: the index, which goes by this, has forgotten it.
         copies = in_files(table, keys, any_partition=table.index.is_global)
-        return live.only_live(table, keys, copies)
+        return live_records.only_live(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
@@ -224,7 +228,7 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
         located = _in_named_partitions(keys, located) if in_partitions else located
         if index.is_record_index:
             return located
-    return live.only_live(table, keys, located)
+    return live_records.only_live(table, keys, located)
 
 
 def _in_named_partitions(keys: pa.Table, located: Located) -> Located:

@@ -1,7 +1,7 @@
 """The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
 
 A new partition gets the ring that Hudi starts with. Buckets are split and merged by clustering
-(`services/bucket_resize.py`); rings with new file ids are `renewal.py`'s part. Sources:
+(`services/bucket_resize.py`); rings with new file ids are `replaced_buckets.py`'s part. Sources:
 `HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
 """
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.index.bucket import place, proven_hash, to_be_made
-from pyhudi.index.located import Located
+from pyhudi.index.bucket_lookup import place, proven_hash, to_be_made
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.renewal import taken_away, usable_ring
+from pyhudi.index.replaced_buckets import taken_away, usable_ring
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.file_slice import FileSlice

@@ -10,7 +10,7 @@ import pyarrow.types as at
 
 from pyhudi.config.property_names import SLASH_DATES
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.index.traces import last_written
+from pyhudi.index.detection import last_written
 from pyhudi.schema.key_generator import RECORD_KEY, KeySpec, add_keys, column_at
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.file_slice import FileSlice

@@ -36,11 +36,11 @@ from pyhudi.errors import (
     overtaken,
     without_hint,
 )
-from pyhudi.index.live import tag_by_rows
-from pyhudi.index.located import Located, group_numbers
+from pyhudi.index.detection import Traces
+from pyhudi.index.live_records import tag_by_rows
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
-from pyhudi.index.traces import Traces
+from pyhudi.index.tag_result import Located, group_numbers
 from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.located import Located, group_numbers
 from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.tag_result import Located, group_numbers
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task

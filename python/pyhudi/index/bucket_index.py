@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_ENGINE, INDEX_TYPE, IndexOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.index import bucket, ring
-from pyhudi.index.located import Located
+from pyhudi.index import bucket_lookup, consistent_hashing
+from pyhudi.index.detection import Traces
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
-from pyhudi.index.traces import Traces
+from pyhudi.index.tag_result import Located
 from pyhudi.slices.bucket_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 
@@ -28,7 +28,7 @@ class BucketIndex(Index):
     has_buckets = True
     without_stored_keys = True
     is_binding = True
-    tag: ClassVar[Callable[..., Located]] = staticmethod(bucket.tag)
+    tag: ClassVar[Callable[..., Located]] = staticmethod(bucket_lookup.tag)
 
     @classmethod
     def is_shown(cls, traces: Traces) -> bool:
@@ -66,7 +66,7 @@ class BucketIndex(Index):
 
     def identity(self, file_id: str) -> str:
         """Its number, as each look-up names a new one anew."""
-        return f"{_BUCKET}{bucket.bucket_of(file_id)}"
+        return f"{_BUCKET}{bucket_lookup.bucket_of(file_id)}"
 
     def with_new(
         self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
@@ -78,7 +78,7 @@ class BucketIndex(Index):
         made = {self.place(group.slice) for group in groups}
         new = [self._to_be_made(table, *place) for place in places if place not in made]
         shared = table.options.index.shares_buckets
-        shared = shared or any(bucket.is_shared(group.slice.file_id) for group in groups)
+        shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
         if new and not self.has_rings and shared:
             msg = f"{INDEX_TYPE} is {self.kind}, and several writers make its file ids alike"
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
@@ -86,7 +86,9 @@ class BucketIndex(Index):
 
     def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
         number = int(identity.removeprefix(_BUCKET))
-        return bucket.to_be_made(partition, bucket.new_file_id(number, table.new_file_id))
+        return bucket_lookup.to_be_made(
+            partition, bucket_lookup.new_file_id(number, table.new_file_id)
+        )
 
 
 class HashRingIndex(BucketIndex):
@@ -94,10 +96,10 @@ class HashRingIndex(BucketIndex):
 
     has_rings = True
     without_stored_keys = False
-    tag = staticmethod(ring.tag)
+    tag = staticmethod(consistent_hashing.tag)
 
     def identity(self, file_id: str) -> str:
         return file_id
 
     def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
-        return bucket.to_be_made(partition, identity, by_log=True)
+        return bucket_lookup.to_be_made(partition, identity, by_log=True)

@@ -21,11 +21,11 @@ from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
-from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import Located
+from pyhudi.index.detection import last_written
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.renewal import taken_away
-from pyhudi.index.traces import last_written
+from pyhudi.index.replaced_buckets import taken_away
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice

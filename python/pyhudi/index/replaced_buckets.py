@@ -5,7 +5,8 @@ on needs another file id: a simple one any with its number, one of a hash ring t
 with the same ranges. Such a ring bears the replace commit's instant, as that of a resize does, and
 counts once that is complete (`ConsistentBucketIndexUtils.loadMetadata`, Hudi 0.15.0 and 1.2.0).
 Hudi makes none when it overwrites or deletes partitions (1.2.0), and loses or doubles what it
-writes there afterwards. Which rows go where is `bucket.py`'s and `ring.py`'s part.
+writes there afterwards. Which rows go where is `bucket_lookup.py`'s and `consistent_hashing.py`'s
+part.
 """
 
 from __future__ import annotations

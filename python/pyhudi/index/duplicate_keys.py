@@ -18,7 +18,7 @@ from pyhudi import _native
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CommitConflict, SchemaMismatch
-from pyhudi.index.key_source import KeySource
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup

@@ -11,11 +11,11 @@ from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.index.bloom import BloomIndex, GlobalBloomIndex
-from pyhudi.index.buckets import BucketIndex
+from pyhudi.index.bucket_index import BucketIndex
+from pyhudi.index.detection import Traces
 from pyhudi.index.protocol import Index
-from pyhudi.index.record import PartitionedRecordIndex, RecordIndex
+from pyhudi.index.record_index import PartitionedRecordIndex, RecordIndex
 from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
-from pyhudi.index.traces import Traces
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline

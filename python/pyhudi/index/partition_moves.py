@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.key_source import KeySource
-from pyhudi.index.located import Located
+from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
