@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.query.bounds import told_bounds
+from pyhudi.query.min_max import told_bounds
 from tests.helpers.odd_values import SCHEMA, first_rows, second_rows
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import GoldenTables, names

@@ -25,9 +25,9 @@ from pyhudi.errors import (
     SchemaMismatch,
     UnsupportedTableFeature,
 )
-from pyhudi.query.change_rows import change_task, diff_task
-from pyhudi.query.match import bucket_count
+from pyhudi.query.change_reader import change_task, diff_task
 from pyhudi.query.moved_rows import paired
+from pyhudi.query.row_pairing import bucket_count
 from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.rows import sorted_rows

@@ -18,7 +18,7 @@ from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.index import record_index
 from pyhudi.metadata.commit_participant import MetadataCompanion
-from pyhudi.query.select import plan_select
+from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
 from pyhudi.slices.table_snapshot import Commit, Table
 from pyhudi.txn.heartbeat import Heartbeat

@@ -11,7 +11,7 @@ from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
-from pyhudi.query.buckets import HashRings, simple_buckets
+from pyhudi.query.bucket_pruning import HashRings, simple_buckets
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline

@@ -9,7 +9,7 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
+from pyhudi.query.stream_progress import StepLimit, newest_time, next_time, order_of
 
 SCHEMA = pa.schema([("id", pa.string())])
 

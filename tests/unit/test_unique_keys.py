@@ -20,7 +20,7 @@ from pyhudi.errors import (
     SchemaMismatch,
 )
 from pyhudi.index.key_reader import KeySource
-from pyhudi.query import select_rows
+from pyhudi.query import dml_rows
 from pyhudi.timeline import Timeline, key_uniqueness
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -266,7 +266,7 @@ def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
 ) -> None:
     table = TABLE.make(tmp_path, index="SIMPLE")
     table.bulk_insert(TABLE.rows(["b", *(f"k{n}" for n in range(10_000)), "b"]))
-    monkeypatch.setattr(select_rows, "_KEYS_AT_ONCE", 100)
+    monkeypatch.setattr(dml_rows, "_KEYS_AT_ONCE", 100)
     with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
         table.update("true", {"v": 3})
     assert table.update("id <> 'b'", {"v": 3}).rows_updated == 10_000

@@ -29,7 +29,7 @@ from pyhudi.query.commit_range import (
     range_bounds,
 )
 from pyhudi.query.diff import plan_diff
-from pyhudi.query.match import HELD_BYTES, MatchTask, image_schema
+from pyhudi.query.row_pairing import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import printed
 from pyhudi.slices.table_snapshot import Table
@@ -123,7 +123,7 @@ class Changes(Outputs):
         return self._stream(most if limit is None else min(most, limit))
 
     def _stream(self, limit: int | None) -> pa.RecordBatchReader:
-        from pyhudi.query.change_rows import change_task  # noqa: PLC0415 - planning needs no core
+        from pyhudi.query.change_reader import change_task  # noqa: PLC0415 - planning needs no core
 
         label = f"changes {self.table.storage.uri}"
         return stream_first(self.engine, change_task, self.tasks, self.schema, label, limit)
@@ -169,7 +169,7 @@ class Diff(Outputs):
             CorruptTable: a file is damaged or missing; also while the stream is read.
             ConfigError: the engine gives no Arrow stream.
         """
-        from pyhudi.query.change_rows import diff_task  # noqa: PLC0415 - planning needs no core
+        from pyhudi.query.change_reader import diff_task  # noqa: PLC0415 - planning needs no core
         from pyhudi.query.moved_rows import paired  # noqa: PLC0415
 
         label = f"diff {self.after.storage.uri}"

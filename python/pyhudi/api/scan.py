@@ -21,8 +21,8 @@ from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.lazy import cached_property
-from pyhudi.query.cleaned_since import watched
 from pyhudi.query.commit_range import IncrementalRange, next_start
+from pyhudi.query.concurrent_clean import watched
 from pyhudi.query.explain import Explanation
 from pyhudi.query.file_pruning import choose_slices
 from pyhudi.query.incremental import plan_incremental
@@ -155,7 +155,7 @@ class Scan(ScanOutputs):
             HistoryUnavailable: an incremental range cannot be read in whole.
             CorruptTable: a file is damaged or missing.
         """
-        from pyhudi.query.bounds import bounds_of, told_bounds  # noqa: PLC0415 - few scans need it
+        from pyhudi.query.min_max import bounds_of, told_bounds  # noqa: PLC0415 - few scans need it
 
         kind = column_type((column,), self.shown)
         scan = replace(self, request=replace(self.request, output=(column,)))

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.query.match import MatchTask, image_schema, read_side
+from pyhudi.query.row_pairing import MatchTask, image_schema, read_side
 from pyhudi.schema.predicates import Where
 from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources

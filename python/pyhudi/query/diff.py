@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.lazy import cached_property
-from pyhudi.query.match import MatchTask, bucket_count, image_schema, read_side
+from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule

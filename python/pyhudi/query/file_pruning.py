@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
 from pyhudi.query.explain import Explanation, Step
-from pyhudi.query.indexes import Pruner
+from pyhudi.query.index_pruning import Pruner
 from pyhudi.slices.cleaned_files import check_versions
 from pyhudi.slices.file_size_checks import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.engine.spill import IN_MEMORY, Spill
-from pyhudi.query.change_rows import PLACE
+from pyhudi.query.change_reader import PLACE
 
 _KEY = "key"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pyhudi.api.scan import Scan
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.query.cleaned_since import watched
+from pyhudi.query.concurrent_clean import watched
 from pyhudi.slices.read import count_task, read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.row_counts import is_whole_base_file, told_rows

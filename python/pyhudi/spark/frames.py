@@ -16,7 +16,7 @@ from pyhudi.api.changes import Changes, Diff, diff_rows
 from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.query.change_rows import change_task, diff_task
+from pyhudi.query.change_reader import change_task, diff_task
 from pyhudi.query.moved_rows import paired
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import by_completion_times, range_start
-from pyhudi.query.stream import StepLimit, newest_time, next_time, order_of
+from pyhudi.query.stream_progress import StepLimit, newest_time, next_time, order_of
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.partitions import partitions_of, read_partition
 from pyhudi.spark.source_options import Query

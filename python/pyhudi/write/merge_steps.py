@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.query.select import plan_slices
+from pyhudi.query.dml_scan import plan_slices
 from pyhudi.schema.assignments import parse_expression
 from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.conform import conform, data_schema

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyhudi.config.actions import Instant
 from pyhudi.errors import CommitConflict, overtaken
 from pyhudi.index import simple
-from pyhudi.query.select import plan_select
-from pyhudi.query.select_rows import count_rows
+from pyhudi.query.dml_rows import count_rows
+from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

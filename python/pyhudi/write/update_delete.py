@@ -15,8 +15,7 @@ import pyarrow as pa
 from pyhudi.clock import Clock
 from pyhudi.errors import ConfigError, overtaken
 from pyhudi.index.duplicate_keys import copy_source
-from pyhudi.query.select import plan_select
-from pyhudi.query.select_rows import (
+from pyhudi.query.dml_rows import (
     ChangedRows,
     FindTask,
     SettableRows,
@@ -24,6 +23,7 @@ from pyhudi.query.select_rows import (
     count_updated,
     keys_to_delete,
 )
+from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, SetValue, project
 from pyhudi.schema.conform import data_schema

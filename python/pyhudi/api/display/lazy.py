@@ -27,7 +27,7 @@ from pyhudi.api.display.html import (
 from pyhudi.api.display.style import fragment
 from pyhudi.config.formatting import count_text, instant_text, shortened, size_text
 from pyhudi.errors import HudiError
-from pyhudi.query.match import MatchTask
+from pyhudi.query.row_pairing import MatchTask
 from pyhudi.schema.predicates import printed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask

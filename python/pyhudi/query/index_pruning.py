@@ -15,7 +15,7 @@ from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.kinds.base import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of
 from pyhudi.metadata.pruning_context import INSTEAD, Look, Question
-from pyhudi.query.buckets import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets
+from pyhudi.query.bucket_pruning import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets
 from pyhudi.query.explain import Step, kept
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest

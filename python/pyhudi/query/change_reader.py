@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.cdc_files import ChangeTask
-from pyhudi.query.match import MatchTask
+from pyhudi.query.row_pairing import MatchTask
 from pyhudi.schema.predicates import Where, kept_rows
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
