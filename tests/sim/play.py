@@ -25,7 +25,7 @@ from pyhudi.txn import rollback
 from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
-from pyhudi.write.retries import retried
+from pyhudi.write.conflict_retries import retried
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in

@@ -32,9 +32,9 @@ from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.txn.lock_manager import LockGuard
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
+from pyhudi.write.conflict_retries import retried
 from pyhudi.write.merge import merge
-from pyhudi.write.merge_steps import MergeClause
-from pyhudi.write.retries import retried
+from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.write_context import Handle
 from tests.sim.history import Attempt, Effect, History, seen_in
 from tests.sim.kinds import CITIES, Kind, rows_of

@@ -19,7 +19,7 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage.storage import Storage
-from pyhudi.write import retries, upsert
+from pyhudi.write import conflict_retries, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupted import FailingStorage
 
@@ -119,7 +119,7 @@ class AfterTheVerb:
         self._is_on = False
         for name in ("read", "list_dir", "list", "head", "put", "put_if_absent", "delete"):
             monkeypatch.setattr(Storage, name, self._counted(getattr(Storage, name)))
-        monkeypatch.setattr(retries, "retried", self._then_on(retries.retried))
+        monkeypatch.setattr(conflict_retries, "retried", self._then_on(conflict_retries.retried))
 
     def insert(self, table: pyhudi.HudiTable, error: BaseException | None, at: int) -> bool:
         """Whether the call came back."""

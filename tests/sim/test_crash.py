@@ -16,7 +16,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.write import merge as operations_merge
 from pyhudi.write import overwrite as operations_replace
 from pyhudi.write import upsert as operations
-from pyhudi.write.merge_steps import MergeClause
+from pyhudi.write.merge_planning import MergeClause
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import (
     SMALL_BLOOM,

@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi.engine.local import LocalEngine
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
-from pyhudi.write.retries import retried
+from pyhudi.write.conflict_retries import retried
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL
 from tests.sim.crash import Handle, rows_read

@@ -24,7 +24,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.pending_instant import OpenInstant
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import index_beside, metadata_lifecycle
+from pyhudi.write import async_indexing, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.interrupted import time_of_all
@@ -168,7 +168,7 @@ def test_a_write_of_hudi_that_was_there_first_is_waited_for(
         before.layout.request(table.storage, instant, action, b"")
         before.layout.inflight(table.storage, instant, action, b"")
 
-    monkeypatch.setattr(index_beside, "PATIENCE_MS", 10)
+    monkeypatch.setattr(async_indexing, "PATIENCE_MS", 10)
     once_meanwhile(monkeypatch, Making, "write_files", begin)
     with pytest.raises(CommitConflict, match=f"{instant}.* is under way"):
         table.create_index("record_index", concurrently=True)
@@ -245,7 +245,7 @@ def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
-    begun = index_beside._begun
+    begun = async_indexing._begun
 
     def stood_still(*given: Any) -> Any:
         build = begun(*given)
@@ -254,7 +254,7 @@ def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
         assert "record_index" in opened(base).config.metadata_partitions
         return build
 
-    monkeypatch.setattr(index_beside, "_begun", stood_still)
+    monkeypatch.setattr(async_indexing, "_begun", stood_still)
     with pytest.raises(CommitConflict, match="another writer"):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
@@ -274,7 +274,7 @@ def test_one_that_stood_still_at_its_last_act_fails(
             opened(base).upsert(people([41], 4, 4))
         return changed
 
-    monkeypatch.setattr(index_beside, "change_definitions", stood_still)
+    monkeypatch.setattr(async_indexing, "change_definitions", stood_still)
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         opened(base).create_index("record_index", concurrently=True)
     if seconds == 100:

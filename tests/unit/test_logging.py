@@ -19,7 +19,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import PartitionChangeWarning, overtaken
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.storage_lock import StorageLock
-from pyhudi.write.retries import retried
+from pyhudi.write.conflict_retries import retried
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("v", pa.int64())])
 NONE = SCHEMA.empty_table()

@@ -22,8 +22,8 @@ from pyhudi.metadata import index_definitions_file, initialize
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.write import index_beside
-from pyhudi.write.index_beside import _Build
+from pyhudi.write import async_indexing
+from pyhudi.write.async_indexing import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
 from tests.sim.interrupted import time_of_all
 
@@ -109,7 +109,7 @@ def test_a_write_beside_who_took_the_making_over(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenInstant, "begin", dies)
-        patch.setattr("pyhudi.write.index_beside._Build.take_back", lambda _: None)
+        patch.setattr("pyhudi.write.async_indexing._Build.take_back", lambda _: None)
         with pytest.raises(Killed):
             opened(base).create_index("record_index", concurrently=True)
     meanwhile(monkeypatch, ahead, lambda: opened(base).upsert(people([41], 4, 4)))
@@ -125,7 +125,7 @@ def test_a_restore_beside_who_ends_an_index(
     opened(base).drop_index("record_index")
     first = opened(base).inspect.commits()["requested"][0].as_py()
     opened(base).upsert(people([40], 3, 3))
-    meanwhile(monkeypatch, ahead, lambda: opened(base).restore(first), index_beside)
+    meanwhile(monkeypatch, ahead, lambda: opened(base).restore(first), async_indexing)
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         opened(base).create_index("record_index", concurrently=True)
     ahead[0] += 200_000
@@ -149,10 +149,10 @@ def test_who_fails_takes_nothing_back_that_others_list(
                 clear_partitions(*given)
                 raise Killed
 
-            monkeypatch.setattr("pyhudi.write.index_beside.clear_partitions", dies)
+            monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", dies)
             with suppress(Killed), build.table.guard.section():
                 build.take_back()
-            monkeypatch.setattr("pyhudi.write.index_beside.clear_partitions", clear_partitions)
+            monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", clear_partitions)
 
         meanwhile(monkeypatch, ahead, takes_back_and_dies)
         with pytest.warns(MetadataTableWarning, match="changed the table's properties"):

@@ -25,7 +25,7 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.lock_manager import LockGuard
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import once
+from pyhudi.write import idempotency
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.pairwise import pairwise
 from tests.helpers.pending_compaction import request_compaction
@@ -549,15 +549,15 @@ class TestOnce:
         """It has looked already."""
         table = make(tmp_path / "table", "v9-cow-record-index")
         second = pyhudi.open_table(table.uri, options=table.options)
-        rows, looked = rows_of({"e": ("rome", 1)}), once.written_before
+        rows, looked = rows_of({"e": ("rome", 1)}), idempotency.written_before
 
         def overtaken(*given: Any) -> Any:
-            monkeypatch.setattr(once, "written_before", looked)
+            monkeypatch.setattr(idempotency, "written_before", looked)
             found = looked(*given)
             second.bulk_insert(rows, commit_id="job/1")
             return found
 
-        monkeypatch.setattr(once, "written_before", overtaken)
+        monkeypatch.setattr(idempotency, "written_before", overtaken)
         assert table.bulk_insert(rows, commit_id="job/1").was_written_before
         assert len(read(table)) == len(START) + 1
 

@@ -19,9 +19,14 @@ from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.write.assigned_rows import LeavingKeys, PlacedRows
+from pyhudi.write.file_assignment import (
+    check_not_clustered,
+    plan_files,
+    plan_new_files,
+    workload_profile,
+)
 from pyhudi.write.memory_rows import placed
-from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
-from pyhudi.write.plan import check_not_clustered, plan_files, plan_new_files, workload_profile
 from pyhudi.write.row_sizes import Stretch
 
 MB = 1024 * 1024

@@ -35,8 +35,8 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.table_snapshot import Table
 from pyhudi.txn.post_commit import standing
+from pyhudi.write.conflict_retries import retried
 from pyhudi.write.expire import expire_partitions
-from pyhudi.write.retries import retried
 from pyhudi.write.write_context import Handle, WritableTable
 
 Service = Callable[[], object]

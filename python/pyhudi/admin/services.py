@@ -27,8 +27,8 @@ from pyhudi.txn.recovery import recover
 from pyhudi.txn.write_target import write_options
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
-from pyhudi.write.incoming import memory_limit
-from pyhudi.write.partitions import chosen
+from pyhudi.write.input_rows import memory_limit
+from pyhudi.write.partition_selection import chosen
 from pyhudi.write.write_context import (
     Handle,
     WritableTable,

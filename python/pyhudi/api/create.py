@@ -72,8 +72,8 @@ from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.storage.storage import Storage
 from pyhudi.write.checks import check_config
+from pyhudi.write.drop_table import check_no_files, remove_table
 from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new
-from pyhudi.write.remove_table import check_no_files, remove_table
 from pyhudi.write.write_context import Handle, WriteContext
 
 __all__ = ["create_table", "make_table"]

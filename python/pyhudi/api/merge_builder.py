@@ -15,7 +15,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.txn.result import WriteResult
-from pyhudi.write.merge_steps import MergeClause
+from pyhudi.write.merge_planning import MergeClause
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Merge:
     def _with(
         self, kind: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
     ) -> Merge:
-        from pyhudi.write.merge_steps import MergeClause  # noqa: PLC0415 - as it is needed
+        from pyhudi.write.merge_planning import MergeClause  # noqa: PLC0415 - as it is needed
 
         if values is not None and not values:
             msg = "a clause sets no column"

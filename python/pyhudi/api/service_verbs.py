@@ -99,8 +99,8 @@ class ServiceVerbs:
             LockTimeout: the table's lock could not be had in time.
         """
         from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
+        from pyhudi.write.conflict_retries import retried  # noqa: PLC0415 - likewise
         from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - reading needs none
-        from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
 
         handle = self._writable()
         options = TtlOptions.of(handle.options)

@@ -440,7 +440,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             StorageError: storage fails.
         """
         from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.write.incoming import memory_limit as bound  # noqa: PLC0415 - as above
+        from pyhudi.write.input_rows import memory_limit as bound  # noqa: PLC0415 - as above
 
         limit, table = bound(memory_limit), self._writable()
         repaired: tuple[Finding, ...] = ()

@@ -639,8 +639,8 @@ class WritingVerbs:
         from pyhudi.admin.inline import after_commit  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
         from pyhudi.txn.post_commit import standing  # noqa: PLC0415 - likewise
-        from pyhudi.write.once import written_before  # noqa: PLC0415 - likewise
-        from pyhudi.write.retries import retried  # noqa: PLC0415 - likewise
+        from pyhudi.write.conflict_retries import retried  # noqa: PLC0415 - likewise
+        from pyhudi.write.idempotency import written_before  # noqa: PLC0415 - likewise
 
         def write(handle: WritableTable, given: Any) -> WriteResult:
             done = None if commit_id is None else written_before(handle, commit_id)

@@ -1,8 +1,8 @@
 """Clustering of a data table beside its writers: small files joined, rows sorted. No row changes.
 
 It is planned under the lock and carried out by its plan, which may be anybody's. Who writes to a
-file group of a pending plan is refused (`write/plan.py`); a plan whose groups were changed all the
-same is taken off, since nobody could carry it out without losing rows. Sources:
+file group of a pending plan is refused (`write/file_assignment.py`); a plan whose groups were
+changed all the same is taken off, since nobody could carry it out without losing rows. Sources:
 `ClusteringPlanActionExecutor`, `SparkSortAndSizeExecutionStrategy`, `BaseCommitActionExecutor`
 (Hudi 0.15.0, 1.0.2, 1.2.0).
 """

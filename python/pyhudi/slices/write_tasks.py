@@ -1,6 +1,7 @@
 """What a write's tasks are: the file groups they go to, what they share, and one a file to write.
 
-Which tasks a write has is `write/plan.py`'s part, carrying them out `slices/write_base.py`'s.
+Which tasks a write has is `write/file_assignment.py`'s part, carrying them out
+`slices/write_base.py`'s.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ from pyhudi.spark.rejects import split_keyless
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
-from pyhudi.write import incoming
+from pyhudi.write import input_rows
 from pyhudi.write.upsert import opened
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
@@ -362,7 +362,9 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
     tops = dict.fromkeys(name.split(".")[0] for name in names)
     rows = data.select(*(sf.col(f"`{name}`") for name in tops))
     check_zones(rows, table.schema)
-    step = PartitionPaths(RemoteContext.of(opened(table, None, incoming.memory_limit(None, rows))))
+    step = PartitionPaths(
+        RemoteContext.of(opened(table, None, input_rows.memory_limit(None, rows)))
+    )
     paths = mapped(rows, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
     return sorted(row[0] for row in collected(paths, "find partitions"))
 

@@ -2,7 +2,7 @@
 
 Spark reads the table as it was at one moment. The write is planned at a later one, and completed
 later still: where a commit came between, the work is done again from its beginning, as every verb
-is that gave way (`write/retries.py`), the last time under the table's lock.
+is that gave way (`write/conflict_retries.py`), the last time under the table's lock.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from pyhudi.spark.merging import merged
 from pyhudi.spark.write_rows import placed_deletes
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 from pyhudi.txn.result import WriteResult
-from pyhudi.write import incoming
+from pyhudi.write import input_rows
+from pyhudi.write.commit_validation import absent_keys, no_files
 from pyhudi.write.execute import DELETE, UPSERT, write
-from pyhudi.write.merge_steps import MergeClause
+from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.rechecks import absent_keys, no_files
 from pyhudi.write.rows import Placed
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext
@@ -91,7 +91,7 @@ def changed(table: WritableTable, change: Change) -> WriteResult:
         clauses = resolved(target, change.source, facts, change.clauses)
         _check_sequence(now.config, clauses)
         frame = merge_frame(target, change.source, change.condition, facts, clauses)
-        context = opened(table, None, incoming.memory_limit(None, frame))
+        context = opened(table, None, input_rows.memory_limit(None, frame))
         check_appends(context, "a change of rows that Spark found", appends=False)
         ids = _ids(context)
         if change.may_meet_twice and change.source is not None:

@@ -19,9 +19,9 @@ from pyhudi.spark.columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.write import row_sizes
-from pyhudi.write.known_keys import without_known
+from pyhudi.write.existing_keys import without_known
 from pyhudi.write.partial_update import partial_rows
-from pyhudi.write.partitions import paths_of
+from pyhudi.write.partition_selection import paths_of
 from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 

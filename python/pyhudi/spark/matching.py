@@ -21,9 +21,9 @@ from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE
 from pyhudi.spark.flow import pieces, runs, with_types
 from pyhudi.spark.keying import Batches, numbered, task_number
 from pyhudi.spark.remote import RemoteContext
-from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_steps import inserted_rows, keyed_source
+from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_planning import inserted_rows, keyed_source
 
 PLACE = "_pyhudi_place"
 """`DESTINATION` and `GROUP` together."""

@@ -26,7 +26,7 @@ from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source
 from pyhudi.spark.placed_frame import PlacedFrame
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.write_rows import FrameRows
-from pyhudi.write.merge_steps import (
+from pyhudi.write.merge_planning import (
     MergeClause,
     checked_clauses,
     keyed_source,

@@ -37,8 +37,8 @@ from pyhudi.spark.remote import RemoteContext
 from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.placed_rows import WRITE_STAGE
-from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.assigned_rows import WRITE_STAGE
+from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
 from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 

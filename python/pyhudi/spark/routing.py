@@ -25,8 +25,8 @@ from pyhudi.spark.balance import number_of
 from pyhudi.spark.columns import ACTION, AT, DESTINATION, GROUP, NEW, REMOVE, SEQ, TASK, UPDATE
 from pyhudi.spark.flow import pieces, with_types
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.placed_rows import LeavingKeys, in_partition, with_rows
-from pyhudi.write.plan import PlannedFile
+from pyhudi.write.assigned_rows import LeavingKeys, in_partition, with_rows
+from pyhudi.write.file_assignment import PlannedFile
 
 ROUTE = "_pyhudi_route"
 _HASHES = 1 << 20

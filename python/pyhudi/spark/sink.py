@@ -20,7 +20,7 @@ from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config.extra_metadata import STREAM_BATCHES, stream_batch, stream_entries
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.write.once import newest_first
+from pyhudi.write.idempotency import newest_first
 
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 

@@ -28,7 +28,7 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.lock_manager import guard_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.execute import BULK_INSERT, is_worth_a_commit
-from pyhudi.write.key_claims import key_claims
+from pyhudi.write.key_uniqueness_claims import key_claims
 from pyhudi.write.upsert import opened
 
 _HINT = "The verbs of pyhudi.open_table(uri) take a DataFrame."

@@ -23,11 +23,11 @@ from pyhudi.spark.keying import Batches, KeyRows
 from pyhudi.spark.remote import RemoteContext
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.incoming import gathered
-from pyhudi.write.placed_rows import WRITE_STAGE
-from pyhudi.write.plan import Counts, PlannedFile, plan_new_files
+from pyhudi.write.assigned_rows import WRITE_STAGE
+from pyhudi.write.file_assignment import Counts, PlannedFile, plan_new_files
+from pyhudi.write.input_rows import gathered
+from pyhudi.write.row_counters import Tally
 from pyhudi.write.row_sizes import Stretch
-from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14

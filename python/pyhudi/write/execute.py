@@ -18,17 +18,17 @@ from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
-from pyhudi.write.clustered import check_free
-from pyhudi.write.key_claims import key_claims
-from pyhudi.write.partition_names import check_names
-from pyhudi.write.plan import (
+from pyhudi.write.commit_validation import buckets_are_new
+from pyhudi.write.file_assignment import (
     Counts,
     PlannedFile,
     plan_files,
     plan_new_files,
     workload_profile,
 )
-from pyhudi.write.rechecks import buckets_are_new
+from pyhudi.write.key_uniqueness_claims import key_claims
+from pyhudi.write.partition_path_checks import check_names
+from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.rows import Placed
 from pyhudi.write.write_context import WriteContext
 

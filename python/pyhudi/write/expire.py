@@ -20,7 +20,7 @@ from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.meta_columns import PARTITION_METADATA
 from pyhudi.txn.conflicts import touched
-from pyhudi.write import incoming
+from pyhudi.write import input_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.overwrite import remove_partitions
 from pyhudi.write.upsert import opened
@@ -38,7 +38,7 @@ def expire_partitions(
     if options.days < 1:
         msg = "after how many days partitions expire is not said, or less than 1"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
-    context = opened(table, clock, incoming.memory_limit(None))
+    context = opened(table, clock, input_rows.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
     if not context.config.partition_fields:
         raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")

@@ -13,11 +13,11 @@ from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
-from pyhudi.write.known_keys import known_count, without_known
+from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.existing_keys import known_count, without_known
 from pyhudi.write.partial_update import whole_rows
-from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.row_counters import Tally
 from pyhudi.write.rows import Placed, Rows
-from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 

@@ -1,7 +1,7 @@
 """Merging a source into the table by record key, clause by clause, in one commit.
 
 A small source is in memory, and so are the rows that change because of it; a large one goes through
-local files: `merge_in_parts.py`.
+local files: `large_merge.py`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import Recheck
 from pyhudi.txn.result import WriteResult
-from pyhudi.write import incoming
-from pyhudi.write.clustered import check_free
+from pyhudi.write import input_rows
+from pyhudi.write.assigned_rows import LeavingKeys, PlacedRows
+from pyhudi.write.commit_validation import absent_keys, unchanged
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
-from pyhudi.write.match_rows import Matched, MatchTask, match_rows
+from pyhudi.write.large_merge import LargeSource, row_bytes
 from pyhudi.write.memory_rows import placed
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_in_parts import LargeSource, row_bytes
-from pyhudi.write.merge_steps import (
+from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_planning import (
     Inserted,
     MergeClause,
     check_once,
@@ -44,10 +45,9 @@ from pyhudi.write.merge_steps import (
     matched_slices,
 )
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.placed_rows import LeavingKeys, PlacedRows
-from pyhudi.write.rechecks import absent_keys, unchanged
+from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.row_counters import Tally, told
 from pyhudi.write.rows import Placed
-from pyhudi.write.tally import Tally, told
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -73,7 +73,7 @@ def merge(
     for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
     `upsert` does.
     """
-    limit = incoming.memory_limit(memory_limit, source)
+    limit = input_rows.memory_limit(memory_limit, source)
     context = opened(table, clock, limit)
     check_on(context.config, on)
     check_appends(context, "merge", appends=False)
@@ -102,7 +102,7 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
 def _taken(context: WriteContext, source: Any, limit: int, tally: Tally) -> pa.Table | LargeSource:
     """The source in memory, or in pieces where it is too large for that."""
     schema, batches = given_batches(source)
-    pieces = tally.counted(incoming.pieces(schema, batches, limit))
+    pieces = tally.counted(input_rows.pieces(schema, batches, limit))
     width = row_bytes(data_schema(context.schema.arrow))
     held: list[pa.Table] = []
     size = 0
@@ -110,7 +110,7 @@ def _taken(context: WriteContext, source: Any, limit: int, tally: Tally) -> pa.T
         held.append(piece)
         size += max(piece.nbytes, piece.num_rows * width)
         if size > limit // _WHOLE:
-            return LargeSource(schema, incoming.drained(held, pieces), limit)
+            return LargeSource(schema, input_rows.drained(held, pieces), limit)
     return pa.concat_tables(held)
 
 

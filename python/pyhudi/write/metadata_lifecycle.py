@@ -67,9 +67,9 @@ from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_cleanup import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, failed_writes
-from pyhudi.write import index_beside, index_left
+from pyhudi.write import abandoned_indexing, async_indexing
 from pyhudi.write.checks import check_indexed_columns
-from pyhudi.write.incoming import memory_limit
+from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
@@ -204,7 +204,7 @@ def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
 def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
     with at_work(handle.storage, clock, handle.guarded) as (config, by):
         if Unfinished.of(config).beside:
-            index_beside.remove_left(open_whole(handle, clock, config), by)
+            async_indexing.remove_left(open_whole(handle, clock, config), by)
         yield config, by
 
 
@@ -305,7 +305,7 @@ def create_index(
     options = MetadataOptions.of(table.options)
     finished(handle, clock)
     if concurrently:
-        return index_beside.create(handle, asked, options, clock)
+        return async_indexing.create(handle, asked, options, clock)
     with _at_work(handle, clock) as (config, by):
         if kind.has_names:
             defined = kind.defined(table.storage, config, asked)
@@ -327,7 +327,7 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
     """Takes an index away; see `HudiTable.drop_index`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    left_by_hudi = index_left.take_back(handle, name, clock)
+    left_by_hudi = abandoned_indexing.take_back(handle, name, clock)
     if left_by_hudi:
         return left_by_hudi
     with _at_work(handle, clock) as (config, by):

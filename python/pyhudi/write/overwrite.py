@@ -20,14 +20,14 @@ from pyhudi.slices.missing_files import lost_files
 from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import incoming
+from pyhudi.write import input_rows
+from pyhudi.write.commit_validation import no_files
 from pyhudi.write.execute import Replaced, carry_out, new_rings, write_buckets, write_new_files
-from pyhudi.write.incoming import given_rows
+from pyhudi.write.file_assignment import check_not_clustered
+from pyhudi.write.input_rows import given_rows
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.partitions import chosen
-from pyhudi.write.plan import check_not_clustered
-from pyhudi.write.rechecks import no_files
-from pyhudi.write.tally import told
+from pyhudi.write.partition_selection import chosen
+from pyhudi.write.row_counters import told
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -73,7 +73,7 @@ def delete_partitions(
     passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
     partition; the rest is as in `upsert`.
     """
-    context = opened(table, clock, incoming.memory_limit(None))
+    context = opened(table, clock, input_rows.memory_limit(None))
     check_appends(context, "delete_partitions", appends=False)
     if not context.config.partition_fields:
         msg = "the table has no partitions"
@@ -106,7 +106,7 @@ def _overwrite(
     memory_limit: int | None,
     schema_mode: SchemaMode,
 ) -> WriteResult:
-    limit = incoming.memory_limit(memory_limit, data)
+    limit = input_rows.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     check_appends(context, "overwriting", appends=False)
     check_replaceable(context.config)

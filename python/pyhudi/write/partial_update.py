@@ -24,8 +24,8 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write import checks
-from pyhudi.write.clustered import check_free
-from pyhudi.write.plan import Counts
+from pyhudi.write.file_assignment import Counts
+from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.write_context import WriteContext
 
 

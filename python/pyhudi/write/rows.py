@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.plan import Counts, PlannedFile
+from pyhudi.write.file_assignment import Counts, PlannedFile
+from pyhudi.write.row_counters import Tally
 from pyhudi.write.row_sizes import Stretch
-from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 
@@ -99,7 +99,7 @@ class Rows(Protocol):
         ...
 
     def unknown(self, *, fail: bool) -> Rows:
-        """Those whose keys the table lacks; see `known_keys.py`.
+        """Those whose keys the table lacks; see `existing_keys.py`.
 
         Raises `SchemaMismatch` for others where they shall `fail`.
         """

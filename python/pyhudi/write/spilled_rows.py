@@ -24,11 +24,11 @@ from pyhudi.index import tagging
 from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers
-from pyhudi.write.known_keys import known_count, without_known
-from pyhudi.write.placed_rows import PlacedRows
-from pyhudi.write.placing import Placing, part_of
+from pyhudi.write.assigned_rows import PlacedRows
+from pyhudi.write.existing_keys import known_count, without_known
+from pyhudi.write.row_assignment import Placing, part_of
+from pyhudi.write.row_counters import Tally
 from pyhudi.write.rows import Placed, Rows
-from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], Located]

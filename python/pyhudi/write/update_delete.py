@@ -32,12 +32,12 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
-from pyhudi.write import checks, incoming
-from pyhudi.write.clustered import check_free
+from pyhudi.write import checks, input_rows
+from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows
+from pyhudi.write.commit_validation import nothing_found
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows
-from pyhudi.write.rechecks import nothing_found
+from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.upsert import opened
 from pyhudi.write.write_context import WritableTable, WriteContext, made_anew
 
@@ -57,7 +57,7 @@ def delete(
     `ConfigError` and `SchemaMismatch` for what is no filter of the table, `SchemaMismatch` where a
     file has other rows of their keys, which the filter does not find; the rest as `upsert` does.
     """
-    context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    context = opened(table, clock, input_rows.memory_limit(memory_limit)).recovered()
     check_appends(context, "delete", appends=False)
     tasks = _planned(context, where, (RECORD_KEY,))
     source = copy_source(context)
@@ -91,7 +91,7 @@ def update(
     theirs, and rows whose file has several of their key; `UnsupportedTableFeature` for values that
     the table's rules take for none; the rest as `upsert` does.
     """
-    context = opened(table, clock, incoming.memory_limit(memory_limit)).recovered()
+    context = opened(table, clock, input_rows.memory_limit(memory_limit)).recovered()
     check_appends(context, "update", appends=False)
     values = _checked(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)

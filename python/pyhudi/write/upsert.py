@@ -2,9 +2,9 @@
 
 All checks of the table and the data come before the first change on storage, the clean-up after
 dead writers included; of a stream that is larger than memory, the data are read to their end first.
-Which files a write makes is `plan.py`'s part, where rows are already is `index/`'s, where they lie
-meanwhile that of each kind of `rows.Rows`. Verbs that take file groups away are in `overwrite.py`,
-those that look at values in `update_delete.py` and `merge.py`.
+Which files a write makes is `file_assignment.py`'s part, where rows are already is `index/`'s,
+where they lie meanwhile that of each kind of `rows.Rows`. Verbs that take file groups away are in
+`overwrite.py`, those that look at values in `update_delete.py` and `merge.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import tagging
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.txn.result import WriteResult
-from pyhudi.write import incoming, metadata_lifecycle
+from pyhudi.write import input_rows, metadata_lifecycle
+from pyhudi.write.commit_validation import absent_keys
 from pyhudi.write.execute import (
     BULK_INSERT,
     DELETE,
@@ -31,14 +32,13 @@ from pyhudi.write.execute import (
     write_buckets,
     write_new_files,
 )
-from pyhudi.write.incoming import given_deletes, given_rows
-from pyhudi.write.known_keys import counts_known, warn_of_known
+from pyhudi.write.existing_keys import counts_known, warn_of_known
+from pyhudi.write.input_rows import given_deletes, given_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
-from pyhudi.write.rechecks import absent_keys
+from pyhudi.write.row_counters import Tally, told
 from pyhudi.write.rows import Placed
 from pyhudi.write.sort_modes import SortMode, sort_order
-from pyhudi.write.tally import Tally, told
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 
@@ -62,7 +62,7 @@ def upsert(
     the data may lack columns; rows that the table has keep theirs, new rows get nulls. Such data
     must fit in memory.
     """
-    limit = incoming.memory_limit(memory_limit, data)
+    limit = input_rows.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     check_appends(context, "a partial update", appends=not partial)
     tagging.check_mergeable(context)
@@ -97,7 +97,7 @@ def insert(
     the table's keys are looked for all the same: "drop" leaves such rows out, "fail" refuses them.
     Raises as `upsert` does.
     """
-    limit = incoming.memory_limit(memory_limit, data)
+    limit = input_rows.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     options = context.options
     check_appends(
@@ -142,7 +142,7 @@ def bulk_insert(
     Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
     "global" where the data do not fit in a quarter of the memory limit.
     """
-    limit = incoming.memory_limit(memory_limit, data)
+    limit = input_rows.memory_limit(memory_limit, data)
     context = opened(table, clock, limit)
     check_appends(context, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
@@ -171,7 +171,7 @@ def delete_keys(
     columns. Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert`
     does.
     """
-    limit = incoming.memory_limit(memory_limit, keys)
+    limit = input_rows.memory_limit(memory_limit, keys)
     context = opened(table, clock, limit)
     with given_deletes(context, keys) as (placed, tally):
         went_by = absent_keys(placed, deletes=True)
@@ -186,7 +186,7 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContex
         context = WriteContext.open(table, clock, config)
     share = max(limit // (2 * context.engine.tasks_per_process), 1)
     # A log block and a row group are in memory whole until they are written.
-    most = max(share, incoming.LEAST_MEMORY)
+    most = max(share, input_rows.LEAST_MEMORY)
     options = replace(
         context.options,
         log_block_bytes=min(context.options.log_block_bytes, most),

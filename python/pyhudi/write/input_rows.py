@@ -20,9 +20,9 @@ from pyhudi.schema.input_data import given_batches
 from pyhudi.write.memory_rows import MemoryRows, placed_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows
+from pyhudi.write.row_counters import Tally
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.spilled_rows import SpilledRows
-from pyhudi.write.tally import Tally
 from pyhudi.write.write_context import WriteContext
 
 LEAST_MEMORY = 1024 * 1024

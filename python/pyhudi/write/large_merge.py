@@ -27,10 +27,12 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers, untagged
 from pyhudi.txn.conflicts import Recheck
+from pyhudi.write.assigned_rows import PlacedRows
+from pyhudi.write.commit_validation import no_files
 from pyhudi.write.execute import TAG_STAGE
-from pyhudi.write.match_rows import Matched, MatchTask, match_rows
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_steps import (
+from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_planning import (
     MergeClause,
     check_once,
     checked_clauses,
@@ -38,9 +40,7 @@ from pyhudi.write.merge_steps import (
     keyed_source,
     matched_slices,
 )
-from pyhudi.write.placed_rows import PlacedRows
-from pyhudi.write.placing import Placing, part_of
-from pyhudi.write.rechecks import no_files
+from pyhudi.write.row_assignment import Placing, part_of
 from pyhudi.write.write_context import WriteContext
 
 _PARTS = 64

@@ -18,8 +18,8 @@ from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, split, untagged
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.write.clustered import check_free
-from pyhudi.write.placed_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.write_context import WriteContext
 
 

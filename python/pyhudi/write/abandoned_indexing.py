@@ -26,7 +26,7 @@ from pyhudi.slices.table_snapshot import Table
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants
-from pyhudi.write.index_beside import remove_left
+from pyhudi.write.async_indexing import remove_left
 from pyhudi.write.write_context import Handle, open_whole
 
 _NAME = re.compile(r"\w+")

@@ -67,8 +67,8 @@ from pyhudi.timeline.key_uniqueness import counted_words
 from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.write.incoming import memory_limit
-from pyhudi.write.index_wanted import Wanted, wanted
+from pyhudi.write.index_build import Wanted, wanted
+from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WriteContext, open_whole
 
 PATIENCE_MS = 900_000

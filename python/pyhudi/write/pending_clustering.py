@@ -16,7 +16,7 @@ from pyhudi.services.clustering import pending
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
 from pyhudi.txn.planned_services import unschedule
-from pyhudi.write.plan import check_not_clustered
+from pyhudi.write.file_assignment import check_not_clustered
 from pyhudi.write.write_context import WriteContext
 
 

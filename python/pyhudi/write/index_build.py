@@ -1,7 +1,7 @@
 """Which partitions an index is that is to be made beside writers, and what they are made by.
 
 What is refused here is so before anything is written. How they are made is the part of
-`index_beside.py`.
+`async_indexing.py`.
 """
 
 from __future__ import annotations

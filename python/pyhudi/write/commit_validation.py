@@ -24,7 +24,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import file_id_of
 from pyhudi.slices.hashing_metadata_files import committed_ring
 from pyhudi.txn.conflicts import FileGroups, Recheck, Since
-from pyhudi.write.plan import Counts
+from pyhudi.write.file_assignment import Counts
 from pyhudi.write.rows import Placed
 from pyhudi.write.write_context import WriteContext
 

@@ -17,7 +17,7 @@ from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.plan import Counts, PlannedFile, Updates
+from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
 from pyhudi.write.row_sizes import CutRows, Stretch, stretches
 from pyhudi.write.write_context import WriteContext
 
