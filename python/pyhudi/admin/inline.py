@@ -71,7 +71,7 @@ def _after_commit(handle: Handle, look: Callable[[], Table], instant: str, clock
     with standing(handle.storage.uri, instant, "sync of catalogs"):
         options = SyncOptions.of(handle.options)
         if options.enabled:
-            from pyhudi.catalog.by_options import sync_by_options  # noqa: PLC0415 - few have them
+            from pyhudi.catalog.configured import sync_by_options  # noqa: PLC0415 - few have them
 
             now = look().reloaded() if found else look()
             sync = partial(sync_by_options, now, options)

@@ -485,7 +485,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             UnsupportedTableFeature: the catalog cannot hold the table, as of a type of column.
             StorageError: storage fails, or the catalog.
         """
-        from pyhudi.catalog.by_options import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.catalog.configured import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
         from pyhudi.config.catalog_sync_options import SyncOptions  # noqa: PLC0415 - as above
 
         table = self._writable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.catalog.protocol import Catalog
-from pyhudi.catalog.registered import (
+from pyhudi.catalog.registration import (
     INPUT_FORMAT,
     PROVIDER,
     READ_OPTIMIZED,

@@ -1,6 +1,6 @@
 """What a catalog is: tables by database and name, and the partitions of each.
 
-A catalog keeps what it is given. What a table of Hudi is there, `registered.py` says.
+A catalog keeps what it is given. What a table of Hudi is there, `registration.py` says.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pyhudi.catalog.partitions import (
     values_of,
 )
 from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Column
-from pyhudi.catalog.registered import (
+from pyhudi.catalog.registration import (
     LAST_COMMIT,
     LAST_COMPLETION,
     Registration,
