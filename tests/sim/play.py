@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
@@ -134,7 +134,7 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
             opened = Handle.of(handle, clock)
             # Within a section: one that came late is a plan again.
             with opened.guarded.section():
-                services.cluster(opened, left, ClusteringOptions(), clock=clock)
+                run_service.cluster(opened, left, ClusteringOptions(), clock=clock)
         history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         clock = WorldClock(world, task)
         # What came late, and whose writer was killed then, it takes back itself.

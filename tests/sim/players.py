@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.api.table import HudiTable
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
@@ -104,12 +104,12 @@ def verbs(
 
 
 def compacted(handle: Handle, clock: WorldClock) -> object:
-    return services.compact(handle, CompactionRequest(), CompactionOptions(), clock=clock)
+    return run_service.compact(handle, CompactionRequest(), CompactionOptions(), clock=clock)
 
 
 def logs_compacted(handle: Handle, clock: WorldClock) -> object:
     some = LogCompactionOptions(least=2)
-    return services.log_compact(handle, LogCompactionRequest(), some, clock=clock)
+    return run_service.log_compact(handle, LogCompactionRequest(), some, clock=clock)
 
 
 def clustered(handle: Handle, clock: WorldClock) -> object:
@@ -117,15 +117,15 @@ def clustered(handle: Handle, clock: WorldClock) -> object:
     if "hoodie.index.bucket.engine" in handle.options and clock.now_ms() % 2:
         merging = {"hoodie.bucket.index.split.threshold": "1000"}
         handle = replace(handle, options={**handle.options, **merging})
-    return services.cluster(handle, ClusteringRequest(), joining, clock=clock)
+    return run_service.cluster(handle, ClusteringRequest(), joining, clock=clock)
 
 
 def cleaned(handle: Handle, clock: WorldClock) -> object:
-    return services.clean(handle, CleanOptions(commits=1), clock=clock)
+    return run_service.clean(handle, CleanOptions(commits=1), clock=clock)
 
 
 def archived(handle: Handle, clock: WorldClock) -> object:
-    return services.archive(handle, ArchiveOptions(least=1, most=2), clock=clock)
+    return run_service.archive(handle, ArchiveOptions(least=1, most=2), clock=clock)
 
 
 def indexed(handle: Handle, clock: WorldClock) -> object:

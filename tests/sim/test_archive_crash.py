@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.storage.storage import Storage
 from tests.sim.crash import Handle, rows_read
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def archive(storage: Storage) -> None:
-    services.archive(Handle(storage, OPTIONS), ArchiveOptions(least=2, most=3))
+    run_service.archive(Handle(storage, OPTIONS), ArchiveOptions(least=2, most=3))
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.services.clustering import ClusteringRequest
@@ -52,11 +52,11 @@ def delete(storage: Storage, rows: pa.Table) -> None:
 
 def cluster(storage: Storage, _rows: pa.Table) -> None:
     options = ClusteringOptions(sort_columns=("name",))
-    services.cluster(Handle(storage, OPTIONS), ClusteringRequest(), options)
+    run_service.cluster(Handle(storage, OPTIONS), ClusteringRequest(), options)
 
 
 def compact(storage: Storage, _rows: pa.Table) -> None:
-    services.compact(Handle(storage, OPTIONS), CompactionRequest(), CompactionOptions())
+    run_service.compact(Handle(storage, OPTIONS), CompactionRequest(), CompactionOptions())
 
 
 CASES = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.storage.storage import Storage
 from tests.sim.crash import Handle, rows_read
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def clean(storage: Storage) -> None:
-    services.clean(Handle(storage), KEEPING)
+    run_service.clean(Handle(storage), KEEPING)
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest, pending
@@ -40,7 +40,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def cluster(storage: Storage) -> None:
     options = ClusteringOptions(sort_columns=("v",))
-    services.cluster(Handle(storage, OPTIONS), ClusteringRequest(), options)
+    run_service.cluster(Handle(storage, OPTIONS), ClusteringRequest(), options)
 
 
 def write(base: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.actions import COMPACTION, State
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.services.table_compaction import CompactionRequest
@@ -34,7 +34,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def compact(storage: Storage) -> None:
-    services.compact(Handle(storage, OPTIONS), CompactionRequest(), CompactionOptions())
+    run_service.compact(Handle(storage, OPTIONS), CompactionRequest(), CompactionOptions())
 
 
 def write_to(storage: Storage) -> None:

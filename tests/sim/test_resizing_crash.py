@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest, pending
@@ -38,7 +38,7 @@ def test_whoever_comes_next_ends_it(
     table.upsert(rows(range(12, 32), 1))
 
     def cluster(storage: Storage) -> None:
-        services.cluster(Handle(storage, options), ClusteringRequest(), ClusteringOptions())
+        run_service.cluster(Handle(storage, options), ClusteringRequest(), ClusteringOptions())
 
     def write(base: Path) -> None:
         upsert.upsert(Handle(Storage(str(base)), options), rows(range(26, 36), 9))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION
@@ -350,8 +350,8 @@ def test_only_when_it_is_due(tmp_path: Path) -> None:
     made(tmp_path / "t")
     handle = Handle(Storage(str(tmp_path / "t")), {})
     asked = CompactionRequest(due_only=True)
-    assert services.compact(handle, asked, CompactionOptions()).instants == ()
-    assert services.compact(handle, asked, CompactionOptions(max_delta_commits=2)).instants
+    assert run_service.compact(handle, asked, CompactionOptions()).instants == ()
+    assert run_service.compact(handle, asked, CompactionOptions(max_delta_commits=2)).instants
 
 
 def test_older_times_and_later_rows_stay_readable(tmp_path: Path) -> None:

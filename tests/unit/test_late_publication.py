@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.admin import services
-from pyhudi.admin.services import open_for_service
+from pyhudi.admin import run_service
+from pyhudi.admin.run_service import open_for_service
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import COMPACTION, ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
@@ -527,7 +527,7 @@ def test_a_plan_that_another_process_has_taken_over(
     with monkeypatch.context() as patch:
         patch.setattr(OpenInstant, "publish", published)
         with pytest.raises(Killed if dies else CommitConflict):
-            services.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
+            run_service.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
     overtakers[0].__exit__(None, None, None)
     wanted = {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 7}
     assert found(base) == wanted
@@ -560,7 +560,7 @@ def test_a_file_that_is_written_once_others_have_archived_the_plan(
     with monkeypatch.context() as patch:
         patch.setattr(markers, "create", created)
         with pytest.raises(CommitConflict):
-            services.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
+            run_service.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
     assert stood
     assert_sound(base, clock, {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 5})
 

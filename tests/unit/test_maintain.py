@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pyhudi
-from pyhudi.admin import maintain, services
+from pyhudi.admin import maintain, run_service
 from pyhudi.admin.health import look
 from pyhudi.admin.maintain import Budget, maintain_for_ever, parts
 from pyhudi.api.table import HudiTable
@@ -175,8 +175,8 @@ def test_a_budget_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         late += 61_000
         return before(*given, **more)
 
-    before = services.compact
-    monkeypatch.setattr(services, "compact", compact)
+    before = run_service.compact
+    monkeypatch.setattr(run_service, "compact", compact)
     monkeypatch.setattr(SystemClock, "now_ms", lambda self: real(self) + late)
     result = table.maintain("1m")
     assert [done.file_groups for done in result.done if done.service == "compact"] == [1]

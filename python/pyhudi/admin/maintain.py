@@ -15,7 +15,7 @@ from functools import partial
 from numbers import Real
 from typing import Any, NoReturn
 
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, look
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
@@ -116,13 +116,13 @@ def maintain(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     began_ms = clock.now_ms()
-    before = look(services.open_for_service(handle, clock, changes=not dry_run))
+    before = look(run_service.open_for_service(handle, clock, changes=not dry_run))
     if dry_run:
         advised = tuple(f"{advice.service}: {advice.reason}" for advice in before.advice)
         took = clock.now_ms() - began_ms
         return MaintenanceResult(before, before, (), advised, took, dry_run=True)
     done, left = _worked(handle, before, budget, memory_limit, clock)
-    after = look(services.open_for_service(handle, clock, changes=False)) if done else before
+    after = look(run_service.open_for_service(handle, clock, changes=False)) if done else before
     took = clock.now_ms() - began_ms
     return MaintenanceResult(before, after, tuple(done), tuple(left), took)
 
@@ -186,28 +186,30 @@ def _units(
     options = CompactionOptions(strategies=(UNBOUNDED,))
     most = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
     if advice.service == "clean":
-        yield partial(services.clean, handle, CleanOptions.of(handle.options), clock=clock)
+        yield partial(run_service.clean, handle, CleanOptions.of(handle.options), clock=clock)
     if advice.service == "archive":
-        yield partial(services.archive, handle, ArchiveOptions.of(handle.options), clock=clock)
+        yield partial(run_service.archive, handle, ArchiveOptions.of(handle.options), clock=clock)
     if advice.service == "compact":
         if not advice.groups:
             pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
-            yield partial(services.compact, handle, pending, options, clock=clock)
+            yield partial(run_service.compact, handle, pending, options, clock=clock)
         for groups in parts(advice.groups, most):
             asked = CompactionRequest(groups=groups, memory_limit=memory_limit)
-            yield partial(services.compact, handle, asked, options, clock=clock)
+            yield partial(run_service.compact, handle, asked, options, clock=clock)
     if advice.service == "cluster":
         if not advice.groups:
             waiting = ClusteringRequest(schedule=False)
             by = _joining(handle.options, None)
-            yield partial(services.cluster, handle, waiting, by, memory=memory_limit, clock=clock)
+            yield partial(
+                run_service.cluster, handle, waiting, by, memory=memory_limit, clock=clock
+            )
         sizes: Counter[GroupKey] = Counter()
         for (partition, _), size in advice.groups.items():
             sizes[partition, ""] += size
         for whole in parts(sizes, most):
             by = _joining(handle.options, {partition for partition, _ in whole})
             wanted = ClusteringRequest()
-            yield partial(services.cluster, handle, wanted, by, memory=memory_limit, clock=clock)
+            yield partial(run_service.cluster, handle, wanted, by, memory=memory_limit, clock=clock)
 
 
 def _joining(options: Mapping[str, str], partitions: Iterable[str] | None) -> ClusteringOptions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.admin.check_files import (
     StoredTable,
     check_files,
@@ -41,7 +41,7 @@ def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, .
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    opened = services.open_for_service(handle, clock, changes=True)
+    opened = run_service.open_for_service(handle, clock, changes=True)
     with opened.guard.section():
         # Files come first: a write is on the timeline before it has any.
         stored = stored_table(opened.storage, opened.config)

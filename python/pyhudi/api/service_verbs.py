@@ -170,7 +170,7 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, no such compaction is pending, or the handle was
                 opened as of an earlier time.
         """
-        from pyhudi.admin.services import compact  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.run_service import compact  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
         from pyhudi.config.compaction_options import (  # noqa: PLC0415 - likewise
             CompactionOptions,
@@ -237,7 +237,7 @@ class ServiceVerbs:
             LockTimeout: the table's lock could not be had in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.admin.services import log_compact  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
         from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - likewise
             LogCompactionOptions,
@@ -318,7 +318,7 @@ class ServiceVerbs:
             LockTimeout: the table's lock could not be had in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.admin.services import cluster  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
         from pyhudi.config.clustering_options import (  # noqa: PLC0415 - likewise
             ClusteringOptions,
@@ -383,7 +383,7 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
-        from pyhudi.admin.services import clean  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.run_service import clean  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
         from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - likewise
 
@@ -428,7 +428,7 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
-        from pyhudi.admin.services import archive  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.run_service import archive  # noqa: PLC0415 - reading needs none of it
         from pyhudi.config.archive_options import ArchiveOptions  # noqa: PLC0415 - likewise
 
         handle = self._writable()

@@ -636,7 +636,7 @@ class WritingVerbs:
         commit_id: str | None = None,
         **how: Any,
     ) -> WriteResult:
-        from pyhudi.admin.inline import after_commit  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - reading needs none of it
         from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
         from pyhudi.txn.post_commit import standing  # noqa: PLC0415 - likewise
         from pyhudi.write.conflict_retries import retried  # noqa: PLC0415 - likewise

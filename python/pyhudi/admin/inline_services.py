@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
-from pyhudi.admin import services
+from pyhudi.admin import run_service
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.catalog_sync_options import SyncOptions
@@ -88,24 +88,24 @@ def _carried_out(name: str, service: Service, handle: WritableTable, instant: st
 def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:
     retained = CleanOptions.of(handle.options)
     if retained.automatic and cleaning.is_due(table, retained):
-        yield "cleaning", partial(services.clean, handle, retained, clock=clock)
+        yield "cleaning", partial(run_service.clean, handle, retained, clock=clock)
     kept = ArchiveOptions.of(handle.options)
     if kept.automatic and archiving.is_due(table, kept):
-        yield "archiving", partial(services.archive, handle, kept, clock=clock)
+        yield "archiving", partial(run_service.archive, handle, kept, clock=clock)
     options = CompactionOptions.of(handle.options)
     if _compaction_is_due(table, options):
         asked = CompactionRequest(execute=options.inline, due_only=True)
-        yield "compaction", partial(services.compact, handle, asked, options, clock=clock)
+        yield "compaction", partial(run_service.compact, handle, asked, options, clock=clock)
     elif _is_time_to_look(table, options, kept):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
     merged = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, merged):
         alone = LogCompactionRequest()
-        yield "log compaction", partial(services.log_compact, handle, alone, merged, clock=clock)
+        yield "log compaction", partial(run_service.log_compact, handle, alone, merged, clock=clock)
     by = ClusteringOptions.of(handle.options)
     if _clustering_is_due(table, by):
         wanted = ClusteringRequest(execute=by.inline, due_only=True)
-        yield "clustering", partial(services.cluster, handle, wanted, by, clock=clock)
+        yield "clustering", partial(run_service.cluster, handle, wanted, by, clock=clock)
     ttl = TtlOptions.of(handle.options)
     if _partitions_may_expire(table, ttl):
         expire = lambda again, _: expire_partitions(again, ttl, clock=clock)  # noqa: E731
@@ -144,7 +144,7 @@ def _compact_overgrown(handle: WritableTable, table: Table, clock: Clock) -> Ser
     alone = not table.timeline.pending_compactions
     asked = CompactionRequest(overgrown_since=_LOOK, schedule=alone)
     with suppress(CommitConflict, UnsupportedTableFeature):
-        return services.compact(handle, asked, few, clock=clock)
+        return run_service.compact(handle, asked, few, clock=clock)
     return None
 
 
