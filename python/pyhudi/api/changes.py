@@ -114,7 +114,7 @@ class Changes(Outputs):
         return f"<{'; '.join(said)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.lazy import changes_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.scan_html import changes_html  # noqa: PLC0415 - only for notebooks
 
         return changes_html(self)
 
@@ -186,7 +186,7 @@ class Diff(Outputs):
         return f"<Diff of {self.after.config.name!r}: {' to '.join(sides)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.lazy import diff_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.scan_html import diff_html  # noqa: PLC0415 - only for notebooks
 
         return diff_html(self)
 

@@ -179,6 +179,6 @@ class LookingVerbs(LazyRows):
         return f"<HudiTable {config.name!r} at {self.state.storage.uri}: {', '.join(said)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.table import table_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.table_html import table_html  # noqa: PLC0415 - only for notebooks
 
         return table_html(self.state)

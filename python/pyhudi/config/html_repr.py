@@ -12,5 +12,5 @@ class Shown:
     """
 
     def _repr_html_(self) -> str:
-        html: str = import_module("pyhudi.api.display.results").result_html(self)
+        html: str = import_module("pyhudi.api.display.result_html").result_html(self)
         return html

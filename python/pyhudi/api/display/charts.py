@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from pyhudi.api.display import svg
+from pyhudi.api.display.commit_summary import Commit
 from pyhudi.api.display.html import Html
-from pyhudi.api.display.instants import Commit
 from pyhudi.api.display.style import UPDATED
 from pyhudi.config.formatting import instant_text, size_text
 

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pyhudi.api.display import sections
-from pyhudi.api.display.growth import growth
+from pyhudi.api.display import report_sections
+from pyhudi.api.display.commit_charts import growth
 from pyhudi.api.display.html import Html, escaped, facts, joined, tag
+from pyhudi.api.display.report_data import Survey, surveyed
 from pyhudi.api.display.style import page_style
-from pyhudi.api.display.survey import Survey, surveyed
-from pyhudi.api.display.table import badges, data_columns, schema_grid, table_facts
+from pyhudi.api.display.table_html import badges, data_columns, schema_grid, table_facts
 from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text
@@ -85,15 +85,15 @@ def _parts(survey: Survey) -> list[Html]:
     return [
         title,
         tag("p", tag("code", table.storage.uri), class_="where"),
-        *([sections.section("What could not be shown", *problems)] if problems else []),
-        sections.tiles(survey),
-        sections.advice(survey),
-        sections.section("Table", tag("div", about, tag("div", schema), class_="two")),
-        sections.timeline(survey),
-        sections.storage(survey),
+        *([report_sections.section("What could not be shown", *problems)] if problems else []),
+        report_sections.tiles(survey),
+        report_sections.advice(survey),
+        report_sections.section("Table", tag("div", about, tag("div", schema), class_="two")),
+        report_sections.timeline(survey),
+        report_sections.storage(survey),
         growth(survey),
-        sections.indexes(survey),
-        sections.history(survey),
+        report_sections.indexes(survey),
+        report_sections.history(survey),
         _footer(table),
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from pyhudi.admin.health import Health, look
-from pyhudi.api.display.instants import Commit, read_commits
+from pyhudi.api.display.commit_summary import Commit, read_commits
 from pyhudi.api.history import history
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyhudi.api.display import charts, style
+from pyhudi.api.display.commit_summary import Commit
 from pyhudi.api.display.html import Html, note, tag
-from pyhudi.api.display.instants import Commit
-from pyhudi.api.display.sections import section
-from pyhudi.api.display.survey import Survey
+from pyhudi.api.display.report_data import Survey
+from pyhudi.api.display.report_sections import section
 from pyhudi.config.formatting import count_text, instant_text
 
 _TAKES_AWAY = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from pyhudi.admin.health import REBUILD, Advice, Health
 from pyhudi.api.display import charts, style
+from pyhudi.api.display.commit_summary import COMMITS_MOST, kind_of
 from pyhudi.api.display.html import Html, badge, grid, joined, note, tag, value_text
-from pyhudi.api.display.instants import COMMITS_MOST, kind_of
+from pyhudi.api.display.report_data import IndexFacts, Survey
 from pyhudi.api.display.storage_picture import Place, partition_name, places_of, storage_picture
-from pyhudi.api.display.survey import IndexFacts, Survey
 from pyhudi.api.display.timeline_picture import timeline_picture
 from pyhudi.config.formatting import count_text, instant_text, names_text, size_text
 from pyhudi.slices.file_slice import FileSlice
