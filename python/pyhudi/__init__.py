@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.create import create_table
     from pyhudi.api.display.show import show
-    from pyhudi.api.existing_table import table_exists
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
     from pyhudi.api.table import HudiTable, open_table
+    from pyhudi.api.table_exists import table_exists
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
     from pyhudi.schema.payloads import register_merger
@@ -101,7 +101,7 @@ _HOMES = {
     "open_table": "pyhudi.api.table",
     "register_merger": "pyhudi.schema.payloads",
     "show": "pyhudi.api.display.show",
-    "table_exists": "pyhudi.api.existing_table",
+    "table_exists": "pyhudi.api.table_exists",
     "vector": "pyhudi.schema.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""

@@ -12,8 +12,8 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
-from pyhudi.api.task_memory import task_memory
 from pyhudi.clock import Moment
 from pyhudi.config.formatting import count_text, shortened
 from pyhudi.engine.protocol import Engine

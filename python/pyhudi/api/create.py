@@ -17,9 +17,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.api.existing_table import check_same, has_table
-from pyhudi.api.new_table import table_in_making
+from pyhudi.api.create_cleanup import table_in_making
 from pyhudi.api.table import HudiTable, open_table
+from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.catalog_sync_options import SYNC_OPTIONS

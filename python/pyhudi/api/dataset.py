@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pyarrow.fs as pafs
 
-from pyhudi.api.narrowed import filtered_by, narrowed_scan, narrowed_split
 from pyhudi.api.outputs import Outputs
+from pyhudi.api.scan_pushdown import filtered_by, narrowed_scan, narrowed_split
 from pyhudi.api.splits import Split
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.arrow_expression_parser import condition_of, fields_of, tree_of

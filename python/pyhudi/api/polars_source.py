@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from pyhudi.api.narrowed import narrowed_scan
 from pyhudi.api.polars_predicates import implied_terms
+from pyhudi.api.scan_pushdown import narrowed_scan
 from pyhudi.errors import ConfigError
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
-from pyhudi.api.task_memory import task_memory
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, names_text, shortened
 from pyhudi.engine.local import worth_waiting

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from pyhudi.api.history_verbs import HistoryVerbs
-from pyhudi.api.index_verbs import IndexVerbs
+from pyhudi.api.history_operations import HistoryVerbs
+from pyhudi.api.index_operations import IndexVerbs
 from pyhudi.api.inspect import Inspect
-from pyhudi.api.looking_verbs import LookingVerbs
-from pyhudi.api.property_verbs import PropertyVerbs
+from pyhudi.api.property_operations import PropertyVerbs
+from pyhudi.api.read_operations import LookingVerbs
 from pyhudi.api.scan import Scan, new_scan
-from pyhudi.api.service_verbs import ServiceVerbs
-from pyhudi.api.write_verbs import WritingVerbs
+from pyhudi.api.service_operations import ServiceVerbs
+from pyhudi.api.write_operations import WritingVerbs
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
 from pyhudi.config import properties_file

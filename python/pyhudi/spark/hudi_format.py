@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyhudi.api.create import filled_table
-from pyhudi.api.existing_table import has_table
 from pyhudi.api.table import HudiTable, open_table
+from pyhudi.api.table_exists import has_table
 from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import RECORD_INDEX

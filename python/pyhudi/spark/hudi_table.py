@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from pyhudi.api.existing_table import has_table
+from pyhudi.api.table_exists import has_table
 from pyhudi.clock import Moment
 from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError

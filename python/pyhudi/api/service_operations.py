@@ -10,7 +10,7 @@ from pyhudi.config import argument_checks as arg
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.maintain import MaintenanceResult
-    from pyhudi.api.write_verbs import Progress
+    from pyhudi.api.write_operations import Progress
     from pyhudi.services.result import ServiceResult
     from pyhudi.write.write_context import WritableTable
 

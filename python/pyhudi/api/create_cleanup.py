@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pyhudi.api.existing_table import has_table
+from pyhudi.api.table_exists import has_table
 from pyhudi.clock import Clock, format_instant
 from pyhudi.config.file_names import (
     DATA_EXTENSIONS,
