@@ -17,10 +17,10 @@ import pytest
 import typer
 
 import pyhudi
-from pyhudi.cli import json_rows, main
+from pyhudi.cli import json_reader, main
 from pyhudi.cli.arguments import Format
 from pyhudi.cli.files import FileRows, rows_of, written
-from pyhudi.cli.json_text import json_lines
+from pyhudi.cli.json_writer import json_lines
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 
 BEYOND = 2**53 + 1
@@ -320,7 +320,7 @@ def test_times_that_are_none(read: Read) -> None:
 def test_long_lines_of_json(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f'{{"id":"{"x" * 3_000_000}"}}\n{{"id":"b"}}\n'
     assert [len(row["id"]) for row in read(Format.json, text, id=pa.string())] == [3_000_000, 1]
-    monkeypatch.setattr(json_rows, "_BLOCK", 1_000_000)
+    monkeypatch.setattr(json_reader, "_BLOCK", 1_000_000)
     with pytest.raises(ConfigError, match="longer than 1000000 bytes"):
         read(Format.json, text, id=pa.string())
 
@@ -368,7 +368,7 @@ def test_json_as_deep_as_tables_are_read(read: Read) -> None:
 def test_names_of_maps_are_data(read: Read) -> None:
     text = "".join(f'{{"m":{{"k{n}":1,"l{n}":2}}}}\n' for n in range(60))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_rows, "_MOST_NAMES", 100)
+        patch.setattr(json_reader, "_MOST_NAMES", 100)
         rows = read(Format.json, text, m=pa.map_(pa.string(), pa.int64()))
         assert rows[59] == {"m": [("k59", 1), ("l59", 2)]}
         with pytest.raises(ConfigError, match="100 different names"):

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.cli.json_text import cell_text, flat, json_column, json_lines
+from pyhudi.cli.json_writer import cell_text, flat, json_column, json_lines
 
 TEXTS = ["", "plain", 'a "b" \\ c', "\x00\x1f\x7f\n\t", "\u00e9\u4e2d\U0001f600", None]
 SAME = {

@@ -20,7 +20,7 @@ from pyhudi.cli.arguments import (
 )
 from pyhudi.cli.command import FOUND, Call, Work, command, commands
 from pyhudi.cli.files import rows_of
-from pyhudi.cli.making import (
+from pyhudi.cli.table_arguments import (
     CreateMode,
     Index,
     Key,

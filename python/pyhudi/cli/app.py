@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pyhudi._native import __version__
-from pyhudi.cli import admin, history, look, read, services, write
+from pyhudi.cli import admin, history, inspect_commands, read, services, write
 
 app = typer.Typer(
     name="pyhudi",
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _family in (look, read, write, history, services, admin):
+for _family in (inspect_commands, read, write, history, services, admin):
     _family.add_to(app)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.cli.arguments import Format, delimiter_of, format_of
-from pyhudi.cli.csv_rows import csv_rows
-from pyhudi.cli.json_rows import json_rows
-from pyhudi.cli.json_text import flat, json_lines
+from pyhudi.cli.csv_reader import csv_rows
+from pyhudi.cli.json_reader import json_rows
+from pyhudi.cli.json_writer import flat, json_lines
 from pyhudi.config.formatting import printable
 from pyhudi.errors import ConfigError
 from pyhudi.schema.lazy_rows import LazyRows

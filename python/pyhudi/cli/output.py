@@ -19,7 +19,7 @@ from rich.console import Console, ConsoleOptions
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pyhudi.cli.json_text import cell_text, json_lines
+from pyhudi.cli.json_writer import cell_text, json_lines
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
 
 _UNBOUNDED = 100_000

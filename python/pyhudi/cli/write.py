@@ -25,7 +25,16 @@ from pyhudi.cli.arguments import (
 )
 from pyhudi.cli.command import Call, Work, commands
 from pyhudi.cli.files import rows_of
-from pyhudi.cli.making import Index, Key, Kind, OrderBy, PartitionBy, Type, Version, new_table
+from pyhudi.cli.table_arguments import (
+    Index,
+    Key,
+    Kind,
+    OrderBy,
+    PartitionBy,
+    Type,
+    Version,
+    new_table,
+)
 from pyhudi.errors import TableNotFound
 
 

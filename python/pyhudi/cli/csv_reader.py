@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.cli.text_values import check_no_bytes, floats
+from pyhudi.cli.text_parsing import check_no_bytes, floats
 from pyhudi.errors import ConfigError
 
 _OTHER_DELIMITERS = ";\t|"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.cli.json_text import is_binary
+from pyhudi.cli.json_writer import is_binary
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.exact_casts import cast_computed, sure_below
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.cli.arguments import UnreadableFile
-from pyhudi.cli.text_values import (
+from pyhudi.cli.text_parsing import (
     Column,
     check_no_bytes,
     check_whole,
@@ -33,7 +33,7 @@ _MOST_NAMES = 10_000
 """Names in all rows together. Each is a column with a value for each row, while it is read."""
 _ZONED = ":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _SPECIAL = r'([:\[,]\s*)"(NaN|-?Infinity)"(\s*[,}\]])'
-"""Values of floats that JSON lacks, as `json_text.py` writes them."""
+"""Values of floats that JSON lacks, as `json_writer.py` writes them."""
 _NUMBER = r'((?:"(?:[^"\\]|\\.)*"|[^"0-9-]|-[^0-9"])*?)(-?[0-9][0-9.eE+-]*|-?Inf(?:inity)?|NaN|$)'
 """What is none, texts among it, and a number; at a line's end an empty one."""
 
