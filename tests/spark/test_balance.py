@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.balance import number_of, route_names, shuffle_partitions, spark_hash
+from pyhudi.spark.shuffle_balance import number_of, route_names, shuffle_partitions, spark_hash
 
 pytestmark = [
     pytest.mark.spark35,

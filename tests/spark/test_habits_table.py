@@ -12,8 +12,8 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.spark import HudiTable, SparkEngine, create_table, keyed_changes, read
-from pyhudi.spark.merge_frame import OLDER, SparkClause, TargetFacts, merge_frame
+from pyhudi.spark import HudiTable, SparkEngine, create_table, delta_style_dml, read
+from pyhudi.spark.delta_style_merge import OLDER, SparkClause, TargetFacts, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -254,7 +254,7 @@ def test_a_commit_that_comes_between_makes_spark_look_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = made(tmp_path / "t", 2)
-    opened: Any = vars(keyed_changes)["opened"]
+    opened: Any = vars(delta_style_dml)["opened"]
     others = [5]
 
     def overtaken(*args: Any) -> Any:
@@ -262,7 +262,7 @@ def test_a_commit_that_comes_between_makes_spark_look_again(
             pyhudi.open_table(base).update("id = 'k0'", {"v": others.pop()})
         return opened(*args)
 
-    monkeypatch.setattr(keyed_changes, "opened", overtaken)
+    monkeypatch.setattr(delta_style_dml, "opened", overtaken)
     HudiTable.forPath(spark, base).update("id = 'k0'", {"v": "v + 1"})
     assert content(base) == [("k0", 6), ("k1", 1)]
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.spark import SparkEngine, plain_files, read
+from pyhudi.spark import SparkEngine, native_parquet, read
 from tests.helpers.hdfs.server import HdfsServer
 from tests.spark.session import is_by_spark
 
@@ -72,9 +72,9 @@ def test_what_spark_does_not_get_at_is_read_by_pyhudi(
 ) -> None:
     table = made(f"{uri}/elsewhere", spark, rows)
     elsewhere = "hdfs://no-such-name-service/lake"
-    real = plain_files.PlainFiles.paths
+    real = native_parquet.PlainFiles.paths
     monkeypatch.setattr(
-        plain_files.PlainFiles,
+        native_parquet.PlainFiles,
         "paths",
         lambda self, scan: (
             [path.replace(uri, elsewhere) for path in real(self, scan) or ()] or None

@@ -59,7 +59,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 def rows_by_pyhudi(frame: Any, monkeypatch: pytest.MonkeyPatch, where: str = "true") -> list[str]:
     """The rows of the same frame, made anew without Spark's reader."""
     with monkeypatch.context() as patch:
-        patch.setattr("pyhudi.spark.leaves.plain_files", lambda *_: None)
+        patch.setattr("pyhudi.spark.scan_frame.plain_files", lambda *_: None)
         again = read(frame.sparkSession, frame._origin.scan.table.storage.uri)
         again = again.select(*frame.columns)
         assert not is_by_spark(again)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 import pyhudi
-from pyhudi.spark import leaves, read
+from pyhudi.spark import read, scan_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
 
@@ -204,13 +204,13 @@ def test_wrong_names_are_told_at_once(spark: SparkSession, table: Path) -> None:
 def read_columns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What leaves read, in a list that grows."""
     found: list[tuple[str, ...]] = []
-    real = leaves.Origin.scan_of
+    real = scan_frame.Origin.scan_of
 
     def noted(self: Any, columns: Any, *more: Any) -> Any:
         found.append(tuple(sorted(columns)))
         return real(self, columns, *more)
 
-    monkeypatch.setattr(leaves.Origin, "scan_of", noted)
+    monkeypatch.setattr(scan_frame.Origin, "scan_of", noted)
     return found
 
 
@@ -241,13 +241,13 @@ def test_a_filter_leaves_out_files(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans: list[Any] = []
-    real = leaves.Origin.scan_of
+    real = scan_frame.Origin.scan_of
 
     def noted(self: Any, *given: Any) -> Any:
         scans.append(real(self, *given))
         return scans[-1]
 
-    monkeypatch.setattr(leaves.Origin, "scan_of", noted)
+    monkeypatch.setattr(scan_frame.Origin, "scan_of", noted)
     frame = read(spark, table)
     assert frame.filter(frame.part == "p1").count() == COUNT // 3
     assert {task.slice.partition for task in scans[-1].tasks} == {"p1"}

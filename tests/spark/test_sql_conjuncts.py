@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.spark.column_text import names_in, plain_name
+from pyhudi.spark.column_sql import names_in, plain_name
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 
 

@@ -5,11 +5,10 @@ Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and nothing e
 
 from typing import Any
 
-from pyhudi.spark import write as _  # noqa: F401 - imported later it would take the name below
 from pyhudi.spark.create import create_table
+from pyhudi.spark.delta_style_table import HudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_format import read, write
-from pyhudi.spark.hudi_table import HudiTable
 from pyhudi.spark.procedures import register_procedures
 from pyhudi.spark.read import read_incremental
 from pyhudi.spark.register import register, register_source

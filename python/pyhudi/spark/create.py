@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pyhudi.api import create
 from pyhudi.api.table import HudiTable
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.flow import struct_schema
+from pyhudi.spark.executor_steps import struct_schema
 
 _TEXT_OF_A_LENGTH = re.compile(r"\b(var)?char(acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 

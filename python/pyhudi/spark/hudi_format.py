@@ -36,11 +36,11 @@ from pyhudi.index.detection import Traces
 from pyhudi.index.selection import choose
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
+from pyhudi.spark.case_sensitivity import case_counts, found_name, named_as
+from pyhudi.spark.column_compatibility import check_zones, lacking
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.fitting import check_zones, lacking
-from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
-from pyhudi.spark.frames import frame_of
-from pyhudi.spark.hudi_existing import check_fits, check_range
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
 from pyhudi.spark.hudi_options import (
     HUDIS_INDEX,
     OPERATION,
@@ -48,11 +48,11 @@ from pyhudi.spark.hudi_options import (
     ReadRequest,
     WriteRequest,
 )
-from pyhudi.spark.keying import PartitionPaths
-from pyhudi.spark.names import case_counts, found_name, named_as
+from pyhudi.spark.key_steps import PartitionPaths
+from pyhudi.spark.option_conflicts import check_fits, check_range
 from pyhudi.spark.read import read as read_as_asked
-from pyhudi.spark.rejects import split_keyless
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.rows_without_key import split_keyless
+from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.write import input_rows

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.frames import frame_of
+from pyhudi.spark.to_dataframe import frame_of
 
 
 def read(

@@ -11,9 +11,9 @@ from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.frames import frame_of
 from pyhudi.spark.read import read, read_incremental
-from pyhudi.spark.reckoning import pack_sizes
+from pyhudi.spark.size_estimates import pack_sizes
+from pyhudi.spark.to_dataframe import frame_of
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
 

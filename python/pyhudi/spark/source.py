@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from pyhudi.api.scan import Scan
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.slices.task_packing import PackSizes
-from pyhudi.spark.partitions import check_schema, partitions_of, read_partition
 from pyhudi.spark.source_filters import pushable
 from pyhudi.spark.source_options import Query
+from pyhudi.spark.source_partitions import check_schema, partitions_of, read_partition
 from pyhudi.spark.types import spark_schema, wire_schema
 
 if TYPE_CHECKING:  # Not every PySpark that reads can write and stream.

@@ -19,9 +19,9 @@ from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import logger
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.spark.flow import struct_schema
+from pyhudi.spark.executor_steps import struct_schema
+from pyhudi.spark.shuffle_free_write import WriteApart
 from pyhudi.spark.source_options import Query
-from pyhudi.spark.write_apart import WriteApart
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.heartbeat import Heartbeat

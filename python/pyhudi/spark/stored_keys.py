@@ -24,8 +24,8 @@ from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.slices.write_tasks import BASE_ROW
-from pyhudi.spark.columns import DESTINATION, GROUP
-from pyhudi.spark.flow import collected, mapped, pieces
+from pyhudi.spark.executor_steps import collected, mapped, pieces
+from pyhudi.spark.internal_columns import DESTINATION, GROUP
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23

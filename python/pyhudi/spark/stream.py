@@ -21,8 +21,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import by_completion_times, range_start
 from pyhudi.query.stream_progress import StepLimit, newest_time, next_time, order_of
 from pyhudi.slices.task_packing import PackSizes
-from pyhudi.spark.partitions import partitions_of, read_partition
 from pyhudi.spark.source_options import Query
+from pyhudi.spark.source_partitions import partitions_of, read_partition
 from pyhudi.timeline.named_instants import PlainTime
 
 try:

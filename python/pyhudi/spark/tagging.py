@@ -18,10 +18,10 @@ from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, row_numbers, untagged
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
-from pyhudi.spark.columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
-from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.keying import Batches, with_known
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import pieces, runs, with_types
+from pyhudi.spark.internal_columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
+from pyhudi.spark.key_steps import Batches, with_known
 
 Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], Located]
 """Says where rows go, by the rows and whether each deletes its key."""

@@ -23,15 +23,23 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.tag_result import Located
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.columns import COMBINED, CROSSED, KNOWN, NUMBERED, PLACED, SEQ, with_fields
-from pyhudi.spark.fitting import check_zones
-from pyhudi.spark.flow import Both, Kept, Step, arrow_schema, collected, mapped
-from pyhudi.spark.keying import Combine, DeleteKeys, KeyRows, Unknown
-from pyhudi.spark.placed_frame import PlacedFrame
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.assigned_frame import PlacedFrame
+from pyhudi.spark.column_compatibility import check_zones
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import Both, Kept, Step, arrow_schema, collected, mapped
+from pyhudi.spark.internal_columns import (
+    COMBINED,
+    CROSSED,
+    KNOWN,
+    NUMBERED,
+    PLACED,
+    SEQ,
+    with_fields,
+)
+from pyhudi.spark.key_steps import Combine, DeleteKeys, KeyRows, Unknown
+from pyhudi.spark.shuffle_free_write import PlacedApart, WriteApart
 from pyhudi.spark.stored_keys import joined
 from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
-from pyhudi.spark.write_apart import PlacedApart, WriteApart
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.rows import Placed, Rows
 from pyhudi.write.write_context import WriteContext

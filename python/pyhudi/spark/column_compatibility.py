@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.computed_columns import projected
 from pyhudi.schema.exact_casts import UTC_ZONES
-from pyhudi.spark.flow import arrow_schema
-from pyhudi.spark.names import found_name
+from pyhudi.spark.case_sensitivity import found_name
+from pyhudi.spark.executor_steps import arrow_schema
 from pyhudi.write.merge_clauses import Clause, joined
 
 Met: TypeAlias = "tuple[str, pa.DataType | None, pa.DataType]"

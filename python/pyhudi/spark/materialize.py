@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.spark.flow import Kept, collected, mapped, pieces
+from pyhudi.spark.executor_steps import Kept, collected, mapped, pieces
 
 _NOTHING = pa.schema([("nothing", pa.bool_())])
 

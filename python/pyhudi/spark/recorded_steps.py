@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.spark.leaves import set_plan_id
+from pyhudi.spark.scan_frame import set_plan_id
 from pyhudi.spark.source_filters import FilterTuple
 
 Names = frozenset[str]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyhudi.clock import SystemClock
 from pyhudi.engine.local import LocalEngine
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.flow import job_group
+from pyhudi.spark.executor_steps import job_group
 from pyhudi.write.write_context import Handle, WritableTable
 
 

@@ -19,12 +19,12 @@ from pyhudi.schema.conform import data_schema
 from pyhudi.schema.decode_encodings import check_names
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
-from pyhudi.spark.fitting import check_set_zones, check_zones
-from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
-from pyhudi.spark.matching import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
-from pyhudi.spark.placed_frame import PlacedFrame
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.assigned_frame import PlacedFrame
+from pyhudi.spark.column_compatibility import check_set_zones, check_zones
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.internal_columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
+from pyhudi.spark.merge_steps import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge_planning import (
     MergeClause,

@@ -20,8 +20,8 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError, UnsupportedTableFeature
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.spark.case_sensitivity import quoted_name
 from pyhudi.spark.engine import is_connect
-from pyhudi.spark.names import quoted_name
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _FOOTERS_MOST = 1000

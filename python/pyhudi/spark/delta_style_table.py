@@ -1,7 +1,7 @@
 """A Hudi table in the manner of Delta's `DeltaTable`: conditions and values are Spark's own.
 
-Thin: what is asked for is collected here, worked out in `merge_frame.py` and written in
-`keyed_changes.py`. Names are Delta's, so that programs need few changes.
+Thin: what is asked for is collected here, worked out in `delta_style_merge.py` and written in
+`delta_style_dml.py`. Names are Delta's, so that programs need few changes.
 """
 # ruff: noqa: N802, N803 - names of methods and arguments are Delta's
 
@@ -20,10 +20,10 @@ from pyhudi.clock import Moment
 from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError
 from pyhudi.services.result import ServiceResult
+from pyhudi.spark.delta_style_dml import Change, ChangingTable
+from pyhudi.spark.delta_style_merge import Kind, SparkClause, When
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.frames import frame_of
-from pyhudi.spark.keyed_changes import Change, ChangingTable
-from pyhudi.spark.merge_frame import Kind, SparkClause, When
+from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.restore import RestoreResult

@@ -21,9 +21,19 @@ from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers, split
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
-from pyhudi.spark.balance import number_of
-from pyhudi.spark.columns import ACTION, AT, DESTINATION, GROUP, NEW, REMOVE, SEQ, TASK, UPDATE
-from pyhudi.spark.flow import pieces, with_types
+from pyhudi.spark.executor_steps import pieces, with_types
+from pyhudi.spark.internal_columns import (
+    ACTION,
+    AT,
+    DESTINATION,
+    GROUP,
+    NEW,
+    REMOVE,
+    SEQ,
+    TASK,
+    UPDATE,
+)
+from pyhudi.spark.shuffle_balance import number_of
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.assigned_rows import LeavingKeys, in_partition, with_rows
 from pyhudi.write.file_assignment import PlannedFile
@@ -44,7 +54,7 @@ class Route:
     firsts: Mapping[tuple[str, int], int] | None = None
     """Place of the first new row by partition path and `TASK`; None to place rows by their keys."""
     names: tuple[str, ...] = ()
-    """Of the tasks: see `balance.py`."""
+    """Of the tasks: see `shuffle_balance.py`."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The rows with `ROUTE`."""

@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.schema.key_generator import PARTITION_PATH
-from pyhudi.spark.balance import route_names, shuffle_partitions
-from pyhudi.spark.columns import (
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.file_routing import ROUTE, Route, WriteRoute, check_all_written
+from pyhudi.spark.internal_columns import (
     ACTION,
     AT,
     BYTES,
@@ -31,10 +33,8 @@ from pyhudi.spark.columns import (
     UPDATE,
     with_fields,
 )
-from pyhudi.spark.flow import Kept, arrow_schema, collected, mapped
-from pyhudi.spark.keying import Count
-from pyhudi.spark.remote import RemoteContext
-from pyhudi.spark.routing import ROUTE, Route, WriteRoute, check_all_written
+from pyhudi.spark.key_steps import Count
+from pyhudi.spark.shuffle_balance import route_names, shuffle_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.assigned_rows import WRITE_STAGE

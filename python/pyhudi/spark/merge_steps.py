@@ -17,10 +17,19 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers
-from pyhudi.spark.columns import ACTION, DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
-from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.keying import Batches, numbered, task_number
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import pieces, runs, with_types
+from pyhudi.spark.internal_columns import (
+    ACTION,
+    DESTINATION,
+    GROUP,
+    NEW,
+    PLACED,
+    REMOVE,
+    SEQ,
+    UPDATE,
+)
+from pyhudi.spark.key_steps import Batches, numbered, task_number
 from pyhudi.write.merge_clauses import Clause
 from pyhudi.write.merge_match import Matched, MatchTask, match_rows
 from pyhudi.write.merge_planning import inserted_rows, keyed_source

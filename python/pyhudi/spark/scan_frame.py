@@ -22,10 +22,10 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.task_packing import PackSizes, packed, split, task_size
+from pyhudi.spark.aggregate_pushdown import Parts
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.spark.partial import Parts
-from pyhudi.spark.plain_files import PlainFiles, plain_files, read_by_spark
-from pyhudi.spark.reckoning import files_read, reckoned
+from pyhudi.spark.native_parquet import PlainFiles, plain_files, read_by_spark
+from pyhudi.spark.size_estimates import files_read, reckoned
 from pyhudi.spark.source_filters import FilterTuple
 
 

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.slices.write_base import write_file
-from pyhudi.spark.columns import SEQ
 from pyhudi.spark.engine import attempt_of
-from pyhudi.spark.flow import collected, mapped
-from pyhudi.spark.keying import Batches, KeyRows
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import collected, mapped
+from pyhudi.spark.internal_columns import SEQ
+from pyhudi.spark.key_steps import Batches, KeyRows
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.assigned_rows import WRITE_STAGE

@@ -15,9 +15,9 @@ from pyhudi.index import tagging
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import row_numbers, split
-from pyhudi.spark.columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
-from pyhudi.spark.flow import pieces, runs, with_types
-from pyhudi.spark.remote import RemoteContext
+from pyhudi.spark.executor_context import RemoteContext
+from pyhudi.spark.executor_steps import pieces, runs, with_types
+from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
 from pyhudi.write import row_sizes
 from pyhudi.write.existing_keys import without_known
 from pyhudi.write.partial_update import partial_rows

@@ -22,8 +22,8 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.task_packing import Pack, PackSizes, change_size, packed, split, task_size
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.planned_frame import planned
-from pyhudi.spark.reckoning import files_read, pack_sizes, reckoned
+from pyhudi.spark.pushdown_frame import planned
+from pyhudi.spark.size_estimates import files_read, pack_sizes, reckoned
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 Batches = Iterator[pa.RecordBatch]

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from pyhudi.api.scan import Scan
 from pyhudi.slices.task_packing import PackSizes
-from pyhudi.spark.column_text import PLAIN_NAME, flat, names_in, plain_name, sql_of
-from pyhudi.spark.counting import count_rows
+from pyhudi.spark.aggregate_pushdown import parts_of
+from pyhudi.spark.column_sql import PLAIN_NAME, flat, names_in, plain_name, sql_of
+from pyhudi.spark.count_pushdown import count_rows
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.spark.frame_steps import Names, Step, replayed
-from pyhudi.spark.grouped import grouped
-from pyhudi.spark.leaves import Origin, fresh_plan_id
-from pyhudi.spark.partial import parts_of
+from pyhudi.spark.grouped_frame import grouped
+from pyhudi.spark.recorded_steps import Names, Step, replayed
+from pyhudi.spark.scan_frame import Origin, fresh_plan_id
 from pyhudi.spark.source_filters import FilterTuple, fitting
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 from pyhudi.spark.types import wire_schema

@@ -21,9 +21,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
 from pyhudi.index.duplicate_keys import copies_error
 from pyhudi.schema.payloads import field_merge
-from pyhudi.spark.flow import Kept, collected, job_group
-from pyhudi.spark.frames import frame_of
-from pyhudi.spark.merge_frame import (
+from pyhudi.spark.delta_style_merge import (
     CLAUSE,
     MOVED,
     OLDER,
@@ -33,7 +31,9 @@ from pyhudi.spark.merge_frame import (
     quoted,
     resolved,
 )
-from pyhudi.spark.merging import merged
+from pyhudi.spark.executor_steps import Kept, collected, job_group
+from pyhudi.spark.keyed_merge import merged
+from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.write_rows import placed_deletes
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 from pyhudi.txn.result import WriteResult

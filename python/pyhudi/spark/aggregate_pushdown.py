@@ -19,7 +19,7 @@ import pyarrow.types as kinds
 
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.task_packing import Pack
-from pyhudi.spark.column_text import PLAIN_NAME, plain_name, sql_of
+from pyhudi.spark.column_sql import PLAIN_NAME, plain_name, sql_of
 from pyhudi.spark.engine import is_connect
 
 _AGGREGATE = re.compile(

@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.spark.case_sensitivity import case_counts, found_name, quoted_name
 from pyhudi.spark.clause_types import Made, by_clause, unchanged
-from pyhudi.spark.names import case_counts, found_name, quoted_name
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Kind = Literal["update", "delete", "insert"]
