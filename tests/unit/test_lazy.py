@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from pyhudi.lazy import cached_property
+from pyhudi.cached_property import cached_property
 
 
 class Counted:

@@ -20,12 +20,12 @@ from pyhudi.admin.check_contents import (
 from pyhudi.admin.check_files import Named, StoredTable
 from pyhudi.admin.check_findings import CheckResult, Finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
+from pyhudi.cached_property import cached_property
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.index.selection import asked
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.key_generator import RECORD_KEY

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import Moment
 from pyhudi.config.formatting import count_text, shortened
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
-from pyhudi.lazy import cached_property
 from pyhudi.query.cdc import check_changes, plan_changes
 from pyhudi.query.cdc_files import ChangeRequest, ChangeTask, Images
 from pyhudi.query.commit_range import (

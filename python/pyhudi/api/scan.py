@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
+from pyhudi.cached_property import cached_property
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, names_text, shortened
 from pyhudi.engine.local import worth_waiting
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
-from pyhudi.lazy import cached_property
 from pyhudi.query.commit_range import IncrementalRange, next_start
 from pyhudi.query.concurrent_clean import watched
 from pyhudi.query.explain import Explanation

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
 from pyhudi.config import properties_file
 from pyhudi.config import property_names as names
@@ -34,7 +35,6 @@ from pyhudi.config.properties import (
 from pyhudi.config.table_version import TableVersion, table_version
 from pyhudi.config.timeline_layout import TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
-from pyhudi.lazy import cached_property
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 

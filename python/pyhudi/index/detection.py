@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.file_names import ENOUGH_IDS, are_buckets, is_bucket
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.slices.hashing_metadata_files import RING_FOLDER

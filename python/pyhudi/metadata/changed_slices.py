@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.lazy import cached_property
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

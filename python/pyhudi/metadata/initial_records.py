@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.protocol import Attempt
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.new_file_groups import group_id
 from pyhudi.metadata.record_tasks import Recording, RecordTask, record_schema

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import INSTANT_DIGITS
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant
@@ -26,7 +27,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_directories import make_table
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
 from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
 from pyhudi.metadata.initial_records import (

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.option_parsing import switch
 from pyhudi.config.options import DATA_SKIPPING
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable

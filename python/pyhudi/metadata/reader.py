@@ -15,6 +15,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_names import (
     ALL_PARTITIONS,
     FILES,
@@ -26,7 +27,6 @@ from pyhudi.config.metadata_names import (
 )
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.consistency import (
     begun_since,
     check_files,

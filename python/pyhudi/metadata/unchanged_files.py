@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.cached_property import cached_property
 from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.internal_schema import LATEST_SCHEMA

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.lazy import cached_property
+from pyhudi.cached_property import cached_property
 from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, read_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile

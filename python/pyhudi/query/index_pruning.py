@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pyhudi.lazy import cached_property
+from pyhudi.cached_property import cached_property
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.kinds.base import PartitionKind
 from pyhudi.metadata.kinds.registry import kinds_of

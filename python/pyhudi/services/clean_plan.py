@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import (
     CLEAN,
     CLUSTERING,
@@ -21,7 +22,6 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.lazy import cached_property
 from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import CLEAN, COMMIT, REPLACE_COMMIT, State
 from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.lazy import cached_property
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Instant, Timeline

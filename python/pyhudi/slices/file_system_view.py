@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import COMPACTION, REPLACE_COMMIT
 from pyhudi.config.table_config import TableConfig
-from pyhudi.lazy import cached_property
 from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

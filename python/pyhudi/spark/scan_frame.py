@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.api.scan import Scan
-from pyhudi.lazy import cached_property
+from pyhudi.cached_property import cached_property
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
 from pyhudi.schema.table_schema import narrow_column

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import Zone, format_instant
 from pyhudi.config.actions import (
     CLUSTERING,
@@ -26,7 +27,6 @@ from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import KEEPER, LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
-from pyhudi.lazy import cached_property
 from pyhudi.storage.lru_cache import Kept
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import serde

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import (
     CLUSTERING,
     COMMIT,
@@ -31,7 +32,6 @@ from pyhudi.config.extra_metadata import COMMIT_ID, STREAM_BATCHES, stream_batch
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
-from pyhudi.lazy import cached_property
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import GroupKey, groups_of_plan

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.cached_property import cached_property
 from pyhudi.engine.local import worth_waiting
-from pyhudi.lazy import cached_property
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file

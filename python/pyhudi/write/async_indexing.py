@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import (
@@ -38,7 +39,6 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, overtaken
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
 from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.index_request import IndexRequest

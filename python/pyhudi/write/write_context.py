@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import properties_file
 from pyhudi.config.actions import RESTORE
@@ -31,7 +32,6 @@ from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.replaced_buckets import HashRings
 from pyhudi.index.selection import choose
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.write_checks import check_indexes, indexed_columns

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyhudi.admin.health import Health, look
 from pyhudi.api.display.commit_summary import Commit, read_commits
 from pyhudi.api.history import history
+from pyhudi.cached_property import cached_property
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.index.selection import choose
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig, unsupported_merge
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
-from pyhudi.lazy import cached_property
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.index_definitions_file import Definitions
