@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import _native
-from pyhudi.metadata.kinds.file_stats import FactsTask
+from pyhudi.metadata.partition_types.file_stats import FactsTask
 
 _INDEX = "expr_index_i"
 _KEY_OF_COLUMN = 12

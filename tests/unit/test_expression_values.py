@@ -11,8 +11,8 @@ import pytest
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.expression_values import filter_values, value_bounds
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.kinds.base import Known
-from pyhudi.metadata.kinds.expression_index import ExpressionIndex
+from pyhudi.metadata.partition_types.base import Known
+from pyhudi.metadata.partition_types.expression_index import ExpressionIndex
 
 
 def index(

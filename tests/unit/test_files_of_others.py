@@ -12,7 +12,7 @@ import pytest
 import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.kinds import files
+from pyhudi.metadata.partition_types import files
 from tests.helpers.table_builder import TableBuilder
 from tests.unit.test_savepoints import timeline_of
 

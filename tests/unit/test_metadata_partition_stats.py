@@ -18,7 +18,7 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.initialize import Making
-from pyhudi.metadata.kinds.file_stats import MAX_TASKS, FactsTask, TightTask, tight_tasks
+from pyhudi.metadata.partition_types.file_stats import MAX_TASKS, FactsTask, TightTask, tight_tasks
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
 from pyhudi.metadata.statistics_columns import statistics_columns

@@ -16,8 +16,8 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.initial_records import Source
-from pyhudi.metadata.kinds.base import Known
-from pyhudi.metadata.kinds.secondary_index import SecondaryIndex, SecondaryTask
+from pyhudi.metadata.partition_types.base import Known
+from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import derive, record_schema
 from pyhudi.slices.table_snapshot import Table

@@ -59,7 +59,7 @@ from pyhudi.config.version_properties import (
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.build_heartbeat import at_work
 from pyhudi.metadata.index_definitions_file import change_definitions
-from pyhudi.metadata.kinds.registry import in_order
+from pyhudi.metadata.partition_types.registry import in_order
 from pyhudi.metadata.pending_operation import Unfinished, all_of
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.schema.internal_schema import is_evolved

@@ -268,7 +268,7 @@ class Inspect:
             ConfigError: the partition has no form as a table.
             SchemaMismatch: the table has no such column.
         """
-        from pyhudi.metadata.kinds.registry import shown  # noqa: PLC0415 - it needs the core
+        from pyhudi.metadata.partition_types.registry import shown  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
         table, field = self._table, None

@@ -12,7 +12,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.commit_participant import DeltaCommit
 from pyhudi.metadata.consistency import missing_commits
-from pyhudi.metadata.kinds.files import FileTask, entries_of
+from pyhudi.metadata.partition_types.files import FileTask, entries_of
 from pyhudi.metadata.record_tasks import Recording
 from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit

@@ -40,11 +40,11 @@ from pyhudi.metadata.build_heartbeat import let_fail
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.consistency import check_not_behind
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
-from pyhudi.metadata.kinds.base import Change, Cleaned
-from pyhudi.metadata.kinds.files import FileTask
-from pyhudi.metadata.kinds.registry import clean_tasks, commit_tasks, new_groups
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
 from pyhudi.metadata.new_file_groups import store_start_log
+from pyhudi.metadata.partition_types.base import Change, Cleaned
+from pyhudi.metadata.partition_types.files import FileTask
+from pyhudi.metadata.partition_types.registry import clean_tasks, commit_tasks, new_groups
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask, record_schema
 from pyhudi.metadata.record_tasks import derive as derive_rows

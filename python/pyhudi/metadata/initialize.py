@@ -35,9 +35,9 @@ from pyhudi.metadata.initial_records import (
     Source,
     derive_initial,
 )
-from pyhudi.metadata.kinds.base import Wish
-from pyhudi.metadata.kinds.registry import in_order, kinds_of, new_definitions
 from pyhudi.metadata.new_file_groups import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.registry import in_order, kinds_of, new_definitions
 from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
 from pyhudi.metadata.table_writer import (
     clear_partitions,

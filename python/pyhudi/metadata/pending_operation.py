@@ -27,7 +27,7 @@ from pyhudi.metadata.index_definitions import (
     stored_definitions,
 )
 from pyhudi.metadata.index_definitions_file import Definitions
-from pyhudi.metadata.kinds.registry import in_order, kind_of
+from pyhudi.metadata.partition_types.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)

@@ -10,8 +10,8 @@ from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, overtaken
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.kinds.base import Known
-from pyhudi.metadata.kinds.registry import kind_of, kinds_of
+from pyhudi.metadata.partition_types.base import Known
+from pyhudi.metadata.partition_types.registry import kind_of, kinds_of
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 

@@ -12,8 +12,8 @@ from functools import partial
 
 from pyhudi.cached_property import cached_property
 from pyhudi.metadata.fallback_reader import MetadataAccess
-from pyhudi.metadata.kinds.base import PartitionKind
-from pyhudi.metadata.kinds.registry import kinds_of
+from pyhudi.metadata.partition_types.base import PartitionKind
+from pyhudi.metadata.partition_types.registry import kinds_of
 from pyhudi.metadata.pruning_context import INSTEAD, Look, Question
 from pyhudi.query.bucket_pruning import hash_rings, kept_by_bucket, kept_by_ring, simple_buckets
 from pyhudi.query.explain import Step, kept

@@ -13,7 +13,7 @@ from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.metadata.kinds.registry import kinds_of
+from pyhudi.metadata.partition_types.registry import kinds_of
 from pyhudi.schema import alter_apply
 from pyhudi.schema.alter_apply import Rules
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename

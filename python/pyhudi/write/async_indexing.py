@@ -49,11 +49,11 @@ from pyhudi.metadata.initial_records import (
     derive_initial,
 )
 from pyhudi.metadata.initialize import STAGE, Making, end_making
-from pyhudi.metadata.kinds.registry import (
-    kinds_of,
-)
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
 from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
+from pyhudi.metadata.partition_types.registry import (
+    kinds_of,
+)
 from pyhudi.metadata.pending_operation import Unfinished
 from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table

@@ -14,8 +14,8 @@ from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.index_definitions import parse_definitions
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.kinds.base import Wish
-from pyhudi.metadata.kinds.registry import (
+from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.registry import (
     in_order,
     kind_asked,
     new_definitions,

@@ -36,8 +36,8 @@ from pyhudi.metadata.index_definitions import index_definitions, parse_definitio
 from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import check_can_start, initialise
-from pyhudi.metadata.kinds.base import Wish
-from pyhudi.metadata.kinds.registry import (
+from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.registry import (
     KINDS,
     check_makeable,
     in_order,

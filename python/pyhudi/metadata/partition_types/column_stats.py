@@ -12,7 +12,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import (
+from pyhudi.metadata.partition_types.base import (
     Change,
     Cleaned,
     Column,
@@ -21,7 +21,7 @@ from pyhudi.metadata.kinds.base import (
     Shown,
     Wish,
 )
-from pyhudi.metadata.kinds.file_stats import (
+from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,

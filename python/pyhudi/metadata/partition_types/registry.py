@@ -10,14 +10,14 @@ from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.kinds.base import Change, Cleaned, Column, PartitionKind, Wish
-from pyhudi.metadata.kinds.bloom_filters import BloomFilters
-from pyhudi.metadata.kinds.column_stats import ColumnStats
-from pyhudi.metadata.kinds.expression_index import ExpressionIndex
-from pyhudi.metadata.kinds.files import Files
-from pyhudi.metadata.kinds.partition_stats import PartitionStats
-from pyhudi.metadata.kinds.record_index import RecordIndex
-from pyhudi.metadata.kinds.secondary_index import SecondaryIndex
+from pyhudi.metadata.partition_types.base import Change, Cleaned, Column, PartitionKind, Wish
+from pyhudi.metadata.partition_types.bloom_filters import BloomFilters
+from pyhudi.metadata.partition_types.column_stats import ColumnStats
+from pyhudi.metadata.partition_types.expression_index import ExpressionIndex
+from pyhudi.metadata.partition_types.files import Files
+from pyhudi.metadata.partition_types.partition_stats import PartitionStats
+from pyhudi.metadata.partition_types.record_index import RecordIndex
+from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.slices.write_tasks import FileGroup

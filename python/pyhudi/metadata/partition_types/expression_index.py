@@ -24,8 +24,8 @@ from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import Change, Cleaned, Known, PartitionKind, unmerged
-from pyhudi.metadata.kinds.file_stats import ForgetTask, gone_files
+from pyhudi.metadata.partition_types.base import Change, Cleaned, Known, PartitionKind, unmerged
+from pyhudi.metadata.partition_types.file_stats import ForgetTask, gone_files
 from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.record_tasks import Recording, RecordTask
 from pyhudi.metadata.slice_pruning import in_filters, within_bounds

@@ -23,7 +23,14 @@ from pyhudi.metadata.index_definitions import SECONDARY_INDEX, IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import Change, Column, Known, PartitionKind, Shown, unmerged
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Column,
+    Known,
+    PartitionKind,
+    Shown,
+    unmerged,
+)
 from pyhudi.metadata.partitioned_record_index import is_partitioned
 from pyhudi.metadata.pruning_context import Look, Question
 from pyhudi.metadata.reader import MetadataTable

@@ -31,7 +31,7 @@ from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import (
+from pyhudi.metadata.partition_types.base import (
     Change,
     Column,
     PartitionKind,

@@ -18,7 +18,7 @@ from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.initial_records import Source
-from pyhudi.metadata.kinds.base import Change
+from pyhudi.metadata.partition_types.base import Change
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
 from pyhudi.metadata.dropped_partition_files import removed_files
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import Change, Cleaned, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.partition_types.base import Change, Cleaned, Column, PartitionKind, Shown, Wish
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.timeline.commit_metadata import CommitMetadata

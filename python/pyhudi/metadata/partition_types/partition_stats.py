@@ -17,16 +17,23 @@ from pyhudi.config.metadata_options import (
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import Change, Column, PartitionKind, PartitionLook, Shown, Wish
-from pyhudi.metadata.kinds.column_stats import ColumnStats
-from pyhudi.metadata.kinds.file_stats import (
+from pyhudi.metadata.min_max_pruning import ruled_out
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Column,
+    PartitionKind,
+    PartitionLook,
+    Shown,
+    Wish,
+)
+from pyhudi.metadata.partition_types.column_stats import ColumnStats
+from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     columns_of,
     statistics_task,
     tight_tasks,
     written,
 )
-from pyhudi.metadata.min_max_pruning import ruled_out
 from pyhudi.metadata.pruning_context import Question
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask

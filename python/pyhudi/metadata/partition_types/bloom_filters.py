@@ -10,8 +10,8 @@ from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.kinds.base import Change, Cleaned, PartitionKind, Wish
-from pyhudi.metadata.kinds.file_stats import (
+from pyhudi.metadata.partition_types.base import Change, Cleaned, PartitionKind, Wish
+from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,
