@@ -77,6 +77,7 @@ def code_of(page: Path, lake: Path) -> list[str]:
 
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="the pages show what Spark 4 has")
+@pytest.mark.filterwarnings("ignore:.*the record index was removed")  # `write` goes by SIMPLE
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_run_in_order(page: Path, lake: Path, spark: SparkSession) -> None:
     more = spark.createDataFrame(rows(5.0, 6.0).to_pandas())

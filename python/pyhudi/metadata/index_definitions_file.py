@@ -1,5 +1,4 @@
-"""Writing index definitions (`.hoodie/.index_defs/index.json`). Reading them is
-`index_definitions.py`'s.
+"""Writing `.hoodie/.index_defs/index.json`, which `index_definitions.py` reads.
 
 Definitions and their fields that pyhudi does not know stay as they are.
 """

@@ -1,7 +1,7 @@
 """Leaving out what cannot hold a wanted row: partitions by statistics, file slices by indexes.
 
-What an index of the metadata table tells is the part of its kind (`metadata/kinds/`), and from what
-it may be concluded that of `metadata/pruning_context.py`.
+`metadata/partition_types/` reads each index of the metadata table, and `metadata/pruning_context.py`
+decides what may be concluded from it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Functions of SQL in Arrow's terms. By what names they are called is said in
-`sql_function_names.py`.
+"""Functions of SQL in Arrow's terms; `sql_function_names.py` has their names.
 
 What Spark's SQL answers in a way that Arrow cannot (rounding a
 double to digits, the rest of a division of floating numbers) is an error, never another answer.

@@ -55,8 +55,7 @@ class Files(PartitionKind):
         yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
-        """What is gone, file by file: also of a partition that is gone
-        (`dropped_partition_files.py`)."""
+        """The deleted files, also of a dropped partition (`dropped_partition_files.py`)."""
         clean = cleaned.clean
         gone = [
             (path or NO_PATH, file, 0, True)
