@@ -62,7 +62,7 @@ class Overlooking(Handler):
         )
 
 
-def test_a_server_without_conditional_puts_is_refused(bucket: Bucket) -> None:
+def test_put_refuses_server_without_conditional_puts(bucket: Bucket) -> None:
     with serving(Overlooking) as url:
         storage = Storage(bucket.uri("t"), {**bucket.options, bucket.kind.endpoint: url})
         with pytest.raises(pyhudi.UnsupportedTableFeature, match="no conditional puts"):
@@ -107,7 +107,7 @@ class Losing(Handler):
             self.answer(answer.status, kept, body)
 
 
-def test_who_put_an_object_is_known_though_the_answer_was_lost(bucket: Bucket) -> None:
+def test_put_finds_own_object_after_lost_response(bucket: Bucket) -> None:
     bucket.storage().put("theirs", b"first")
     assert bucket.storage().put_if_absent("others", b"first")
     Losing.seen = set()
@@ -121,7 +121,7 @@ def test_who_put_an_object_is_known_though_the_answer_was_lost(bucket: Bucket) -
     assert (read("ours"), read("theirs"), read("others")) == (b"1", b"first", b"first")
 
 
-def test_who_replaced_a_version_is_known_though_the_answer_was_lost(bucket: Bucket) -> None:
+def test_replace_finds_own_version_after_lost_response(bucket: Bucket) -> None:
     first = bucket.storage().replace_version("lock", b"first", None)
     assert first is not None
     Losing.seen = set()

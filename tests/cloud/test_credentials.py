@@ -30,7 +30,7 @@ def reads(uri: str, options: dict[str, str]) -> None:
 
 
 @gcs
-def test_a_service_account_of_google(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gcs_service_account_opens_table(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(bucket.server, GcsServer)
     file = bucket.server.account
     reads(bucket.uri("t"), {"google_service_account": str(file)})
@@ -70,7 +70,7 @@ def signature(container: str) -> str:
 
 
 @of_azure
-def test_a_shared_access_signature(bucket: Bucket) -> None:
+def test_azure_shared_access_signature_opens_table(bucket: Bucket) -> None:
     options = {**bucket.options, "azure_storage_sas_token": signature(bucket.name)}
     del options["azure_storage_account_key"]
     reads(bucket.uri("t"), options)
@@ -85,7 +85,7 @@ def test_a_shared_access_signature(bucket: Bucket) -> None:
 
 
 @of_azure
-def test_every_name_of_a_container_is_one_place(
+def test_azure_container_names_mean_one_location(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.storage("t").put("a", b"1")
@@ -106,7 +106,7 @@ def test_every_name_of_a_container_is_one_place(
 
 
 @of_azure
-def test_the_emulator_by_its_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_emulator_opens_by_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket.storage("t").put("a", b"1")
     monkeypatch.setenv("AZURITE_BLOB_STORAGE_URL", bucket.server.url.rpartition("/")[0])
     options = {"use_emulator": True, "account_key": azure.KEY, "account_name": azure.ACCOUNT}

@@ -100,7 +100,7 @@ def test_names_are_kept_character_for_character(hdfs: HdfsFolder, name: str) -> 
     assert storage.list() == []
 
 
-def test_a_name_that_hdfs_has_not_is_refused(hdfs: HdfsFolder) -> None:
+def test_put_refuses_names_hdfs_does_not_allow(hdfs: HdfsFolder) -> None:
     with pytest.raises(pyhudi.UnsupportedTableFeature, match="a name with : in HDFS"):
         hdfs.storage().put("t=10:30/a", b"")
 
@@ -120,7 +120,7 @@ def test_put_if_absent_raced_has_one_winner_whose_bytes_stay(hdfs: HdfsFolder) -
     assert len(storages[0].list()) == 4  # and no staged copy
 
 
-def test_of_those_who_replace_a_version_one_does(hdfs: HdfsFolder) -> None:
+def test_replace_succeeds_for_one_of_many_writers(hdfs: HdfsFolder) -> None:
     hdfs.storage().put("counter", b"0 start")
     done = [0] * 4
 
@@ -140,7 +140,7 @@ def test_of_those_who_replace_a_version_one_does(hdfs: HdfsFolder) -> None:
     assert hdfs.storage().replace_version("counter", b"none was", None) is None
 
 
-def test_a_reader_sees_a_file_whole(hdfs: HdfsFolder) -> None:
+def test_put_shows_whole_file_to_readers(hdfs: HdfsFolder) -> None:
     storage, other = hdfs.storage(), hdfs.storage()
     sizes = (3 << 20, 5 << 20)  # in one block, and in two
     storage.put("a", b"\0" * sizes[0])
@@ -176,7 +176,7 @@ def test_streams_of_any_size_are_written_and_read(hdfs: HdfsFolder, rows: int) -
     assert found.size == len(data)
 
 
-def test_a_stream_never_takes_the_place_of_a_file(hdfs: HdfsFolder) -> None:
+def test_stream_never_replaces_existing_file(hdfs: HdfsFolder) -> None:
     storage = hdfs.storage()
     storage.put("p/file.parquet", b"first")
     with pytest.raises(FileExistsError, match=r"p/file\.parquet"):
@@ -184,7 +184,7 @@ def test_a_stream_never_takes_the_place_of_a_file(hdfs: HdfsFolder) -> None:
     assert storage.read("p/file.parquet") == b"first"
 
 
-def test_a_stream_that_fails_leaves_nothing(hdfs: HdfsFolder) -> None:
+def test_stream_leaves_nothing_on_failure(hdfs: HdfsFolder) -> None:
     storage = hdfs.storage()
     table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 62, 900_000)})
 
@@ -227,7 +227,7 @@ write_base_file(
 """
 
 
-def test_what_a_dead_writer_never_closed_can_be_deleted(hdfs: HdfsFolder) -> None:
+def test_delete_removes_file_a_killed_writer_left_open(hdfs: HdfsFolder) -> None:
     writer = subprocess.Popen([sys.executable, "-c", BEGIN, hdfs.uri()], stdout=subprocess.PIPE)
     assert writer.stdout is not None
     assert writer.stdout.readline() == b"begun\n"
@@ -267,14 +267,16 @@ def test_users(hdfs: HdfsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hdfs.storage().read("shared/a") == b"1"
 
 
-def test_a_umask_lets_a_group_write(hdfs: HdfsFolder) -> None:
+def test_umask_option_lets_group_write(hdfs: HdfsFolder) -> None:
     hdfs.storage("open", **{"user": "ada", "fs.permissions.umask-mode": "000"}).put("p/a", b"1")
     bob = hdfs.storage("open", user="bob")
     bob.put("p/b", b"2")
     assert len(bob.list()) == 2
 
 
-def test_a_name_service(hdfs: HdfsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_service_resolves(
+    hdfs: HdfsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two name nodes, of which the first is away."""
     host = hdfs.server.url.removeprefix("hdfs://")
     settings = {
@@ -303,7 +305,7 @@ def test_a_name_service(hdfs: HdfsFolder, tmp_path: Path, monkeypatch: pytest.Mo
         assert storage.below("b").native.uri == f"{storage.native.uri}/b"
 
 
-def test_a_name_node_that_is_not_there(hdfs: HdfsFolder) -> None:
+def test_connect_fails_for_missing_name_node(hdfs: HdfsFolder) -> None:
     nobody = Storage("hdfs://127.0.0.1:9/t", {"max_retries": "0"})
     for call in (nobody.read, nobody.delete, nobody.list_dir):
         with pytest.raises(StorageError, match=r"hdfs://127\.0\.0\.1:9/t.*refused"):
@@ -313,7 +315,7 @@ def test_a_name_node_that_is_not_there(hdfs: HdfsFolder) -> None:
         pyhudi.open_table("hdfs://127.0.0.1:9/t")
 
 
-def test_a_name_node_that_starts_anew_is_waited_for(hdfs: HdfsFolder) -> None:
+def test_connect_waits_for_restarting_name_node(hdfs: HdfsFolder) -> None:
     storage = hdfs.storage()
     storage.put("a", b"1")
     hdfs.server.tell("stop")
@@ -355,7 +357,7 @@ def test_pickled_storage_reads_on_in_another_process(hdfs: HdfsFolder) -> None:
     assert done.stdout == "content"
 
 
-def test_a_forked_child_is_refused_and_its_parent_goes_on(hdfs: HdfsFolder) -> None:
+def test_fork_raises_in_child_and_parent_continues(hdfs: HdfsFolder) -> None:
     storage = hdfs.storage()
     storage.put("a", b"1")
     inherited = storage.native

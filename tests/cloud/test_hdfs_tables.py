@@ -36,7 +36,7 @@ def rows_of(uri: str, **how: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (9, "cow")])
-def test_a_table_that_lives_on_hdfs(
+def test_hdfs_table_life_cycle(
     hdfs: HdfsFolder, tmp_path: Path, version: Literal[6, 8, 9], kind: Literal["cow", "mor"]
 ) -> None:
     uri = hdfs.uri("lake/people")
@@ -91,7 +91,7 @@ def test_services_and_what_came_since(hdfs: HdfsFolder) -> None:
     assert list(table.check(deep=True).findings) == []
 
 
-def test_who_may_only_read(hdfs: HdfsFolder) -> None:
+def test_hdfs_read_only_user_reads_table(hdfs: HdfsFolder) -> None:
     uri = hdfs.uri()
     of: dict[str, Any] = {name: {"storage_options": {"user": name}} for name in ("ada", "bob")}
     pyhudi.create_table(uri, people(range(4), 1, 10), key="id", options=SMALL, **of["ada"])
@@ -105,13 +105,13 @@ def test_who_may_only_read(hdfs: HdfsFolder) -> None:
     pyhudi.open_table(uri, **of["ada"]).upsert(people([1], 2, 20))
 
 
-def test_where_there_is_no_table(hdfs: HdfsFolder) -> None:
+def test_open_raises_where_no_table_exists(hdfs: HdfsFolder) -> None:
     with pytest.raises(pyhudi.TableNotFound):
         pyhudi.open_table(hdfs.uri("nothing"))
 
 
 @pytest.mark.parametrize("lock", [StorageLock, FileLock])
-def test_one_holds_a_lock_at_a_time(hdfs: HdfsFolder, lock: type) -> None:
+def test_lock_has_one_holder(hdfs: HdfsFolder, lock: type) -> None:
     counter = {"value": 0, "most": 0, "now": 0}
 
     def made() -> TableLock:
@@ -136,7 +136,7 @@ def test_one_holds_a_lock_at_a_time(hdfs: HdfsFolder, lock: type) -> None:
     assert counter == {"value": 12, "most": 1, "now": 0}
 
 
-def test_the_lock_file_of_another_writer_is_respected(hdfs: HdfsFolder) -> None:
+def test_lock_respects_file_of_other_writer(hdfs: HdfsFolder) -> None:
     uri = hdfs.uri()
     pyhudi.create_table(uri, people(range(2), 1, 10), key="id", options=SMALL)
     storage = hdfs.storage()
@@ -197,7 +197,7 @@ pyhudi.open_table(sys.argv[1]).upsert(people([0, 1, 9], 7, 99))
 """Holds the lock, with all files written, and never publishes."""
 
 
-def test_what_a_killed_writer_left_is_rolled_back(hdfs: HdfsFolder) -> None:
+def test_recovery_rolls_back_killed_writer(hdfs: HdfsFolder) -> None:
     uri = hdfs.uri()
     pyhudi.create_table(
         uri, people(range(4), 1, 10), key="id", partition_by="city", order_by="ts", type="mor",
@@ -225,7 +225,7 @@ def test_what_a_killed_writer_left_is_rolled_back(hdfs: HdfsFolder) -> None:
     assert list(pyhudi.open_table(uri).check(deep=True).findings) == []
 
 
-def test_what_the_documents_show_works(hdfs: HdfsFolder) -> None:
+def test_docs_hdfs_example_runs(hdfs: HdfsFolder) -> None:
     pyhudi.create_table(
         hdfs.uri("trips"), people([1], 1, 1), key="id", options=SMALL,
         storage_options={"user": "ada"},

@@ -11,7 +11,7 @@ from tests.cloud.conftest import Bucket
 from tests.helpers.held import held
 
 
-def test_one_holds_it_at_a_time(bucket: Bucket) -> None:
+def test_lock_has_one_holder(bucket: Bucket) -> None:
     one = StorageLock(bucket.storage(), SystemClock())
     other = StorageLock(bucket.storage(), SystemClock())
     for _ in range(3):

@@ -28,7 +28,7 @@ class FastClock(SystemClock):
         return super().now_ms() + 180_000
 
 
-def test_the_buckets_clock_says_who_is_dead(bucket: Bucket) -> None:
+def test_heartbeat_expires_by_server_clock(bucket: Bucket) -> None:
     storage = bucket.storage()
     instant = "20300101000000000"
     beat = Heartbeat(storage, instant, SystemClock())
@@ -65,7 +65,7 @@ def test_writers_of_one_table_lose_nothing(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("bucket", SOAKED, indirect=True)
 @pytest.mark.timeout(SECONDS * 2 + 300)
-def test_nothing_is_lost_or_doubled(bucket: Bucket) -> None:
+def test_concurrent_writers_lose_and_duplicate_no_row(bucket: Bucket) -> None:
     # The shortest time there is: who died with the lock keeps the others waiting so long.
     short = "hoodie.write.lock.storage.validity.timeout.secs"
     found = soak(

@@ -109,7 +109,7 @@ def test_folders_go_with_their_files(storage: Storage) -> None:
     assert storage.list_dir("") == (["xx"], [storage.head("6")])
 
 
-def test_a_folder_is_no_file(storage: Storage) -> None:
+def test_listing_ignores_directory_markers(storage: Storage) -> None:
     storage.put("x/1", b"1")
     assert storage.head("x") is None
     assert not storage.delete("x")

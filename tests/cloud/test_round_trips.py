@@ -32,7 +32,7 @@ def rows(turn: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_what_waits_for_storage_waits_together(
+def test_commit_sends_requests_in_parallel(
     s3_server: S3Server, kind: Literal["cow", "mor"], request: pytest.FixtureRequest
 ) -> None:
     s3_server.make_bucket(f"round-trips-{kind}")

@@ -90,7 +90,7 @@ def test_names_are_kept_character_for_character(bucket: Bucket, name: str) -> No
     assert storage.list() == []
 
 
-def test_a_name_that_no_listing_could_tell_is_refused(bucket: Bucket) -> None:
+def test_put_refuses_names_listings_cannot_return(bucket: Bucket) -> None:
     with pytest.raises(StorageError, match="illegal character"):
         bucket.storage().put("a\x01b", b"")
 
@@ -160,7 +160,7 @@ def test_streams_of_any_size_are_written_and_read(bucket: Bucket, rows: int) -> 
 
 
 @pytest.mark.parametrize("rows", [10, 400_000])
-def test_a_stream_never_takes_the_place_of_a_file(bucket: Bucket, rows: int) -> None:
+def test_stream_never_replaces_existing_file(bucket: Bucket, rows: int) -> None:
     storage = bucket.storage()
     storage.put("p/file.parquet", b"first")
     with pytest.raises(FileExistsError, match=r"p/file\.parquet"):
@@ -169,7 +169,7 @@ def test_a_stream_never_takes_the_place_of_a_file(bucket: Bucket, rows: int) -> 
 
 
 @pytest.mark.parametrize("rows", [10, 900_000])
-def test_a_stream_that_fails_leaves_nothing(bucket: Bucket, rows: int) -> None:
+def test_stream_leaves_nothing_on_failure(bucket: Bucket, rows: int) -> None:
     storage = bucket.storage()
     table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 62, rows)})
 
@@ -206,7 +206,7 @@ def write_numbers(storage: Storage, path: str, first: int) -> None:
 
 @pytest.mark.parametrize("recursive", [False, True])
 @pytest.mark.parametrize("was_read", [False, True])
-def test_a_file_that_others_replace_is_read_anew_once_it_is_listed(
+def test_read_refetches_file_replaced_by_others_after_listing(
     bucket: Bucket, was_read: bool, recursive: bool
 ) -> None:
     """As Hudi's writers do, that give a file the name that it had when its writer failed."""
@@ -224,7 +224,7 @@ def test_a_file_that_others_replace_is_read_anew_once_it_is_listed(
         first_number(storage, "p/f.parquet")
 
 
-def test_a_file_that_this_process_replaces_is_read_anew(bucket: Bucket) -> None:
+def test_read_refetches_file_replaced_by_this_process(bucket: Bucket) -> None:
     storage = bucket.storage()
     for first in range(2):
         write_numbers(storage, "p/f.parquet", first)
@@ -270,7 +270,7 @@ def test_wrong_credentials_say_so_and_keep_the_secret(bucket: Bucket) -> None:
     assert bucket.kind.wrong_secret not in shown
 
 
-def test_a_missing_bucket_is_no_empty_table(bucket: Bucket) -> None:
+def test_missing_bucket_raises_instead_of_empty_table(bucket: Bucket) -> None:
     uri, options = bucket.uri("t", bucket="there-is-no-such-bucket"), bucket.options
     with pytest.raises(StorageError, match=bucket.kind.missing):
         pyhudi.open_table(uri, storage_options=options)
@@ -282,7 +282,7 @@ def test_a_missing_bucket_is_no_empty_table(bucket: Bucket) -> None:
         pyhudi.open_table(bucket.uri("nothing"), storage_options=options)
 
 
-def test_a_server_that_is_not_there(bucket: Bucket) -> None:
+def test_unreachable_server_raises(bucket: Bucket) -> None:
     options = {**bucket.options, bucket.kind.endpoint: "http://127.0.0.1:9", "max_retries": "0"}
     with pytest.raises(StorageError, match=bucket.uri("t/a")) as caught:
         Storage(bucket.uri("t"), options).read("a")
@@ -321,7 +321,7 @@ def test_pickled_storage_reads_on_in_another_process(bucket: Bucket, by_environm
     assert done.stdout == "content"
 
 
-def test_a_forked_child_reads_and_so_does_its_parent(bucket: Bucket) -> None:
+def test_fork_lets_child_and_parent_read(bucket: Bucket) -> None:
     storage = bucket.storage()
     storage.put("a", b"1")
     assert storage.read("a") == b"1"

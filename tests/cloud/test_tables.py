@@ -47,7 +47,7 @@ def rows_of(uri: str, bucket: Bucket, **how: Any) -> list[dict[str, Any]]:
 
 
 @mostly_s3(["name"], GOLDEN, ["v6_cow_record_index", "v9_cow_all_types"])
-def test_what_hudi_wrote_reads_as_on_a_disk(
+def test_bucket_reads_equal_local_reads_of_hudi_tables(
     bucket: Bucket, golden: GoldenTables, name: str
 ) -> None:
     base = golden.unpack(name)
@@ -66,7 +66,7 @@ def test_what_hudi_wrote_reads_as_on_a_disk(
     [(version, kind) for version in (6, 8, 9) for kind in ("cow", "mor")],
     [(6, "mor"), (9, "cow")],
 )
-def test_a_table_that_lives_in_a_bucket(
+def test_bucket_table_life_cycle(
     bucket: Bucket, tmp_path: Path, version: Literal[6, 8, 9], kind: Literal["cow", "mor"]
 ) -> None:
     uri = bucket.uri("lake/people", bucket.kind.other_scheme)
@@ -96,7 +96,7 @@ def test_a_table_that_lives_in_a_bucket(
     ["v6_cow_record_index", "v8_mor_part_avro", "v9_mor_record_index"],
     ["v9_mor_record_index"],
 )
-def test_a_metadata_table_is_kept_up(bucket: Bucket, tmp_path: Path, name: str) -> None:
+def test_metadata_table_is_maintained_in_bucket(bucket: Bucket, tmp_path: Path, name: str) -> None:
     uri = bucket.upload(unpack(name, tmp_path), name)
     table = pyhudi.open_table(uri, storage_options=bucket.options)
     known = table.scan().to_arrow()
@@ -189,7 +189,7 @@ class CrashingBucket(CrashingStorage):
 
 
 @mostly_s3(["version", "kind"], [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow")], [(8, "cow")])
-def test_the_next_writer_rolls_back_what_a_crash_left(
+def test_recovery_rolls_back_crashed_writer(
     bucket: Bucket,
     monkeypatch: pytest.MonkeyPatch,
     version: Literal[6, 8, 9],
@@ -231,7 +231,7 @@ def test_the_next_writer_rolls_back_what_a_crash_left(
 
 
 @mostly_s3(["version"], [6, 8, 9], [9])
-def test_of_two_writers_of_one_instant_one_loses(bucket: Bucket, version: Literal[6, 8, 9]) -> None:
+def test_create_instant_fails_for_second_writer(bucket: Bucket, version: Literal[6, 8, 9]) -> None:
     pyhudi.create_table(
         bucket.uri("t"), people(range(2), 1, 10), key="id", version=version, type="mor",
         options=SMALL, storage_options=bucket.options,
@@ -248,7 +248,7 @@ def test_of_two_writers_of_one_instant_one_loses(bucket: Bucket, version: Litera
         layout.publish(other, time, COMMIT, "20990101000000009", b'{"of": "other"}')
 
 
-def test_an_upgrade_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
+def test_upgrade_works_in_bucket(bucket: Bucket, tmp_path: Path) -> None:
     uri = bucket.upload(unpack("v6_mor_part_avro", tmp_path), "t")
     table = pyhudi.open_table(uri, storage_options=bucket.options)
     wanted = rows_of(uri, bucket)
@@ -275,7 +275,7 @@ SHOWN = {
 """What stands in the examples for what is true here."""
 
 
-def test_what_the_documents_show_works(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_cloud_example_runs(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in bucket.options.items():
         if "endpoint" in name or "http" in name:
             monkeypatch.setenv(name.upper(), value)
@@ -296,7 +296,7 @@ def test_what_the_documents_show_works(bucket: Bucket, monkeypatch: pytest.Monke
     assert names["table"].scan().count() == 1
 
 
-def test_the_environment_is_enough(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_provides_credentials(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in bucket.options.items():
         if "retr" not in name:
             monkeypatch.setenv(name.upper(), value)

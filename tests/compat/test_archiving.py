@@ -120,7 +120,7 @@ def archived(base: Path) -> list[dict[str, Any]]:
     indirect=["hudi"],
 )
 @pytest.mark.timeout(600)
-def test_the_same_instants_go_and_say_the_same(
+def test_archive_matches_hudi_instants_and_content(
     tmp_path: Path, hudi: HudiOracle, version: int, kind: str
 ) -> None:
     table = Archived(hudi, tmp_path / "t", version, kind)
@@ -197,7 +197,7 @@ def test_hudi_goes_on_where_commits_clean_and_archive(
     [(*release, kind) for release, kind in with_kinds(RELEASES)],
     indirect=["hudi"],
 )
-def test_what_is_archived_counts_where_all_other_commits_are_saved(
+def test_archived_instants_count_as_committed_behind_savepoints(
     tmp_path: Path, hudi: HudiOracle, version: int, kind: Literal["cow", "mor"]
 ) -> None:
     base = tmp_path / "t"

@@ -68,7 +68,7 @@ def test_both_write_in_turn(tmp_path: Path, hudi: HudiOracle, kind: Kind, layout
 
 
 @every_release
-def test_a_partition_is_written_anew(tmp_path: Path, hudi: HudiOracle) -> None:
+def test_overwrite_replaces_bootstrapped_partition(tmp_path: Path, hudi: HudiOracle) -> None:
     one = Bootstrapped(hudi, tmp_path / "t")
     before = one.skeletons
     new = pa.Table.from_pylist([row(0, name="new", ts=200)], SCHEMA)
@@ -129,7 +129,9 @@ def test_clusterings_that_the_other_planned(tmp_path: Path, hudi: HudiOracle, ki
 
 @every_release
 @each_kind
-def test_each_finds_what_the_other_changed(tmp_path: Path, hudi: HudiOracle, kind: Kind) -> None:
+def test_bootstrapped_table_alternates_between_writers(
+    tmp_path: Path, hudi: HudiOracle, kind: Kind
+) -> None:
     one = Bootstrapped(hudi, tmp_path / "t", kind)
     changed = [row(0, name="ours", ts=200), row(1, name="ours", ts=200)]
     instant = one.pyhudi_writes("upsert", changed)
@@ -242,7 +244,7 @@ def test_hudi_writes_on_after_an_upgrade(tmp_path: Path, oracle: object, kind: K
 
 
 @every_release
-def test_no_record_index_where_hudi_makes_none(tmp_path: Path, hudi: HudiOracle) -> None:
+def test_record_index_is_not_built_where_hudi_builds_none(tmp_path: Path, hudi: HudiOracle) -> None:
     one = Bootstrapped(hudi, tmp_path / "t")
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.metadata\..*record"):
         one.table.create_index("record_index")
@@ -255,7 +257,7 @@ def test_no_record_index_where_hudi_makes_none(tmp_path: Path, hudi: HudiOracle)
 
 
 @every_release
-def test_a_source_that_is_gone_loses_nothing(tmp_path: Path, hudi: HudiOracle) -> None:
+def test_missing_source_raises_and_loses_nothing(tmp_path: Path, hudi: HudiOracle) -> None:
     one = Bootstrapped(hudi, tmp_path / "t")
     moved = tmp_path / "elsewhere"
     shutil.move(one.source, moved)

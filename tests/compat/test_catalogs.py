@@ -128,7 +128,7 @@ def check_same(metastore: HiveMetastore, base: Path, *suffixes: str, **options: 
 
 
 @pytest.mark.hudi("1.2.0")
-def test_a_table_of_all_types(
+def test_sync_registers_all_types(
     hudi: HudiOracle, metastore: HiveMetastore, catalog: HiveCatalog, tmp_path: Path
 ) -> None:
     theirs = Theirs(hudi, metastore, tmp_path / "types")
@@ -174,7 +174,9 @@ def test_options_and_no_partitions(
 
 
 @pytest.mark.hudi("1.2.0")
-def test_two_levels(hudi: HudiOracle, metastore: HiveMetastore, tmp_path: Path) -> None:
+def test_sync_registers_two_partition_levels(
+    hudi: HudiOracle, metastore: HiveMetastore, tmp_path: Path
+) -> None:
     theirs = Theirs(hudi, metastore, tmp_path / "levels")
     theirs.write(f"{PLAIN}, a int", row("1", "osaka", a=1), partition_by="a,city")
     check_same(metastore, theirs.base, "")

@@ -177,7 +177,7 @@ def encoded(changes: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", DIFFED)
-def test_a_diff_leads_from_one_moment_to_another(name: str, golden: GoldenTables) -> None:
+def test_diff_transforms_one_snapshot_into_another(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     states = {}
     for time in moments(table):

@@ -107,7 +107,9 @@ def without_checksums(base: Path) -> list[str]:
     indirect=["hudi"],
 )
 @pytest.mark.timeout(600)
-def test_the_same_files_are_left(tmp_path: Path, hudi: HudiOracle, version: int, kind: str) -> None:
+def test_clean_leaves_same_files_as_hudi(
+    tmp_path: Path, hudi: HudiOracle, version: int, kind: str
+) -> None:
     tables = Tables(hudi, tmp_path / "t", version, kind)
     expected = tables.read(tables.base, metadata=False)
     mine = tables.base
@@ -137,7 +139,9 @@ def test_the_same_files_are_left(tmp_path: Path, hudi: HudiOracle, version: int,
 
 @pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
 @pytest.mark.timeout(600)
-def test_each_ends_what_the_other_has_begun(tmp_path: Path, hudi: HudiOracle, version: int) -> None:
+def test_clean_completes_plans_of_other_writer(
+    tmp_path: Path, hudi: HudiOracle, version: int
+) -> None:
     tables = Tables(hudi, tmp_path / "t", version, "cow")
     expected = tables.read(tables.base, metadata=False)
     hudis = tables.copy("hudis")

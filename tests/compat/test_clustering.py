@@ -134,7 +134,7 @@ class Pair:
 @pytest.mark.parametrize(
     ("hudi", "kind"), with_kinds(["0.15.0", "1.0.2", "1.2.0"]), indirect=["hudi"]
 )
-def test_each_carries_out_the_plans_of_the_other(
+def test_clustering_executes_plans_of_other_writer(
     hudi: HudiOracle, kind: Literal["cow", "mor"], tmp_path: Path
 ) -> None:
     pair = Pair(hudi, tmp_path / "visits", kind)

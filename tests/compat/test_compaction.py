@@ -22,7 +22,7 @@ def pair(hudi: HudiOracle, tmp_path: Path) -> Pair:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("hudi", RELEASES, indirect=True)
-def test_each_carries_out_what_the_other_planned(pair: Pair) -> None:
+def test_compaction_executes_plans_of_other_writer(pair: Pair) -> None:
     """With writes of both between plan and deed, over the record index."""
     rows = {f"k{n}": 1 for n in range(4)}
 

@@ -57,7 +57,7 @@ def _take_and_die(uris: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_process_holds_it_until_its_time_is_over(metastore: HiveMetastore) -> None:
+def test_hive_lock_of_killed_process_expires(metastore: HiveMetastore) -> None:
     worker = SPAWN.Process(target=_take_and_die, args=(metastore.uris,))
     worker.start()
     worker.join()
@@ -68,7 +68,7 @@ def test_a_killed_process_holds_it_until_its_time_is_over(metastore: HiveMetasto
     waiting.release()
 
 
-def test_one_without_a_sign_of_life_loses_it(metastore: HiveMetastore) -> None:
+def test_hive_lock_without_heartbeat_is_lost(metastore: HiveMetastore) -> None:
     holder, waiting = (lock(metastore.uris, "asleep", 3_600_000) for _ in range(2))
     assert holder.acquire(10_000)
     holder.check()
@@ -89,7 +89,7 @@ def test_signs_of_life_keep_it_longer_than_its_time(metastore: HiveMetastore) ->
     waiting.release()
 
 
-def test_a_server_that_comes_back_knows_its_locks(tmp_path: Path) -> None:
+def test_hive_lock_survives_server_restart(tmp_path: Path) -> None:
     server = HiveMetastore(tmp_path, timeout_s=300)
     try:
         holder = lock(server.uris, "t", 60_000)

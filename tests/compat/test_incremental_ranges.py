@@ -38,7 +38,7 @@ def rows(ids: list[int], ts: int, v: int) -> list[Row]:
 
 @pytest.mark.parametrize("hudi", ["0.15.0", "1.0.2", NEWEST], indirect=True)
 @pytest.mark.timeout(900)
-def test_every_range_is_what_hudi_reads(tmp_path: Path, hudi: HudiOracle) -> None:
+def test_incremental_range_matches_hudi(tmp_path: Path, hudi: HudiOracle) -> None:
     base = tmp_path / "trips"
     plain = hudi_options("mor", partitioned=True) | {
         "hoodie.datasource.write.payload.class": PAYLOAD,

@@ -49,7 +49,9 @@ def test_moments_in_milliseconds(
 
 
 @pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
-def test_a_null_among_several_ordering_values(hudi: HudiOracle, tmp_path: Path) -> None:
+def test_late_delete_with_null_ordering_value_matches_hudi(
+    hudi: HudiOracle, tmp_path: Path
+) -> None:
     base = tmp_path / "t"
     builder = with_deletes(["a", "b", "c"], a=pa.int64(), b=pa.int64(), c=pa.string())
     table = builder.make(base)

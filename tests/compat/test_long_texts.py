@@ -19,7 +19,7 @@ ROWS = [
 
 
 @pytest.mark.hudi("0.15.0", "1.0.2", "1.2.0")
-def test_they_are_found(tmp_path: Path, hudi: HudiOracle) -> None:
+def test_pruning_finds_rows_with_long_strings(tmp_path: Path, hudi: HudiOracle) -> None:
     base = tmp_path / "trips"
     options = {**hudi_options("cow", partitioned=True), **METADATA, **STATISTICS}
     hudi.write(base, rows=ROWS, schema=DDL, options=options, operation="upsert")

@@ -61,7 +61,7 @@ def test_rows_are_the_same_with_and_without_it(
 
 
 @pytest.mark.parametrize("name", readable())
-def test_it_lists_every_committed_base_file(name: str, golden: GoldenTables) -> None:
+def test_metadata_files_lists_every_committed_base_file(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack(name)))
     if "files" not in table.config.metadata_partitions:
         pytest.skip("no metadata table")
@@ -117,7 +117,7 @@ def test_partition_statistics_hold_for_all_rows(name: str, golden: GoldenTables)
 
 
 @pytest.mark.parametrize("name", WITH_LOCATIONS)
-def test_the_record_index_names_the_file_group_of_each_key(name: str, golden: GoldenTables) -> None:
+def test_record_index_names_file_group_of_each_key(name: str, golden: GoldenTables) -> None:
     table, metadata = opened(golden, name)
     columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
     rows = table.scan(columns=columns).to_arrow().to_pylist()
@@ -231,7 +231,7 @@ def test_damage_to_an_index_costs_a_warning_and_no_row(part: str, tmp_path: Path
         assert table.scan(where=where).count() == 1
 
 
-def test_an_uncommitted_delta_commit_is_passed_over(tmp_path: Path) -> None:
+def test_metadata_reader_ignores_uncommitted_delta_commit(tmp_path: Path) -> None:
     """As after a crash between the metadata table's commit and the table's own."""
     base = unpack("v9_cow_all_stats", tmp_path)
     newest = max((base / ".hoodie/timeline").glob("*_*.commit"), key=lambda path: path.name)

@@ -29,7 +29,7 @@ def replaced(base: Path) -> bool:
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
 @pytest.mark.timeout(600)
-def test_no_file_of_before_is_listed(tmp_path: Path, hudi: HudiOracle, kind: str) -> None:
+def test_recreated_partition_lists_no_old_file(tmp_path: Path, hudi: HudiOracle, kind: str) -> None:
     base = tmp_path / "trips"
     model = Model(random.Random(kind))
     options = {**hudi_options(kind, partitioned=True), **METADATA, **STATISTICS}

@@ -119,7 +119,7 @@ BUCKETS = {"hoodie.bucket.index.num.buckets": "4"}
 
 
 @pytest.mark.parametrize("name", KEY_TABLES)
-def test_every_key_is_found_where_its_index_says(name: str, golden: GoldenTables) -> None:
+def test_record_index_lookup_finds_every_key(name: str, golden: GoldenTables) -> None:
     index = KEY_TABLES[name]
     options = BUCKETS if index == "bucket index" else None
     table = pyhudi.open_table(str(golden.unpack(name)), options=options)
@@ -137,7 +137,7 @@ def test_every_key_is_found_where_its_index_says(name: str, golden: GoldenTables
     assert fewer
 
 
-def test_every_key_is_found_where_bloom_filters_say(tmp_path: Path) -> None:
+def test_bloom_filter_lookup_finds_every_key(tmp_path: Path) -> None:
     """They are asked where there is no record index."""
     base = unpack("v9_cow_all_stats", tmp_path)
     properties = base / ".hoodie/hoodie.properties"
@@ -152,7 +152,7 @@ def test_every_key_is_found_where_bloom_filters_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v8_mor_secondary_index", "v9_mor_secondary_index"])
-def test_a_secondary_index_finds_every_value(name: str, golden: GoldenTables) -> None:
+def test_secondary_index_lookup_finds_every_value(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack(name)))
     values = whole(table)["name"].to_pylist()
     fewer = 0
@@ -164,7 +164,7 @@ def test_a_secondary_index_finds_every_value(name: str, golden: GoldenTables) ->
 
 
 @pytest.mark.parametrize("name", ["v8_cow_expression_index", "v9_cow_expression_index"])
-def test_an_expression_index_on_days_loses_no_second(name: str, golden: GoldenTables) -> None:
+def test_expression_index_on_days_keeps_every_second(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack(name)))
     seconds = whole(table)["ts"].to_pylist()
     for second in seconds:
@@ -175,7 +175,7 @@ def test_an_expression_index_on_days_loses_no_second(name: str, golden: GoldenTa
             assert scan.count() == expected.get(op, sum(s >= second for s in seconds))
 
 
-def test_an_expression_index_leaves_files_out_by_itself(golden: GoldenTables) -> None:
+def test_expression_index_prunes_files_alone(golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack("v9_cow_expression_index")))
     greatest = max(whole(table)["ts"].to_pylist())
     state, where = table.state, parse_where([("ts", "=", greatest + 10**7)], table.schema)
@@ -207,7 +207,7 @@ def test_statistics_leave_files_out(name: str, golden: GoldenTables) -> None:
         assert "stats" in str(scan.explain()), where
 
 
-def test_what_was_pruned_and_why_can_be_read(golden: GoldenTables) -> None:
+def test_explain_shows_pruned_files_and_reasons(golden: GoldenTables) -> None:
     table = pyhudi.open_table(str(golden.unpack("v9_cow_all_stats")))
     key = whole(table)["id"][0].as_py()
     explanation = table.scan(where=[("id", "=", key)]).explain()

@@ -101,7 +101,7 @@ RELEASES = pytest.mark.parametrize("hudi", ["0.15.0", "1.0.2", "1.2.0"], indirec
 
 @pytest.mark.timeout(900)
 @RELEASES
-def test_each_carries_out_the_plans_of_the_other(turns: Turns) -> None:
+def test_bucket_resize_executes_plans_of_other_writer(turns: Turns) -> None:
     turns.both_write(1)
     turns.hudi_clusters("schedule", SPLIT)
     (planned,) = turns.planned()
@@ -133,7 +133,7 @@ def test_each_carries_out_the_plans_of_the_other(turns: Turns) -> None:
 
 @pytest.mark.timeout(900)
 @RELEASES
-def test_what_hudi_writes_to_old_and_new_buckets_meanwhile(turns: Turns) -> None:
+def test_bucket_resize_keeps_rows_hudi_writes_concurrently(turns: Turns) -> None:
     turns.both_write(1)
     turns.hudi_clusters("schedule", SPLIT)
     (planned,) = turns.planned()

@@ -19,7 +19,7 @@ def pair(request: pytest.FixtureRequest, hudi: HudiOracle, tmp_path: Path) -> Pa
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("hudi", RELEASES, indirect=True)
-def test_each_lists_and_deletes_the_others_savepoints(pair: Pair) -> None:
+def test_savepoints_of_other_writer_are_listed_and_deleted(pair: Pair) -> None:
     pair.hudi_writes(range(2), 2)
     ours = pair.table.refresh().savepoint("by pyhudi")
     (row,) = pair.call("show_savepoints()")
@@ -41,7 +41,7 @@ def test_each_lists_and_deletes_the_others_savepoints(pair: Pair) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("hudi", RELEASES, indirect=True)
-def test_each_takes_back_what_the_other_wrote(pair: Pair) -> None:
+def test_restore_removes_commits_of_other_writer(pair: Pair) -> None:
     """A savepoint, commits of both, one rolled back by hand, and a restore; by each of them."""
     pair.hudi_writes(range(2), 2)
     rows = {"k0": 2, "k1": 2, "k2": 1, "k3": 1}

@@ -246,7 +246,7 @@ def test_keys_for_deletes_alone(tmp_path: Path, version: int, hudi: HudiOracle) 
 @pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.timeout(600)
-def test_after_a_clustering_that_lost_the_partitions(
+def test_virtual_keys_read_after_clustering_without_partitions(
     tmp_path: Path, hudi: HudiOracle, kind: Any
 ) -> None:
     """Hudi's procedure, not told the writers' options, puts rows into the table's own folder."""

@@ -83,7 +83,7 @@ def test_commands_run_in_order_and_say_what_is_shown(shell: dict[str, str]) -> N
         assert alike(done.stdout, str(Path.cwd())) == alike(said, "/data"), code
 
 
-def test_the_table_names_commands_that_there_are() -> None:
+def test_cli_page_names_existing_commands() -> None:
     top: Any = get_command(app)
     known = set(top.commands) - set(GROUPS)
     known |= {f"{group} {name}" for group in GROUPS for name in top.commands[group].commands}

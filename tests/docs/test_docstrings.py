@@ -60,13 +60,13 @@ def raised(function: Callable[..., Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("public", list(documented()))
-def test_every_argument_is_described_and_no_other(public: Documented) -> None:
+def test_docstrings_describe_every_argument(public: Documented) -> None:
     parameters = [name for name in inspect.signature(public.function).parameters if name != "self"]
     assert public.entries("Args") == parameters
 
 
 @pytest.mark.parametrize("public", list(documented()))
-def test_what_is_given_back_is_described(public: Documented) -> None:
+def test_docstrings_describe_return_values(public: Documented) -> None:
     given = inspect.signature(public.function).return_annotation
     assert ("Returns" in public.sections) is (given not in ("None", None))
 
@@ -78,7 +78,7 @@ def test_errors_are_described_by_names_that_there_are(public: Documented) -> Non
     assert [name for name in described if not hasattr(pyhudi, name)] == []
 
 
-def test_the_walk_finds_the_public_names() -> None:
+def test_docstring_walk_finds_public_names() -> None:
     found = {str(parameter.id) for parameter in documented()}
     assert found > {
         "open_table",

@@ -36,7 +36,7 @@ def hooks() -> ModuleType:
     return module
 
 
-def test_the_navigation_names_every_page_once_and_no_other() -> None:
+def test_navigation_names_every_page_once() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     named = [match["page"] for match in NAV_PAGE.finditer(nav)]
     assert len(named) == nav.count(".md")
@@ -60,13 +60,13 @@ def test_links_across_the_edge_of_the_pages_become_links_within_the_site() -> No
     )
 
 
-def test_every_error_class_is_on_the_page_about_errors_and_no_other() -> None:
+def test_errors_page_names_every_error_class() -> None:
     named = CLASS.findall((DOCS / "errors.md").read_text(encoding="utf-8"))
     there = [name for name, _ in inspect.getmembers(errors, inspect.isclass)]
     assert sorted(named) == there
 
 
-def test_the_reference_has_every_public_name() -> None:
+def test_reference_has_every_public_name() -> None:
     pages = [page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md")]
     homes = [home for page in pages for home in REFERENCE.findall(page)]
     for name in set(pyhudi.__all__) - {"__version__"}:
@@ -74,7 +74,7 @@ def test_the_reference_has_every_public_name() -> None:
         assert {f"{value.__module__}.{name}", value.__module__} & set(homes), name
 
 
-def test_what_one_writes_here_is_there() -> None:
+def test_coming_from_page_names_existing_methods() -> None:
     lines = (DOCS / "coming-from.md").read_text(encoding="utf-8").splitlines()
     cells = [line.split(" | ")[2] for line in lines if line.startswith("| ")]
     named = {match["name"] for cell in cells for match in HERE.finditer(cell)}
@@ -82,7 +82,7 @@ def test_what_one_writes_here_is_there() -> None:
     assert {"upsert", "scan", "to_pandas", "compact"} < named <= known
 
 
-def test_the_commands_of_the_first_page_run(
+def test_start_page_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -52,13 +52,13 @@ class TestRun:
     def test_results_come_in_task_order(self, bench: Bench) -> None:
         assert bench.engine.run(jobs.early_tasks_last, range(8)) == list(range(8))
 
-    def test_no_tasks(self, bench: Bench) -> None:
+    def test_run_accepts_empty_task_list(self, bench: Bench) -> None:
         assert bench.engine.run(jobs.double, []) == []
 
-    def test_more_tasks_than_travel_in_one_piece(self, bench: Bench) -> None:
+    def test_run_accepts_more_tasks_than_one_message_holds(self, bench: Bench) -> None:
         assert bench.engine.run(jobs.double, range(150)) == [2 * task for task in range(150)]
 
-    def test_a_label_changes_nothing(self, bench: Bench) -> None:
+    def test_run_label_does_not_change_results(self, bench: Bench) -> None:
         assert bench.engine.run(jobs.double, [1, 2, 3], label="doubling") == [2, 4, 6]
 
     def test_attempts_name_the_task_the_stage_and_the_run(self, bench: Bench) -> None:
@@ -69,7 +69,7 @@ class TestRun:
         assert attempts[1].write_token == f"1-3-{attempts[1].attempt}"
 
     @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-    def test_a_failure_keeps_type_message_and_attributes(
+    def test_run_failure_keeps_type_message_and_attributes(
         self, bench: Bench, error: Exception
     ) -> None:
         with pytest.raises(type(error)) as caught:
@@ -77,7 +77,7 @@ class TestRun:
         assert str(caught.value) == str(error)
         assert vars(caught.value) == {**vars(error), **_notes(caught.value)}
 
-    def test_a_failure_that_does_not_pickle_keeps_its_text(self, bench: Bench) -> None:
+    def test_run_failure_without_pickle_keeps_text(self, bench: Bench) -> None:
         with pytest.raises(Exception, match=r"here and there"):
             bench.engine.run(jobs.fail_oddly, [("here", "there")])
 
@@ -90,15 +90,13 @@ class TestRun:
             bench.engine.run(jobs.write, [dead, *others])
         assert len({name.split("_")[0] for name in traces(tmp_path, ".marker")}) < 30
 
-    def test_a_task_that_runs_twice_returns_one_of_its_files(
-        self, bench: Bench, tmp_path: Path
-    ) -> None:
+    def test_run_repeated_task_returns_one_of_its_files(self, bench: Bench, tmp_path: Path) -> None:
         engine = FaultyEngine(bench.engine, Twice)
         results = engine.run(jobs.write, [Job(str(tmp_path), f"f{n}") for n in range(4)])
         assert [name.split("_")[0] for name in results] == ["f0", "f1", "f2", "f3"]
         assert len(leftovers(tmp_path, results)) == 4
 
-    def test_a_task_tried_again_leaves_its_first_file_known_by_its_marker(
+    def test_run_retried_task_leaves_first_file_with_marker(
         self, bench: Bench, tmp_path: Path
     ) -> None:
         tasks = [Job(str(tmp_path), f"f{n}", crash="once" if n == 1 else "") for n in range(3)]
@@ -107,7 +105,7 @@ class TestRun:
         assert left.startswith("f1_1-2-")
         assert results[1].startswith("f1_1-2-")
 
-    def test_a_task_that_dies_after_writing_returns_nothing(
+    def test_run_returns_nothing_from_task_that_fails_after_writing(
         self, bench: Bench, tmp_path: Path
     ) -> None:
         engine = FaultyEngine(bench.engine, DiesAfterWriting)
@@ -125,16 +123,16 @@ class TestScan:
         assert rows.column("text").to_pylist() == wanted
         assert rows.schema.equals(jobs.ROWS)
 
-    def test_no_tasks_give_no_rows_and_the_schema(self, bench: Bench) -> None:
+    def test_scan_without_tasks_returns_schema_and_no_rows(self, bench: Bench) -> None:
         rows = bench.table(bench.engine.scan(jobs.some_rows, [], jobs.ROWS))
         assert rows.num_rows == 0
         assert rows.schema.equals(jobs.ROWS)
 
-    def test_nothing_is_read_before_it_is_asked_for(self, bench: Bench, tmp_path: Path) -> None:
+    def test_scan_reads_nothing_before_first_batch(self, bench: Bench, tmp_path: Path) -> None:
         bench.engine.scan(jobs.endless, [str(tmp_path)] * 3, jobs.ROWS)
         assert not list(tmp_path.iterdir())
 
-    def test_a_failure_says_what_happened(self, bench: Bench) -> None:
+    def test_scan_failure_reports_cause(self, bench: Bench) -> None:
         scan = bench.engine.scan(jobs.rows_then_failure, range(5), jobs.ROWS)
         wanted = Exception if bench.on_spark else LookupError
         with pytest.raises(wanted, match="no more rows of task 2") as caught:
@@ -150,7 +148,7 @@ class TestScan:
 
 
 class TestExchange:
-    def test_one_call_a_route_value_with_all_its_rows(self, bench: Bench) -> None:
+    def test_exchange_calls_once_per_route_with_all_rows(self, bench: Bench) -> None:
         values = ["b", "a", "ä", "", "b", "a", "b", "Z"]
         results = bench.engine.exchange(bench.rows(routed(values)), "to", jobs.write_group)
         seen = [(value, numbers) for value, numbers, _ in results if numbers != "first"]
@@ -173,7 +171,7 @@ class TestExchange:
         groups = [(value, len(numbers)) for value, numbers, _ in results if numbers != "first"]
         assert groups == [(f"r{n:03}", 80) for n in range(500)]
 
-    def test_no_rows(self, bench: Bench) -> None:
+    def test_exchange_accepts_no_rows(self, bench: Bench) -> None:
         assert bench.engine.exchange(bench.rows(routed([])), "to", jobs.write_group) == []
 
     def test_rows_are_evaluated_once(self, bench: Bench, tmp_path: Path) -> None:
@@ -182,11 +180,11 @@ class TestExchange:
         assert len(results) == 4
         assert len(traces(tmp_path, ".evaluated")) == 1
 
-    def test_a_null_route_is_refused(self, bench: Bench) -> None:
+    def test_exchange_refuses_null_route(self, bench: Bench) -> None:
         with pytest.raises(ValueError, match="'to' holds nulls"):
             bench.engine.exchange(bench.rows(routed(["a", None])), "to", jobs.write_group)
 
-    def test_a_route_must_be_text(self, bench: Bench) -> None:
+    def test_exchange_refuses_route_that_is_not_string(self, bench: Bench) -> None:
         with pytest.raises(TypeError, match="'n' holds int64"):
             bench.engine.exchange(bench.rows(routed(["a"])), "n", jobs.write_group)
 
@@ -203,14 +201,14 @@ class TestExchange:
         tokens = [token for _, kind, token in results if kind == "first"]
         assert all(token.split("-")[1] == "5" for token in tokens)
 
-    def test_a_failure_keeps_its_type(self, bench: Bench, tmp_path: Path) -> None:
+    def test_exchange_failure_keeps_type(self, bench: Bench, tmp_path: Path) -> None:
         error = CorruptTable("damaged", file="x.log", offset=4)
         work = jobs.WriteGroup(Job(str(tmp_path), "", error=error))
         with pytest.raises(CorruptTable, match="damaged") as caught:
             bench.engine.exchange(bench.rows(routed(["a", "b"])), "to", work)
         assert (caught.value.file, caught.value.offset) == ("x.log", 4)
 
-    def test_a_call_that_runs_twice_returns_one_of_its_files(
+    def test_exchange_repeated_call_returns_one_of_its_files(
         self, bench: Bench, tmp_path: Path
     ) -> None:
         engine = FaultyEngine(bench.engine, Twice)
@@ -219,14 +217,14 @@ class TestExchange:
         assert [name.split("_")[0] for name in results] == ["a-2", "b-1"]
         assert len(leftovers(tmp_path, results)) == 2
 
-    def test_a_call_tried_again_gets_all_its_rows_again(self, bench: Bench, tmp_path: Path) -> None:
+    def test_exchange_retried_call_gets_all_rows_again(self, bench: Bench, tmp_path: Path) -> None:
         work = jobs.WriteGroup(Job(str(tmp_path), "", crash="once"))
         results = bench.retrying.exchange(bench.rows(routed(["a", "b", "a"])), "to", work)
         assert [name.split("_")[0] for name in results] == ["a-2", "b-1"]
         left = {name.split("_")[0] for name in leftovers(tmp_path, results)}
         assert left == {"a-2", "b-1"}
 
-    def test_a_call_that_dies_after_writing_returns_nothing(
+    def test_exchange_returns_nothing_from_call_that_fails_after_writing(
         self, bench: Bench, tmp_path: Path
     ) -> None:
         engine = FaultyEngine(bench.engine, DiesAfterWriting)
@@ -236,7 +234,7 @@ class TestExchange:
         assert leftovers(tmp_path, [])
 
 
-def test_a_write_token_is_hudis() -> None:
+def test_write_token_matches_hudi_format() -> None:
     assert Attempt(4, 1, 17).write_token == "4-1-17"
 
 

@@ -79,7 +79,7 @@ def wait_for_no_threads() -> None:
     assert scan_threads() == []
 
 
-def test_a_slow_consumer_keeps_memory_bounded() -> None:
+def test_scan_bounds_memory_for_slow_consumer() -> None:
     maker = Maker(batches=50)
     engine = LocalEngine(3, look_ahead_bytes=10 * BATCH_BYTES)
     reader = engine.scan(maker, range(20), NUMBERS)
@@ -118,7 +118,7 @@ def test_tasks_are_read_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_reader_dropped_early_stops_its_tasks(threads: int) -> None:
+def test_scan_stops_tasks_of_dropped_reader(threads: int) -> None:
     maker = Maker(batches=1000)
     reader = LocalEngine(threads, look_ahead_bytes=5 * BATCH_BYTES).scan(maker, range(99), NUMBERS)
     reader.read_next_batch()
@@ -129,7 +129,7 @@ def test_a_reader_dropped_early_stops_its_tasks(threads: int) -> None:
     assert maker.made < 50
 
 
-def test_a_reader_never_closed_does_not_keep_the_interpreter() -> None:
+def test_scan_unclosed_reader_does_not_block_exit() -> None:
     program = (
         "from tests.engine import test_local as t\n"
         "from pyhudi.engine.local import LocalEngine\n"
@@ -166,7 +166,7 @@ def test_rows_before_a_failure_are_given_and_later_tasks_do_not_begin() -> None:
     wait_for_no_threads()
 
 
-def test_an_interrupt_of_the_consumer_passes_and_stops_the_tasks() -> None:
+def test_interrupt_of_consumer_stops_tasks() -> None:
     def work(task: int) -> Iterator[pa.RecordBatch]:
         yield numbers(task)
         raise KeyboardInterrupt
@@ -177,7 +177,7 @@ def test_an_interrupt_of_the_consumer_passes_and_stops_the_tasks() -> None:
     wait_for_no_threads()
 
 
-def test_an_interrupt_while_waiting_for_tasks_passes() -> None:
+def test_interrupt_while_waiting_for_tasks_propagates() -> None:
     program = (
         "import _thread, threading, time\n"
         "from pyhudi.engine.local import LocalEngine\n"
@@ -201,7 +201,7 @@ def test_an_interrupt_while_waiting_for_tasks_passes() -> None:
     assert (done.returncode, done.stdout) == (0, "interrupted True\n"), done.stderr
 
 
-def test_a_failed_call_ends_when_its_running_tasks_have_ended() -> None:
+def test_failed_run_returns_after_running_tasks_end() -> None:
     ended = []
 
     def work(task: int, _attempt: Attempt) -> None:
@@ -216,7 +216,7 @@ def test_a_failed_call_ends_when_its_running_tasks_have_ended() -> None:
     assert ended == [1]
 
 
-def test_one_thread_runs_in_the_calling_one() -> None:
+def test_single_thread_runs_in_calling_thread() -> None:
     def work(_task: int, _attempt: Attempt) -> int:
         return threading.get_ident()
 
@@ -249,12 +249,12 @@ def test_rows_beyond_memory_are_exchanged_alike(monkeypatch: pytest.MonkeyPatch)
         LocalEngine(2).exchange(late, "to", jobs.write_group)
 
 
-def test_it_travels() -> None:
+def test_local_engine_pickles() -> None:
     engine = pickle.loads(pickle.dumps(LocalEngine(3, look_ahead_bytes=7)))
     assert (engine.threads, engine.look_ahead_bytes) == (3, 7)
 
 
 @pytest.mark.parametrize("wrong", [{"threads": 0}, {"threads": -1}, {"look_ahead_bytes": 0}])
-def test_no_threads_or_no_budget_is_refused(wrong: dict[str, int]) -> None:
+def test_local_engine_refuses_zero_threads_and_zero_buffer(wrong: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         LocalEngine(**wrong)

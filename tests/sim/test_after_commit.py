@@ -68,7 +68,7 @@ def assert_next_writer_goes_on(base: Path, wanted: list[str], n: int) -> None:
 
 
 @pytest.mark.parametrize("answer_lost", [False, True])
-def test_an_error_is_raised_only_where_nothing_was_written(
+def test_storage_failure_raises_only_if_nothing_was_committed(
     table: Path, tmp_path: Path, *, answer_lost: bool
 ) -> None:
     """What fails after the commit is a warning."""
@@ -96,7 +96,7 @@ def test_an_error_is_raised_only_where_nothing_was_written(
     assert warned
 
 
-def test_an_interrupt_says_whether_it_came_after_the_commit(table: Path, tmp_path: Path) -> None:
+def test_interrupt_reports_whether_write_committed(table: Path, tmp_path: Path) -> None:
     seen = set()
     for n, base in copies(table, tmp_path):
         failing = FailingStorage(str(base), n, KeyboardInterrupt(), answer_lost=False)
@@ -151,7 +151,7 @@ class AfterTheVerb:
 
 
 @pytest.mark.parametrize("error", [StorageError("the server is away"), KeyboardInterrupt()])
-def test_no_call_to_storage_after_a_verb_makes_an_error_of_its_commit(
+def test_post_commit_failure_is_never_error_of_commit(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     """The handle looks at the table again, and at what is due."""
@@ -170,7 +170,7 @@ def test_no_call_to_storage_after_a_verb_makes_an_error_of_its_commit(
     assert not any(came_back) if isinstance(error, KeyboardInterrupt) else told_all
 
 
-def test_a_handle_that_could_not_look_after_its_act_looks_at_its_next_use(
+def test_handle_reloads_on_next_use_after_failed_reload(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = pyhudi.open_table(table)

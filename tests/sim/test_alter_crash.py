@@ -122,5 +122,5 @@ STORIES = {
 @pytest.mark.parametrize(
     ("version", "kind", "story"), pairwise((6, 8, 9), ("cow", "mor"), sorted(STORIES))
 )
-def test_a_writer_dies(table: Path, tmp_path: Path, story: str) -> None:
+def test_alter_crash_keeps_table_readable(table: Path, tmp_path: Path, story: str) -> None:
     STORIES[story](table, tmp_path)

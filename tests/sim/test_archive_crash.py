@@ -25,7 +25,9 @@ def archive(storage: Storage) -> None:
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
 @pytest.mark.parametrize("writes_first", [True, False])
-def test_the_next_one_goes_on(version: int, kind: str, writes_first: bool, tmp_path: Path) -> None:
+def test_archive_crash_is_completed_by_next_archive(
+    version: int, kind: str, writes_first: bool, tmp_path: Path
+) -> None:
     table = written(tmp_path / "t", version, kind, commits=5)
     # There is an archive already.
     assert table.archive(min_commits=2, max_commits=3).instants

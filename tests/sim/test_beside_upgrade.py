@@ -80,7 +80,7 @@ def all_since_the_start(table: HudiTable) -> list[str]:
 
 @pytest.mark.parametrize("call", ["properties", "timeline", "instant"])
 @pytest.mark.parametrize(("name", "to"), CASES)
-def test_who_opens_the_table_reads_its_rows(name: str, to: int, call: str, tmp_path: Path) -> None:
+def test_open_during_upgrade_reads_rows(name: str, to: int, call: str, tmp_path: Path) -> None:
     start = unpack(name, tmp_path / "start")
     expected = rows(pyhudi.open_table(start))
     before = State.of(start)
@@ -109,7 +109,7 @@ def test_who_opens_the_table_reads_its_rows(name: str, to: int, call: str, tmp_p
 
 
 @pytest.mark.parametrize(("name", "to"), CASES)
-def test_who_opened_it_before_reads_its_rows_or_is_told(name: str, to: int, tmp_path: Path) -> None:
+def test_open_handle_reads_or_raises_during_upgrade(name: str, to: int, tmp_path: Path) -> None:
     start = unpack(name, tmp_path / "start")
     fresh = pyhudi.open_table(start)
     first = fresh.inspect.commits()["requested"].to_pylist()[0]
@@ -141,7 +141,7 @@ def told(read: Callable[[HudiTable], list[str]], table: HudiTable) -> list[str] 
         return f"{type(error).__name__}: {error}"
 
 
-def test_who_refreshes_the_handle_reads_on(tmp_path: Path) -> None:
+def test_refreshed_handle_reads_during_upgrade(tmp_path: Path) -> None:
     base = unpack("v6_mor_part_avro", tmp_path)
     table = pyhudi.open_table(base)
     before = rows(table)

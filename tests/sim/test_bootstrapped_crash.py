@@ -70,7 +70,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("name", "write"), CASES, ids=lambda one: one if isinstance(one, str) else one.__name__
 )
-def test_nothing_is_lost(
+def test_bootstrapped_upsert_crash_loses_no_rows(
     name: str, write: Callable[[Storage, pa.Table], None], tmp_path: Path
 ) -> None:
     start = unpack(name, tmp_path)

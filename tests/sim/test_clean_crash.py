@@ -27,7 +27,7 @@ def clean(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_the_next_clean_ends_it(version: int, kind: str, tmp_path: Path) -> None:
+def test_clean_crash_is_completed_by_next_clean(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
     table.delete_partitions(["oslo"])
     for v in (7, 8):

@@ -48,7 +48,9 @@ def write(base: Path) -> None:
 
 
 @pytest.mark.parametrize("writes_first", [True, False])
-def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: bool) -> None:
+def test_clustering_crash_is_completed_by_next_writer(
+    table: Path, tmp_path: Path, writes_first: bool
+) -> None:
     before = values_read(table)
     whole = recorded(table, tmp_path, cluster)
     assert values_read(whole.base) == before

@@ -46,7 +46,9 @@ def write(base: Path) -> None:
 
 
 @pytest.mark.parametrize("writes_first", [True, False])
-def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: bool) -> None:
+def test_compaction_crash_is_completed_by_next_writer(
+    table: Path, tmp_path: Path, writes_first: bool
+) -> None:
     before = values_read(table)
     whole = recorded(table, tmp_path, compact)
     assert values_read(whole.base) == before
@@ -63,9 +65,7 @@ def test_whoever_comes_next_ends_it(table: Path, tmp_path: Path, writes_first: b
         assert not pyhudi.open_table(base).check(deep=True).findings, f"after change {n}"
 
 
-def test_a_rollback_of_an_attempt_leaves_the_plan_wherever_its_writer_dies(
-    table: Path, tmp_path: Path
-) -> None:
+def test_compaction_rollback_crash_keeps_plan(table: Path, tmp_path: Path) -> None:
     """Hudi has begun both, and a write of pyhudi carries the rollback out."""
     (planned,) = pyhudi.open_table(table).compact(execute=False).scheduled
     pyhudi.open_table(table).upsert(people(range(2, 5), 5))

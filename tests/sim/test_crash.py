@@ -149,7 +149,7 @@ every_table = pytest.mark.parametrize(("version", "kind"), pairwise(VERSIONS, KI
 
 
 @pytest.mark.parametrize(("version", "kind", "story"), pairwise(VERSIONS, KINDS, sorted(STORIES)))
-def test_a_writer_dies(table: Path, tmp_path: Path, story: str) -> None:
+def test_write_crash_keeps_committed_rows(table: Path, tmp_path: Path, story: str) -> None:
     assert values(table) == BEFORE
     STORIES[story](table, tmp_path)
 

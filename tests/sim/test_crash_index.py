@@ -81,7 +81,7 @@ def test_rows_are_at_one_place_after_a_crash(
 
 
 @pytest.mark.parametrize(("version", "kind", "index"), [(6, "mor", "ring"), (9, "mor", "ring")])
-def test_a_dead_overwrite_leaves_the_old_ring(
+def test_overwrite_crash_keeps_old_hashing_metadata(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
     options = {**SMALL_BLOOM, **INDEXES[index]}

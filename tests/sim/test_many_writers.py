@@ -26,7 +26,7 @@ from tests.sim.play import ONE, SEEDS, play_all
 
 @pytest.mark.each_time
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_as_one_after_the_other(
+def test_concurrent_writers_are_serializable(
     kind: Kind,
     tables: Callable[[Kind], Path],
     tmp_path: Path,

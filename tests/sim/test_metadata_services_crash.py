@@ -45,7 +45,7 @@ def services(base: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_next_writer_finishes_what_was_begun(name: str, tmp_path: Path) -> None:
+def test_metadata_service_crash_is_completed_by_next_writer(name: str, tmp_path: Path) -> None:
     table = unpack(name, tmp_path)
     handle = pyhudi.open_table(str(table))
     data = handle.scan().to_arrow().slice(0, 3)

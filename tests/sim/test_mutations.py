@@ -87,7 +87,7 @@ MUTATIONS = [
 @pytest.mark.parametrize(
     ("mutation", "first"), MUTATIONS, ids=[mutation.__name__ for mutation, _ in MUTATIONS]
 )
-def test_what_is_missing_is_found(
+def test_simulation_finds_removed_rule(
     mutation: Callable[[pytest.MonkeyPatch], None],
     first: int,
     tables: Callable[[Kind], Path],

@@ -16,7 +16,7 @@ WRITERS, READERS = (8, 2) if SECONDS > 60 else (3, 1)
 
 @pytest.mark.timeout(SECONDS * 2 + 300)
 @pytest.mark.parametrize(("version", "kind"), [(9, "mor"), (6, "cow")])
-def test_nothing_is_lost_or_doubled(
+def test_killed_processes_lose_and_duplicate_no_row(
     version: int, kind: Literal["cow", "mor"], tmp_path: Path
 ) -> None:
     found = soak(

@@ -54,7 +54,7 @@ def test_keys_are_found_where_they_were(tmp_path: Path, move: str, kind: str) ->
             assert stale.scan(where="id = 'k003'").to_arrow()["v"].to_pylist() == [1], n
 
 
-def test_what_a_handle_keeps_is_made_anew_where_its_files_have_gone(tmp_path: Path) -> None:
+def test_handle_cache_is_rebuilt_after_its_files_are_cleaned(tmp_path: Path) -> None:
     """Of the metadata table, whose own services take files that the handle's moment had."""
     table = TABLE.make(tmp_path / "table", version=9, kind="cow")
     table.upsert(TABLE.rows(range(8)))

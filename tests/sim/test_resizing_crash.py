@@ -31,7 +31,7 @@ def rows(numbers: range, v: int) -> pa.Table:
 
 @pytest.mark.parametrize(("version", "options"), CASES)
 @pytest.mark.parametrize("writes_first", [True, False])
-def test_whoever_comes_next_ends_it(
+def test_bucket_resize_crash_is_completed_by_next_writer(
     tmp_path: Path, version: int, options: dict[str, str], writes_first: bool
 ) -> None:
     table = VISITS.make(tmp_path / "t", version=version, first=rows(range(24), 0))

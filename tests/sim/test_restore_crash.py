@@ -52,7 +52,7 @@ def check_sound(base: Path, n: int) -> None:
 NEW = {"k8": 9, "k9": 9}
 
 
-def test_a_restore_is_ended_by_the_next_write(table: Path, tmp_path: Path) -> None:
+def test_restore_crash_is_completed_by_next_write(table: Path, tmp_path: Path) -> None:
     commits = [one.requested for one in timeline_of(table).commits]
     before = values_read(table)
     wanted = {f"k{n}": 1 for n in range(4)}
@@ -69,7 +69,7 @@ def test_a_restore_is_ended_by_the_next_write(table: Path, tmp_path: Path) -> No
         check_sound(base, n)
 
 
-def test_a_rollback_is_ended_or_was_not_begun(table: Path, tmp_path: Path) -> None:
+def test_rollback_crash_is_completed_or_undone(table: Path, tmp_path: Path) -> None:
     last = timeline_of(table).commits[-1].requested
     before = values_read(table)
     wanted = {"k0": 2, "k1": 2, "k2": 1, "k3": 1}
@@ -85,7 +85,7 @@ def test_a_rollback_is_ended_or_was_not_begun(table: Path, tmp_path: Path) -> No
         check_sound(base, n)
 
 
-def test_a_restore_that_died_can_be_asked_for_again(table: Path, tmp_path: Path) -> None:
+def test_restore_can_be_repeated_after_crash(table: Path, tmp_path: Path) -> None:
     first = timeline_of(table).commits[0].requested
     whole = recorded(table, tmp_path, lambda s: restore.restore(Handle(s, OPTIONS), first))
     for n, base in whole.deaths(one_in=4):

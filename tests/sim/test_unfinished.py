@@ -157,13 +157,15 @@ def whole_and_left(case: tuple[Path, Deed], tmp_path: Path) -> tuple[Recorded, s
     return whole, before & after
 
 
-def test_the_next_write_makes_the_index_again(case: tuple[Path, Deed], tmp_path: Path) -> None:
+def test_crashed_rebuild_is_completed_by_next_write(
+    case: tuple[Path, Deed], tmp_path: Path
+) -> None:
     whole, left = whole_and_left(case, tmp_path)
     for n, died in whole.deaths(one_in=2):
         assert_given_back(died, left, f"change {n}")
 
 
-def test_a_full_disk_loses_no_index(case: tuple[Path, Deed], tmp_path: Path) -> None:
+def test_full_disk_keeps_index(case: tuple[Path, Deed], tmp_path: Path) -> None:
     start, deed = case
     whole, left = whole_and_left(case, tmp_path)
     for n in range(1, len(whole.states) + 1, 3):
@@ -176,7 +178,7 @@ def test_a_full_disk_loses_no_index(case: tuple[Path, Deed], tmp_path: Path) -> 
         shutil.rmtree(copy)
 
 
-def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_path: Path) -> None:
+def test_crashed_create_leaves_index_build_to_next_writer(tmp_path: Path) -> None:
     """Properties are the last thing that makes a table; its indexes come after."""
     base = tmp_path / "table"
     PEOPLE.make(base, order_by=None, options=OPTIONS)
@@ -202,7 +204,7 @@ def test_a_writer_that_died_creating_a_table_leaves_its_index_to_the_next(tmp_pa
     ],
     ids=str,
 )
-def test_an_index_that_was_being_created_is_made_by_the_next_write(
+def test_crashed_index_build_is_completed_by_next_write(
     version: Literal[6, 9], kind: Literal["cow", "mor"], asked: IndexRequest, tmp_path: Path
 ) -> None:
     start = tmp_path / "start"
@@ -230,7 +232,7 @@ def index_definitions(storage: Storage, names: set[str]) -> dict[str, object]:
     return {name: found[name] for name in names if name in found}
 
 
-def test_one_that_cannot_be_made_is_not_tried_again(tmp_path: Path) -> None:
+def test_failed_index_build_is_not_retried(tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = PEOPLE.make(base, first=range(4), options=OPTIONS)
     table.drop_index("record_index")
@@ -276,7 +278,7 @@ def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> N
     assert table.check(deep=True).ok
 
 
-def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
+def test_pending_index_can_be_dropped(tmp_path: Path) -> None:
     base = tmp_path / "table"
     PEOPLE.make(base, order_by=None, first=[0])
     with pytest.raises(Killed):
@@ -291,7 +293,7 @@ def test_an_index_that_is_to_come_back_can_be_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["record_index", "files"])
-def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_crashed_index_drop_leaves_nothing(tmp_path: Path, name: str) -> None:
     start = tmp_path / "start"
     PEOPLE.make(start, order_by=None, first=[0])
 
@@ -306,7 +308,7 @@ def test_an_index_that_was_being_dropped_leaves_nothing(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("deed", [rebuild, to_version(6)], ids=["rebuild", "downgrade"])
-def test_who_is_at_it_keeps_others_away(tmp_path: Path, deed: Deed) -> None:
+def test_running_index_build_excludes_others(tmp_path: Path, deed: Deed) -> None:
     base = tmp_path / "table"
     PEOPLE.make(base, order_by=None, kind="mor", first=[0])
     # Without a lock, which it would wait for, it has the heartbeat alone to see.

@@ -18,7 +18,7 @@ from tests.sim.states import deaths
     ("name", "to"),
     [("v6_mor_part_avro", 8), ("v8_mor_event_time", 9), ("v9_mor_event_time", 6)],
 )
-def test_the_table_is_of_one_version_or_the_other(name: str, to: int, tmp_path: Path) -> None:
+def test_upgrade_crash_leaves_one_table_version(name: str, to: int, tmp_path: Path) -> None:
     start = unpack(name, tmp_path / "start")
     wanted = rows_of(start)
     before = TableConfig.load(Storage(str(start))).version.code

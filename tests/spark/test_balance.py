@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 
-def test_the_hash_is_sparks(spark: SparkSession) -> None:
+def test_balance_hash_equals_spark_hash(spark: SparkSession) -> None:
     names = route_names(40, 7)
     frame = spark.createDataFrame([(name,) for name in names], "name string")
     found = {row[0]: row[1] for row in frame.selectExpr("name", "hash(name)").collect()}
@@ -21,7 +21,7 @@ def test_the_hash_is_sparks(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(("count", "partitions"), [(4, 4), (3, 200), (100, 200), (1000, 8), (5, 1)])
-def test_no_partition_has_many_more_than_another(count: int, partitions: int) -> None:
+def test_balance_partitions_have_similar_sizes(count: int, partitions: int) -> None:
     names = route_names(count, partitions)
     assert [number_of(name) for name in names] == list(range(count))
     slots = [spark_hash(name.encode()) % partitions for name in names]
@@ -31,5 +31,5 @@ def test_no_partition_has_many_more_than_another(count: int, partitions: int) ->
         assert max(loads) == 1
 
 
-def test_the_number_of_partitions_is_the_sessions(spark: SparkSession) -> None:
+def test_balance_uses_session_partition_count(spark: SparkSession) -> None:
     assert shuffle_partitions(spark) == int(spark.conf.get("spark.sql.shuffle.partitions"))

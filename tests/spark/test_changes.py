@@ -57,7 +57,7 @@ def test_records_that_moved_meet_by_a_shuffle(spark: SparkSession, golden: Golde
     assert any("city" in row["changed"] for row in moved)
 
 
-def test_a_limit_is_one_over_all_tasks(spark: SparkSession, golden: GoldenTables) -> None:
+def test_changes_limit_applies_over_all_tasks(spark: SparkSession, golden: GoldenTables) -> None:
     _, remote = both(golden.unpack(CHANGED[0]), spark)
     assert remote.changes(limit=3).to_spark().count() == 3
 

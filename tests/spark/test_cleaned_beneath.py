@@ -53,7 +53,7 @@ LISTINGS = [
 
 @pytest.mark.parametrize(("verb", "before"), LISTINGS)
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_SIMPLE", "BUCKET"])
-def test_a_write_is_made_anew(
+def test_write_is_retried_after_concurrent_clean(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -29,9 +29,7 @@ def engine(spark: SparkSession) -> SparkEngine:
     return SparkEngine(spark)
 
 
-def test_a_process_that_died_after_writing_leaves_a_marked_file(
-    engine: SparkEngine, tmp_path: Path
-) -> None:
+def test_run_leaves_marked_file_of_killed_process(engine: SparkEngine, tmp_path: Path) -> None:
     tasks = [Job(str(tmp_path), f"f{n}", crash="exit" if n == 1 else "") for n in range(3)]
     results = engine.run(jobs.write, tasks)
     assert [name.split("_")[0] for name in results] == ["f0", "f1", "f2"]
@@ -40,7 +38,7 @@ def test_a_process_that_died_after_writing_leaves_a_marked_file(
     assert left.replace(".data", ".marker") in traces(tmp_path, ".marker")
 
 
-def test_a_process_that_died_in_an_exchange_gets_its_rows_again(
+def test_exchange_resends_rows_after_killed_process(
     engine: SparkEngine, spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = frame_of(spark, pa.table({"to": ["a", "b", "a"], "n": [1, 2, 3]}))
@@ -50,18 +48,18 @@ def test_a_process_that_died_in_an_exchange_gets_its_rows_again(
     assert traces(tmp_path, ".data") - set(results)
 
 
-def test_a_process_that_always_dies_fails_the_call(engine: SparkEngine) -> None:
+def test_run_fails_if_process_always_dies(engine: SparkEngine) -> None:
     with pytest.raises(Exception, match=r"(?i)python worker exited unexpectedly"):
         engine.run(jobs.lose_the_process, [1])
 
 
-def test_a_label_describes_the_job_and_goes_away(engine: SparkEngine, spark: SparkSession) -> None:
+def test_run_label_describes_job_and_is_reset(engine: SparkEngine, spark: SparkSession) -> None:
     seen = engine.run(describe, [1], label="looking around")
     assert seen == ["looking around"]
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
-def test_what_tasks_share_travels_once_for_many() -> None:
+def test_run_broadcasts_shared_state_once() -> None:
     shared = pa.schema([(f"column{n}", pa.string()) for n in range(500)])
     job = _Job.pack(jobs.double, [(shared, n) for n in range(64)])
     assert sum(map(len, job.chunks)) < 2 * len(cloudpickle.dumps(shared)) + 64 * 50
@@ -70,7 +68,7 @@ def test_what_tasks_share_travels_once_for_many() -> None:
     assert work(4, Attempt(0, 0, 0)) == 8
 
 
-def test_an_executor_with_another_release_is_refused() -> None:
+def test_run_refuses_executor_with_other_release() -> None:
     job = replace(_Job.pack(jobs.double, [1]), version="0.0.0")
     with pytest.raises(ConfigError, match=r"the driver has pyhudi 0\.0\.0, an executor"):
         job.unpack(0)

@@ -46,9 +46,7 @@ def content(base: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
-def test_a_table_is_made_as_the_options_say_and_written_by_operations(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_write_creates_table_and_applies_operations(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     first = rows(spark, ("a", "osaka", 1, 1), ("a", "osaka", 2, 2), ("b", "lima", 3, 1))
     table = write(first, base, {**TRIPS, W + "table.type": "MERGE_ON_READ"})
@@ -86,7 +84,7 @@ def test_rows_are_added_and_partitions_go_by_the_rows_in_them(
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "double"])
-def test_the_partition_that_goes_is_the_one_that_its_rows_are_in(
+def test_overwrite_replaces_partitions_of_rows_only(
     spark: SparkSession, tmp_path: Path, zone: None, kind: str
 ) -> None:
     values = ("-0.0", "0.0") if kind == "double" else ("2024-03-10 11:30:00", "2024-03-10 07:30:00")
@@ -117,7 +115,7 @@ def ids(base: Path) -> list[str]:
     ("named", "left"),
     [("a?*", ["ab", "ax"]), ("[ab]*", ["a?", "ab", "ax"]), ("a%2A", []), ("ab", ["a?", "ax"])],
 )
-def test_nothing_but_the_star_names_several_partitions(
+def test_overwrite_pattern_accepts_star_only(
     spark: SparkSession, tmp_path: Path, named: str, left: list[str]
 ) -> None:
     paths = ["a?", "ab", "ax"]
@@ -133,7 +131,7 @@ def test_nothing_but_the_star_names_several_partitions(
     assert ids(base) == left
 
 
-def test_a_table_without_key_is_appended_to(spark: SparkSession, tmp_path: Path) -> None:
+def test_write_appends_without_key(spark: SparkSession, tmp_path: Path) -> None:
     base, options = tmp_path / "t", {"hoodie.table.name": "things"}
     given = spark.createDataFrame([("a",)], "id string")
     write(given, base, options)
@@ -156,9 +154,7 @@ def test_rows_that_were_read_are_not_appended_where_hudi_would_update_them(
 
 
 @pytest.mark.parametrize("operation", OPERATIONS[:3] + OPERATIONS[4:6])
-def test_the_first_rows_are_written_by_the_operation(
-    spark: SparkSession, tmp_path: Path, operation: str
-) -> None:
+def test_first_write_applies_operation(spark: SparkSession, tmp_path: Path, operation: str) -> None:
     base = tmp_path / "trips"
     twice = rows(spark, ("b", "osaka", 1, 1), ("a", "osaka", 1, 1), ("b", "osaka", 2, 2))
     options = {
@@ -178,9 +174,7 @@ def test_the_first_rows_are_written_by_the_operation(
         assert ids(base) == ["a", "b", "b"]
 
 
-def test_a_first_write_that_fails_leaves_what_was_there(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_failed_first_write_keeps_existing_data(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     unsorted = {
         **TRIPS,
@@ -197,9 +191,7 @@ def test_a_first_write_that_fails_leaves_what_was_there(
 
 
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
-def test_the_table_gets_new_columns_also_when_it_is_overwritten(
-    spark: SparkSession, tmp_path: Path, operation: str
-) -> None:
+def test_overwrite_adds_new_columns(spark: SparkSession, tmp_path: Path, operation: str) -> None:
     base = tmp_path / "trips"
     write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
     given = rows(spark, ("b", "osaka", 2, 1)).withColumn("new", sf.lit(5))
@@ -226,7 +218,7 @@ def test_modes_do_what_sparks_do(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_a_table_is_overwritten_by_rows_that_come_from_it(
+def test_overwrite_accepts_rows_of_same_table(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     base = tmp_path / "trips"
@@ -238,7 +230,7 @@ def test_a_table_is_overwritten_by_rows_that_come_from_it(
     assert pyhudi.open_table(base).history().num_rows == 1
 
 
-def test_what_the_caller_has_cached_stays_cached(spark: SparkSession, tmp_path: Path) -> None:
+def test_write_keeps_callers_cached_frames(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     write(rows(spark, ("a", "osaka", 1, 1), ("b", "lima", 2, 1)), base, TRIPS)
     frame = read(spark, base).selectExpr("id", "city", "v + 10 v", "ts").cache()
@@ -298,7 +290,7 @@ def test_queries_are_those_that_the_options_ask_for(spark: SparkSession, tmp_pat
         found(query="incremental")
 
 
-def test_what_the_options_say_of_a_table_must_be_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_write_checks_options_against_table(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
     for name, value in {
@@ -370,7 +362,7 @@ def test_rows_without_key_are_put_aside_on_demand(spark: SparkSession, tmp_path:
     assert content(base) == [("a", "osaka", 1)]
 
 
-def test_a_row_is_put_aside_or_written_and_never_both(spark: SparkSession, tmp_path: Path) -> None:
+def test_write_rejects_or_writes_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     base, aside = tmp_path / "t", []
     key = sf.when(sf.rand() < 0.5, sf.col("id").cast("string"))
     given = spark.range(1000).select(key.alias("id"))
@@ -381,7 +373,7 @@ def test_a_row_is_put_aside_or_written_and_never_both(spark: SparkSession, tmp_p
 
 
 @pytest.mark.parametrize("form", ["latest_state", "cdc"])
-def test_a_range_in_times_of_another_version_is_refused(
+def test_read_refuses_range_in_times_of_other_version(
     form: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
@@ -393,7 +385,7 @@ def test_a_range_in_times_of_another_version_is_refused(
         read(spark, base, {**asked, R + "incr.table.version": "6"})
 
 
-def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
+def test_create_accepts_ddl_and_struct_schema(spark: SparkSession, tmp_path: Path) -> None:
     ddl = "id string NOT NULL, city string, v long, ts long, tags array<string>, n map<string, int>"
     table = create_table(spark, tmp_path / "a", ddl, key="id", partition_by="city", order_by="ts")
     assert table.inspect.timeline().num_rows == 0
@@ -420,7 +412,7 @@ def test_an_empty_table_is_made_of_ddl_and_of_a_struct(spark: SparkSession, tmp_
         ("hoodie.bulkinsert.sort.mode", "PARTITION_PATH_REPARTITION", "GLOBAL_SORT"),
     ],
 )
-def test_what_is_not_done_is_refused_by_name(name: str, value: str, said: str) -> None:
+def test_unsupported_option_is_refused_by_name(name: str, value: str, said: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=re.escape(name)) as caught:
         WriteRequest.of({**TRIPS, name: value})
     assert said in str(caught.value)
@@ -433,7 +425,7 @@ def test_names_that_nobody_knows_are_refused() -> None:
         ReadRequest.of({"hoodie.datasource.merge.type": "skip_merge"})
 
 
-def test_a_view_type_counts_without_a_query_type_and_means_what_hudi_means() -> None:
+def test_view_type_means_query_type() -> None:
     view, query = "hoodie.datasource.view.type", "hoodie.datasource.query.type"
     begin = {R + "begin.instanttime": "0"}
     for said, meant in (
@@ -502,7 +494,7 @@ COMPLEX = "org.apache.hudi.keygen.ComplexKeyGenerator"
         ),
     ],
 )
-def test_two_names_of_one_thing_must_agree(
+def test_conflicting_aliases_are_refused(
     one: dict[str, Any], other: dict[str, Any], same: str | None
 ) -> None:
     (first,), (second,) = one, other
@@ -521,7 +513,7 @@ def test_names_of_one_key_generator_agree_by_what_they_mean() -> None:
     assert request.making == {"hoodie.table.keygenerator.type": "COMPLEX"}
 
 
-def test_a_new_table_may_be_of_orc() -> None:
+def test_create_accepts_orc() -> None:
     request = WriteRequest.of(
         {"hoodie.table.base.file.format": "ORC", "hoodie.orc.stripe.size": "1000"}
     )
@@ -530,13 +522,13 @@ def test_a_new_table_may_be_of_orc() -> None:
 
 
 @pytest.mark.parametrize("given", [{5: "x"}, {"hoodie.table.name": None}, [("a", "b")]])
-def test_an_option_has_a_name_and_a_value(given: Any) -> None:
+def test_options_need_name_and_value(given: Any) -> None:
     for request in (WriteRequest, ReadRequest):
         with pytest.raises(ConfigError):
             request.of(given)
 
 
-def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:
+def test_refusals_have_hint_and_harmless_values_pass() -> None:
     for option in OPTIONS:
         if option.fate != "refused":
             continue
@@ -550,7 +542,7 @@ def test_each_refusal_says_what_to_do_and_harmless_values_pass() -> None:
             assert checked({name: value}, side) == {}
 
 
-def test_every_option_of_pyhudi_has_one_meaning() -> None:
+def test_pyhudi_options_have_one_meaning() -> None:
     """Of payload classes `write` takes those that are merge modes, `create_table` all of Hudi's."""
     shadowed = {name for name in (*KNOWN_OPTIONS, *CREATE_OPTIONS) if decision(name) is not None}
     payloads = {W + "payload.class", "hoodie.compaction.payload.class"}
@@ -558,7 +550,7 @@ def test_every_option_of_pyhudi_has_one_meaning() -> None:
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
 
 
-def test_the_page_shows_the_table() -> None:
+def test_options_page_matches_option_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     found = re.findall(r"^\| `([\w.*]+)` \| (\w+) \| (\w+) \| (.*) \|$", page, re.MULTILINE)
     assert found == [

@@ -66,7 +66,7 @@ def test_delete_and_update_take_conditions_of_spark(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_merge_carries_out_the_first_clause_that_holds(
+def test_merge_applies_first_matching_clause(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     base = made(tmp_path / "t", kind=kind)
@@ -87,7 +87,7 @@ def test_a_merge_carries_out_the_first_clause_that_holds(
     assert pyhudi.open_table(base).history().num_rows == 2
 
 
-def test_all_columns_come_from_the_source(spark: SparkSession, tmp_path: Path) -> None:
+def test_merge_star_takes_all_source_columns(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 2)
     given = source(spark, ("k0", "p0", 5), ("k7", "p1", 6)).withColumn("at", sf.lit(None))
     given = given.withColumn("at", sf.col("at").cast("timestamp")).withColumnRenamed("v", "V")
@@ -118,7 +118,7 @@ def test_several_source_rows_of_one_target_row_are_an_error(
     assert content(base) == [("k1", 1), ("k2", 1)]
 
 
-def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_merge_refuses_condition_without_key(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 3, order_by="v")
     before = content(base)
     table = HudiTable.forPath(spark, base)
@@ -141,7 +141,7 @@ def test_what_keys_cannot_tell_is_an_error(spark: SparkSession, tmp_path: Path) 
     assert table.update("id = 'k1'", {"id": "concat('k', 1)", "v": "v + 1"}).rows_updated == 1
 
 
-def test_a_value_is_compared_as_it_is_written(spark: SparkSession) -> None:
+def test_merge_compares_values_as_stored(spark: SparkSession) -> None:
     """Were it worked out twice, a row could lose unseen."""
     target = spark.range(100).selectExpr("string(id) id", "0L v")
     facts = TargetFacts(("id", "v"), ("id",), ("v",))
@@ -164,7 +164,7 @@ def test_a_value_is_compared_as_it_is_written(spark: SparkSession) -> None:
         ("string", "", "a"),
     ],
 )
-def test_a_null_ordering_value_is_compared_as_a_merge_compares_it(
+def test_merge_compares_null_ordering_values(
     spark: SparkSession, kind: str, below: str, above: str, *, null_loses: bool
 ) -> None:
     """As zero, where the type has one; on copy-on-write a stored one loses."""
@@ -181,7 +181,7 @@ def test_a_null_ordering_value_is_compared_as_a_merge_compares_it(
 
 
 @pytest.mark.parametrize("name", ["v9_mor_payload_partial_update", "v6_mor_payload_partial_update"])
-def test_a_value_that_merging_takes_for_none_is_refused(
+def test_merge_refuses_value_that_means_none(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     base = unpack(name, tmp_path)
@@ -199,7 +199,7 @@ def test_a_value_that_merging_takes_for_none_is_refused(
     assert table.update(this, {"name": "'new'", "ts": "ts + 1"}).rows_updated == 1
 
 
-def test_the_event_sequence_of_debezium_is_not_set(spark: SparkSession, tmp_path: Path) -> None:
+def test_merge_refuses_to_set_debezium_sequence(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable.forPath(spark, unpack("v6_mor_payload_mysql_debezium", tmp_path))
     with pytest.raises(UnsupportedTableFeature, match="an update of '_event_seq'"):
         table.update(None, {"_event_seq": "'1.2'"})
@@ -221,7 +221,7 @@ def test_times_with_and_without_zone_become_each_other_by_the_sessions(
     assert [*shown.collect()[0]] == [f"2024-06-0{day} 00:00:00" for day in (1, 2, 3)]
 
 
-def test_a_file_that_is_gone_is_told_as_such(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_file_raises_missing_file(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", kind="mor", metadata=True)
     pyhudi.open_table(base).upsert(TABLE.rows(range(6), v=2))
     for log in base.glob("*/.*.log.*"):
@@ -250,7 +250,7 @@ def test_rows_without_keys_are_refused(spark: SparkSession, tmp_path: Path) -> N
         HudiTable.forPath(spark, base).delete("v = 1")
 
 
-def test_a_commit_that_comes_between_makes_spark_look_again(
+def test_frame_is_replanned_after_concurrent_commit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = made(tmp_path / "t", 2)
@@ -267,7 +267,7 @@ def test_a_commit_that_comes_between_makes_spark_look_again(
     assert content(base) == [("k0", 6), ("k1", 1)]
 
 
-def test_the_table_tells_of_itself_and_goes_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_shows_history_and_restores(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 3)
     table = HudiTable.forPath(spark, base)
     assert HudiTable.isHudiTable(spark, base)

@@ -67,7 +67,7 @@ def test_base_files_are_read_by_spark(uri: str, spark: SparkSession, rows: DataF
     assert frame.agg({"v": "sum"}).first()[0] == COUNT
 
 
-def test_what_spark_does_not_get_at_is_read_by_pyhudi(
+def test_pyhudi_reads_files_spark_cannot_reach(
     uri: str, spark: SparkSession, rows: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(f"{uri}/elsewhere", spark, rows)

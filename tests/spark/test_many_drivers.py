@@ -15,7 +15,7 @@ SECONDS = float(os.environ.get("PYHUDI_SOAK_SECONDS", "30"))
 
 @pytest.mark.timeout(SECONDS * 2 + 600)
 @pytest.mark.parametrize(("version", "kind"), [(9, "mor"), (6, "cow")])
-def test_each_batch_is_there_once(
+def test_killed_drivers_write_each_batch_once(
     version: Literal[6, 9], kind: Literal["cow", "mor"], tmp_path: Path
 ) -> None:
     found = drive(tmp_path, SECONDS, type_=kind, version=version)

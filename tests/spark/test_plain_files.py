@@ -69,7 +69,7 @@ def rows_by_pyhudi(frame: Any, monkeypatch: pytest.MonkeyPatch, where: str = "tr
 @pytest.mark.spark35
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_every_plain_type(
+def test_native_parquet_reads_every_plain_type(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Any
 ) -> None:
     """Also a merge-on-read table, as long as it has no log files."""
@@ -312,7 +312,9 @@ def test_settings_that_hide_files_are_not_followed(spark: SparkSession, tmp_path
             spark.conf.unset(name)
 
 
-def test_a_file_that_is_gone_before_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+def test_native_parquet_raises_for_file_missing_before_plan(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     made(tmp_path, ROWS.select(PLAIN), partition_by="part")
     frame = read(spark, tmp_path)
     for file in tmp_path.glob("x/*.parquet"):
@@ -321,7 +323,7 @@ def test_a_file_that_is_gone_before_the_plan(spark: SparkSession, tmp_path: Path
         frame.collect()
 
 
-def test_the_size_is_that_of_the_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_native_parquet_size_is_file_size(spark: SparkSession, tmp_path: Path) -> None:
     made(tmp_path, ROWS.select(PLAIN), partition_by="part")
     frame = read(spark, tmp_path)
     size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()

@@ -237,7 +237,7 @@ def test_reads_only_what_is_needed(
     assert found[-1] == columns
 
 
-def test_a_filter_leaves_out_files(
+def test_pushdown_frame_prunes_files_by_filter(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans: list[Any] = []

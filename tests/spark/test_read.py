@@ -126,7 +126,7 @@ def test_limit(spark: SparkSession, golden: GoldenTables, limit: int) -> None:
     assert set(found) <= set(everything)
 
 
-def test_an_empty_table_has_its_schema(spark: SparkSession, golden: GoldenTables) -> None:
+def test_read_empty_table_returns_schema(spark: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack("v9_cow_empty")
     frame = read(spark, base)
     assert frame.columns == pyhudi.open_table(base).schema.names
@@ -142,7 +142,7 @@ def test_spark_goes_on_with_the_rows(spark: SparkSession, golden: GoldenTables) 
     }
 
 
-def test_a_relative_path_is_the_drivers(
+def test_read_resolves_relative_path_on_driver(
     spark: SparkSession, golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = golden.unpack(PARTITIONED)
@@ -167,12 +167,12 @@ def test_wrong_arguments_are_refused_without_a_job(
         read(spark, golden.unpack(PARTITIONED), **arguments)
 
 
-def test_no_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_read_raises_where_no_table_exists(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFound):
         read(spark, tmp_path / "nothing")
 
 
-def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_read_refuses_unsupported_table_by_name(spark: SparkSession, tmp_path: Path) -> None:
     from tests.helpers.tables import unpack
 
     base = unpack("v9_cow_nonpart", tmp_path)
@@ -183,7 +183,7 @@ def test_an_unsupported_table_is_refused_by_name(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.spark35
-def test_a_merger_of_ones_own_travels_to_the_executors(
+def test_read_sends_registered_merger_to_executors(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.helpers.tables import unpack
@@ -204,7 +204,7 @@ def test_a_merger_of_ones_own_travels_to_the_executors(
 
 
 @pytest.mark.spark35
-def test_a_damaged_file_is_named(spark: SparkSession, tmp_path: Path, golden: GoldenTables) -> None:
+def test_read_names_damaged_file(spark: SparkSession, tmp_path: Path, golden: GoldenTables) -> None:
     from tests.helpers.tables import unpack
 
     base = unpack("v9_cow_nonpart", tmp_path)

@@ -49,13 +49,13 @@ def assert_same(frame: DataFrame, wanted: pa.Table) -> None:
 
 @needs_spark4
 @pytest.mark.parametrize("name", ["v6_mor_part_avro", "v9_cow_all_types", "v9_cow_empty"])
-def test_a_snapshot(source: SparkSession, golden: GoldenTables, name: str) -> None:
+def test_source_reads_snapshot(source: SparkSession, golden: GoldenTables, name: str) -> None:
     base = golden.unpack(name)
     assert_same(load(source, base), pyhudi.open_table(base).scan().to_arrow())
 
 
 @needs_spark4
-def test_a_view_stays_at_its_first_query(source: SparkSession, tmp_path: Path) -> None:
+def test_source_view_keeps_first_snapshot(source: SparkSession, tmp_path: Path) -> None:
     """Spark keeps what it planned, as the docs say: should it do so no more, they are wrong."""
     base, schema = tmp_path / "t", pa.schema([("id", pa.string())])
     pyhudi.create_table(base, schema, key="id")
@@ -83,7 +83,7 @@ def test_spark_s_catalog_has_no_tables_of_it(source: SparkSession, tmp_path: Pat
 
 
 @needs_spark4
-def test_every_type_of_query(source: SparkSession, golden: GoldenTables) -> None:
+def test_source_supports_every_query_type(source: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack(CHANGED)
     table = pyhudi.open_table(base)
     first, second, *_ = table.state.timeline.commits
@@ -108,9 +108,7 @@ def test_every_type_of_query(source: SparkSession, golden: GoldenTables) -> None
 
 
 @needs_spark4
-def test_a_schema_of_ones_own_is_a_choice_of_columns(
-    source: SparkSession, golden: GoldenTables
-) -> None:
+def test_source_schema_selects_columns(source: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack(PARTITIONED)
     frame = source.read.format("pyhudi").schema("city string, _hoodie_record_key string")
     wanted = pyhudi.open_table(base).scan(["city", "_hoodie_record_key"]).to_arrow()
@@ -120,7 +118,7 @@ def test_a_schema_of_ones_own_is_a_choice_of_columns(
 
 
 @needs_spark4
-def test_a_view_that_sql_makes(source: SparkSession, golden: GoldenTables) -> None:
+def test_source_view_can_be_created_by_sql(source: SparkSession, golden: GoldenTables) -> None:
     base = golden.unpack(PARTITIONED)
     options = f"path '{base}', columns 'city,id'"
     source.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING pyhudi OPTIONS ({options})")
@@ -129,7 +127,7 @@ def test_a_view_that_sql_makes(source: SparkSession, golden: GoldenTables) -> No
 
 
 @needs_spark4
-def test_no_query_has_the_filters_of_another(source: SparkSession, golden: GoldenTables) -> None:
+def test_source_queries_do_not_share_filters(source: SparkSession, golden: GoldenTables) -> None:
     """As Spark has it where it hands filters over (4.1 to 4.3)."""
     base = golden.unpack(PARTITIONED)
     frame = load(source, base)
@@ -162,7 +160,7 @@ def test_filters_reach_the_files(
 
 
 @needs_spark4
-def test_only_filters_that_arrow_sees_as_spark_are_pushed() -> None:
+def test_source_pushes_filters_arrow_evaluates_as_spark() -> None:
     from pyspark.sql import datasource as ds
 
     instant = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
@@ -228,7 +226,7 @@ def test_wrong_options_are_told(
     [{"as_of": "2000-01-01"}, {"query_type": "incremental", "end": "2000-01-01"}],
     ids=str,
 )
-def test_a_time_before_the_first_commit_is_told(
+def test_source_reports_time_before_first_commit(
     source: SparkSession, golden: GoldenTables, options: dict[str, str]
 ) -> None:
     options = {"path": str(golden.unpack(PARTITIONED)), **options}

@@ -84,7 +84,7 @@ def test_generated_keys_differ(source: SparkSession, tmp_path: Path) -> None:
     assert len(found.column("_hoodie_commit_seqno").unique()) == 1800
 
 
-def test_a_write_that_fails_is_taken_back(source: SparkSession, tmp_path: Path) -> None:
+def test_failed_append_is_rolled_back(source: SparkSession, tmp_path: Path) -> None:
     table = created(tmp_path)
     append(frame(source, 0, 30, 1), tmp_path)
     before = set(tmp_path.rglob("*.parquet"))
@@ -110,7 +110,7 @@ def test_a_write_that_fails_is_taken_back(source: SparkSession, tmp_path: Path) 
     assert len(values(tmp_path)) == 330 + turn
 
 
-def test_nothing_appended_is_no_commit(source: SparkSession, tmp_path: Path) -> None:
+def test_empty_append_makes_no_commit(source: SparkSession, tmp_path: Path) -> None:
     table = created(tmp_path)
     append(frame(source, 0, 0, 1), tmp_path)
     assert table.refresh().inspect.timeline().num_rows == 0
@@ -128,7 +128,7 @@ def test_nothing_appended_is_no_commit(source: SparkSession, tmp_path: Path) -> 
         ({"options": {"hoodie.index.type": "BUCKET"}}, {"hoodie.index.type": "BUCKET"}, "BUCKET"),
     ],
 )
-def test_what_needs_a_shuffle_is_refused(
+def test_append_refuses_writes_that_need_shuffle(
     source: SparkSession, tmp_path: Path, how: Any, options: dict[str, str], message: str
 ) -> None:
     table = created(tmp_path, **how)
@@ -139,7 +139,7 @@ def test_what_needs_a_shuffle_is_refused(
     assert table.refresh().inspect.timeline().num_rows == 0
 
 
-def test_a_stream_is_refused(source: SparkSession, tmp_path: Path) -> None:
+def test_append_refuses_streams(source: SparkSession, tmp_path: Path) -> None:
     created(tmp_path / "t")
     stream = source.readStream.format("rate").load().writeStream.format("pyhudi")
     stream = stream.option("checkpointLocation", str(tmp_path / "c"))

@@ -38,7 +38,7 @@ def test_plain_comparisons_are_the_whole_condition(sql: str, tuples: list[Any]) 
         ("NOT a = 1 AND b = 2", [("b", "=", 2)]),
     ],
 )
-def test_the_rest_is_left_to_spark(sql: str, tuples: list[Any]) -> None:
+def test_conjuncts_leave_rest_to_spark(sql: str, tuples: list[Any]) -> None:
     found = conjuncts_of(sql)
     assert not found.whole
     assert list(found.tuples) == tuples
@@ -68,7 +68,7 @@ def test_the_rest_is_left_to_spark(sql: str, tuples: list[Any]) -> None:
         "a = DATE '2020-02-31'",
     ],
 )
-def test_what_may_mean_something_else_is_not_read(sql: str) -> None:
+def test_conjuncts_skip_ambiguous_sql(sql: str) -> None:
     assert conjuncts_of(sql).tuples == ()
 
 
@@ -99,7 +99,7 @@ def test_names_in_an_expression(text: str, names: set[str]) -> None:
         "hash( * )",
     ],
 )
-def test_a_star_stands_for_all_columns(text: str) -> None:
+def test_star_selects_all_columns(text: str) -> None:
     assert names_in([text], ["a", "b"]) is None
 
 

@@ -73,9 +73,7 @@ def drain(
 
 @needs_spark4
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_stream_goes_on_where_it_stopped(
-    spark: SparkSession, tmp_path: Path, version: int
-) -> None:
+def test_stream_resumes_at_checkpoint(spark: SparkSession, tmp_path: Path, version: int) -> None:
     register_source(spark)
     base, folder = tmp_path / "table", tmp_path / "checkpoint"
     table = create(base, version)
@@ -99,7 +97,7 @@ def test_a_stream_goes_on_where_it_stopped(
 
 
 @needs_spark4
-def test_a_stream_that_begins_late(spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_starts_at_later_instant(spark: SparkSession, tmp_path: Path) -> None:
     register_source(spark)
     base = tmp_path / "table"
     table = create(base)
@@ -142,7 +140,7 @@ class Reader:
 @needs_spark4
 @pytest.mark.parametrize("verb", ["rollback", "restore"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_stream_that_has_read_what_was_taken_back(
+def test_stream_raises_after_read_commit_is_rolled_back(
     tmp_path: Path, version: int, verb: str
 ) -> None:
     """Its offset stays where it is, and a new reader, which knows of none, goes on."""
@@ -175,7 +173,7 @@ def test_a_stream_that_has_read_what_was_taken_back(
 
 
 @needs_spark4
-def test_a_stream_whose_one_commit_was_taken_back(tmp_path: Path) -> None:
+def test_stream_raises_after_only_commit_is_rolled_back(tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = create(base)
     table.upsert(rows(("a", 1)))
@@ -192,7 +190,7 @@ def test_a_stream_whose_one_commit_was_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark35
-def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = create(base)
     write = sink(base)
@@ -218,7 +216,7 @@ def test_a_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> N
 
 @pytest.mark.spark35
 @pytest.mark.parametrize("verb", ["upsert", "insert"])
-def test_a_batch_that_another_driver_was_faster_with(
+def test_sink_skips_batch_of_faster_driver(
     verb: SinkVerb, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver stood still after its look, and Spark has started another one."""
@@ -241,7 +239,7 @@ def test_a_batch_that_another_driver_was_faster_with(
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["a", "b", "c"]
 
 
-def test_a_query_and_its_sink(spark: SparkSession, tmp_path: Path) -> None:
+def test_sink_and_stream_run_in_one_query(spark: SparkSession, tmp_path: Path) -> None:
     """From files to a table and, with the sink's function failing once, without a row lost."""
     base, files = tmp_path / "table", tmp_path / "files"
     create(base)
@@ -275,7 +273,7 @@ def test_a_query_and_its_sink(spark: SparkSession, tmp_path: Path) -> None:
         run("two")
 
 
-def test_a_sink_of_another_verb_is_refused() -> None:
+def test_sink_refuses_unknown_operation() -> None:
     with pytest.raises(ConfigError, match="compact"):
         sink("/table", "compact")  # type: ignore[arg-type]
 
@@ -283,7 +281,7 @@ def test_a_sink_of_another_verb_is_refused() -> None:
 @pytest.mark.parametrize(
     ("how", "told"), [({"commit_id": "job-1"}, "commit_id"), ({"sort": "global"}, "'sort'")]
 )
-def test_a_sink_refuses_what_its_batches_cannot_take(how: dict[str, Any], told: str) -> None:
+def test_sink_refuses_arguments_batches_cannot_use(how: dict[str, Any], told: str) -> None:
     """Under one id all batches but the first would count as written before."""
     with pytest.raises(ConfigError, match=told):
         sink("/table", "upsert", **how)

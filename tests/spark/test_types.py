@@ -96,7 +96,7 @@ def whole(_value: str, table: pa.Table, _attempt: Attempt) -> list[pa.Table]:
     return [table]
 
 
-def test_each_type_becomes_its_spark_type() -> None:
+def test_arrow_types_become_spark_types() -> None:
     fields = spark_schema(wire_schema(rows().schema)).fields
     assert [(f.name, f.dataType) for f in fields] == [
         (name, kind) for name, (_, _, kind) in COLUMNS.items()
@@ -163,7 +163,7 @@ def test_types_that_spark_lacks_are_refused_with_the_columns_name(
         wire_schema(pa.schema([("fine", pa.int64()), ("c", kind)]))
 
 
-def test_a_value_that_spark_cannot_hold_is_refused() -> None:
+def test_values_spark_cannot_hold_are_refused() -> None:
     batch = pa.record_batch({"c": pa.array([1], pa.timestamp("ns"))})
     with pytest.raises(SchemaMismatch, match="'c'"):
         to_wire(batch, wire_schema(batch.schema))

@@ -184,7 +184,7 @@ class DiesOnce:
         return results
 
 
-def test_what_the_driver_collects_does_not_grow_with_rows(
+def test_driver_results_do_not_grow_with_rows(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
@@ -206,7 +206,7 @@ def test_what_the_driver_collects_does_not_grow_with_rows(
     assert 0 < many < 2 * few
 
 
-def test_a_frame_brings_its_session_and_jobs_are_named(tmp_path: Path, spark: SparkSession) -> None:
+def test_frame_writes_use_its_session_and_name_jobs(tmp_path: Path, spark: SparkSession) -> None:
     table = TABLE.make(tmp_path, order_by="v")
     table.insert(frame(spark, TABLE.rows(range(3), v=1)))
     tracker = spark.sparkContext.statusTracker()
@@ -242,7 +242,7 @@ def test_jobs_stay_in_the_group_that_the_caller_may_cancel(
     ],
     ids=["twice", "repeated", "column", "key"],
 )
-def test_what_cannot_be_written_is_refused_before_anything_is(
+def test_unsupported_frames_are_refused_before_writing(
     tmp_path: Path, spark: SparkSession, verb: Any, error: type[Exception]
 ) -> None:
     table = TABLE.make(tmp_path, order_by="v")
@@ -344,7 +344,7 @@ def test_partitions_of_deletes_alone_are_overwritten(
 
 @pytest.mark.parametrize("verb", ["upsert", "bulk_insert"])
 @pytest.mark.parametrize("outer_first", [True, False])
-def test_a_partition_within_another_is_refused(
+def test_nested_partition_is_refused(
     spark: SparkSession, tmp_path: Path, verb: str, outer_first: bool
 ) -> None:
     first, second = ("a", "a/b") if outer_first else ("a/b", "a")
@@ -360,9 +360,7 @@ def test_a_partition_within_another_is_refused(
 
 
 @pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])
-def test_a_frame_without_rows_makes_no_commit(
-    spark: SparkSession, tmp_path: Path, verb: str
-) -> None:
+def test_empty_frame_makes_no_commit(spark: SparkSession, tmp_path: Path, verb: str) -> None:
     TABLE.make(tmp_path, first=TABLE.rows(range(9), v=5))
     table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
     before = table.inspect.timeline().num_rows
@@ -371,9 +369,7 @@ def test_a_frame_without_rows_makes_no_commit(
     assert pyhudi.open_table(tmp_path).scan().count() == 9
 
 
-def test_a_list_with_a_null_element_is_refused_before_a_write_begins(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_null_list_element_is_refused_before_writing(spark: SparkSession, tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", first=TABLE.rows(range(9), v=5))
     bad = TABLE.rows(range(2), v=6).drop_columns(["tags"])
     bad = bad.append_column("tags", pa.array([["x"], ["y", None]], pa.list_(pa.string())))

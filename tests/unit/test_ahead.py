@@ -36,7 +36,7 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
     return found
 
 
-def test_the_first_read_takes_the_answer_and_the_next_asks_again(storage: Slow) -> None:
+def test_first_read_takes_prefetched_answer_and_next_reads_again(storage: Slow) -> None:
     own = threading.current_thread().name
     with storage.ahead(files=["a"], folders=["folder"], trees=[""]):
         assert storage.read("a") == b"a"
@@ -49,14 +49,14 @@ def test_the_first_read_takes_the_answer_and_the_next_asks_again(storage: Slow) 
         assert storage.reads == [own]
 
 
-def test_after_the_block_storage_itself_answers(storage: Slow) -> None:
+def test_prefetch_ends_with_block(storage: Slow) -> None:
     with storage.ahead(files=["a"]):
         pass
     storage.put("a", b"new")
     assert storage.read("a") == b"new"
 
 
-def test_an_inner_block_does_not_ask_again(storage: Slow) -> None:
+def test_nested_prefetch_does_not_repeat_requests(storage: Slow) -> None:
     with storage.ahead(files=["a"], folders=["folder", "other"]):
         with storage.ahead(files=["a", "b"]):
             assert (storage.read("a"), storage.read("b")) == (b"a", b"b")

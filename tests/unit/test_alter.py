@@ -82,7 +82,7 @@ def test_ids_are_given_level_by_level() -> None:
     assert [one["id"] for one in named["value"]["fields"]] == [13, 14]
 
 
-def test_a_tree_is_read_back_from_what_it_wrote() -> None:
+def test_column_tree_round_trips() -> None:
     found = after(Rename("place.a", "aa"), Add("x", pa.decimal128(12, 2), LAST, "a doc"))
     again = ColumnTree.of(found.avro(), found.internal(3), all_types=True)
     assert (again.avro(), again.internal(3)) == (found.avro(), found.internal(3))
@@ -115,7 +115,7 @@ def test_columns_are_added_where_they_are_wanted() -> None:
     assert (first["name"], first["doc"], first["default"]) == ("x", "why", None)
 
 
-def test_a_name_that_comes_back_is_another_column() -> None:
+def test_alter_readded_name_is_new_column() -> None:
     found = after(Drop("named"), Add("named", PLACE, LAST, None))
     assert ids(found)["named"] == 15
     assert json.loads(found.internal(0))["max_column_id"] == 17
@@ -171,7 +171,7 @@ def test_impossible_changes_are_refused(change: Change, message: str) -> None:
 
 
 @pytest.mark.parametrize("all_types", [True, False])
-def test_a_time_keeps_its_unit(*, all_types: bool) -> None:
+def test_alter_keeps_unit_of_timestamp(*, all_types: bool) -> None:
     from pyhudi import _native
 
     schema = pa.schema([("at", pa.timestamp("ms", "UTC")), ("n", pa.int32())])
@@ -183,7 +183,7 @@ def test_a_time_keeps_its_unit(*, all_types: bool) -> None:
         alter_apply.apply(found, ChangeType("at", pa.timestamp("us", "UTC")), rules)
 
 
-def test_the_last_column_and_the_last_field_stay() -> None:
+def test_alter_refuses_to_drop_last_column_or_field() -> None:
     rules = Rules(frozenset(), all_types=True, record="r")
     only = tree(pa.schema([("s", pa.struct([("x", pa.int32())]))]))
     for path in ("s", "s.x"):
@@ -191,7 +191,7 @@ def test_the_last_column_and_the_last_field_stay() -> None:
             alter_apply.apply(only, Drop(path), rules)
 
 
-def test_two_places_are_none() -> None:
+def test_alter_refuses_two_positions() -> None:
     with pytest.raises(ConfigError, match="do not go together"):
         after(Move("n", Position(first=True, after="ts")))
 
@@ -228,7 +228,7 @@ def test_types_that_older_releases_lack() -> None:
         ColumnTree.of(avro, None, all_types=False)
 
 
-def test_one_named_type_in_two_places_is_written_once() -> None:
+def test_alter_writes_shared_named_type_once() -> None:
     x = {"name": "x", "type": ["null", "int"], "default": None}
     inner = {"type": "record", "name": "p", "namespace": "q", "fields": [x]}
     fields = [{"name": "a", "type": inner}, {"name": "b", "type": ["null", "q.p"], "default": None}]
@@ -266,7 +266,7 @@ def made(base: Path, **axes: Any) -> Any:
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_every_verb_writes_to_an_altered_table(
+def test_altered_table_accepts_every_operation(
     tmp_path: Path, kind: Literal["cow", "mor"], version: int
 ) -> None:
     made(tmp_path / "t", kind=kind, version=version)
@@ -300,7 +300,7 @@ def test_every_verb_writes_to_an_altered_table(
     assert by_id(table.scan().to_arrow()) == [{"id": "z", "n": "1", "note": "2", "ts": 1}]
 
 
-def test_the_history_has_each_version_once(tmp_path: Path) -> None:
+def test_schema_history_has_each_version_once(tmp_path: Path) -> None:
     table = made(tmp_path / "t", version=6)
     first = table.alter().rename_column("note", "text").execute()
     table.upsert(pa.table({"id": ["a"], "n": [1], "text": ["t"], "ts": [2]}))
@@ -344,7 +344,7 @@ def full_names(avro: Any, space: str = "") -> list[str]:
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("merge", [False, True])
-def test_no_schema_gives_two_types_one_name(
+def test_altered_schema_gives_types_unique_names(
     tmp_path: Path, merge: bool, kind: Literal["cow", "mor"], version: int
 ) -> None:
     """Hudi could not read any of it."""
@@ -404,7 +404,7 @@ def test_columns_that_were_taken_back_stay_so_once_that_is_archived(
     assert by_id(table.scan(where="id = 'a'").to_arrow())[0]["m"] == 1
 
 
-def test_a_filter_on_a_renamed_column_finds_rows_of_older_files(tmp_path: Path) -> None:
+def test_filter_on_renamed_column_finds_rows_of_older_files(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.alter().rename_column("n", "m").rename_column("note", "n").execute()
     assert table.scan(where="n = 'z'").to_arrow()["m"].to_pylist() == [3]
@@ -426,9 +426,7 @@ SERVICES = ["compact", "cluster", "log_compact"]
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_plan_is_carried_out_with_the_columns_that_it_was_made_with(
-    tmp_path: Path, service: str, version: int
-) -> None:
+def test_plan_executes_with_columns_of_its_time(tmp_path: Path, service: str, version: int) -> None:
     table, instant = planned(tmp_path / "t", service, version)
     table.alter().rename_column("n", "m").drop_column("note").execute()
     table.alter().add_column("n", pa.string(), after="id").execute()
@@ -456,9 +454,7 @@ FEW_COMMITS = {
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("service", ["compact", "cluster"])
-def test_the_files_of_a_plan_are_read_alike_once_it_is_archived(
-    tmp_path: Path, service: str, version: int
-) -> None:
+def test_archived_plan_reads_with_same_columns(tmp_path: Path, service: str, version: int) -> None:
     TABLE.make(tmp_path / "t", version=version, kind="mor", metadata=False).alter().rename_column(
         "note", "text"
     ).execute()
@@ -478,7 +474,7 @@ def test_the_files_of_a_plan_are_read_alike_once_it_is_archived(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_plan_keeps_types_that_were_widened_since(tmp_path: Path, version: int) -> None:
+def test_plan_keeps_types_widened_since(tmp_path: Path, version: int) -> None:
     table, instant = planned(tmp_path / "t", "compact", version)
     row = pa.table({"id": ["c"], "n": [1 << 40], "note": ["w"], "ts": [9]})
     table.upsert(row, schema_mode="merge")
@@ -519,9 +515,7 @@ def test_statistics_keep_step_with_a_plan_of_before_a_rename(tmp_path: Path, ver
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_a_struct_may_take_the_name_of_a_column_with_statistics(
-    tmp_path: Path, version: int
-) -> None:
+def test_struct_may_reuse_name_of_column_with_statistics(tmp_path: Path, version: int) -> None:
     rows = pa.table({"id": ["a", "b"], "b": ["x", "y"], "c": [1, 2]})
     table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id", version=version)
     table.upsert(rows)
@@ -550,7 +544,7 @@ def test_types_may_be_text_as_in_sql(tmp_path: Path) -> None:
             table.alter().add_column("w", wrong)
 
 
-def test_a_wrong_name_is_told_before_what_an_index_forbids(tmp_path: Path) -> None:
+def test_alter_reports_unknown_name_before_index_conflict(tmp_path: Path) -> None:
     table = made(tmp_path / "t", partition_by="id", key="n")
     assert "partition_stats" in table.config.metadata_partitions
     with pytest.raises(SchemaMismatch, match="no column 'typo'"):
@@ -560,9 +554,7 @@ def test_a_wrong_name_is_told_before_what_an_index_forbids(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("concurrently", [False, True])
-def test_an_altered_table_has_no_statistics_of_partitions(
-    tmp_path: Path, concurrently: bool
-) -> None:
+def test_altered_table_has_no_partition_statistics(tmp_path: Path, concurrently: bool) -> None:
     """Else no write could keep them: whatever makes others leaves them out, and says so."""
     table = made(tmp_path / "t", partition_by="id", key="n")
     table.drop_index("partition_stats")
@@ -586,7 +578,7 @@ def test_an_altered_table_has_no_statistics_of_partitions(
         pyhudi.open_table(table.uri, options=options).upsert(rows)
 
 
-def test_what_cannot_be_altered(tmp_path: Path) -> None:
+def test_alter_refuses_unsupported_changes(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     with pytest.raises(ConfigError, match="nothing to alter"):
         table.alter().execute()

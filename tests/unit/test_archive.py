@@ -111,7 +111,7 @@ def test_finds_the_last_clean(name: str, golden: GoldenTables) -> None:
     assert "earliestCommitToRetain" in (past.read(clean) or {})
 
 
-def test_a_log_that_was_archived_twice_counts_once(tmp_path: Path) -> None:
+def test_archive_counts_repeated_log_once(tmp_path: Path) -> None:
     base = unpack(LOGS, tmp_path)
     folder = base / ".hoodie/archived"
     shutil.copy(folder / ".commits_.archive.2_1-0-1", folder / ".commits_.archive.12_1-0-1")
@@ -119,7 +119,7 @@ def test_a_log_that_was_archived_twice_counts_once(tmp_path: Path) -> None:
     assert [(one.requested, one.action) for one in found] == completed(LOGS)
 
 
-def test_a_torn_end_of_a_log_loses_its_block_alone(tmp_path: Path) -> None:
+def test_archive_torn_log_loses_last_block_only(tmp_path: Path) -> None:
     base = unpack(LOGS, tmp_path)
     torn = base / ".hoodie/archived/.commits_.archive.6_1-0-1"
     torn.write_bytes(torn.read_bytes()[:-20])
@@ -128,7 +128,7 @@ def test_a_torn_end_of_a_log_loses_its_block_alone(tmp_path: Path) -> None:
     assert set(found) < set(completed(LOGS))
 
 
-def test_a_damaged_record_names_its_file(tmp_path: Path) -> None:
+def test_archive_names_file_of_damaged_record(tmp_path: Path) -> None:
     base, path = unpack(LOGS, tmp_path), ".hoodie/archived/.commits_.archive.1_1-0-1"
     start = _native.log_blocks(Storage(str(base)).native, path)[0]["content_offset"]
     data = bytearray((base / path).read_bytes())
@@ -139,7 +139,7 @@ def test_a_damaged_record_names_its_file(tmp_path: Path) -> None:
     assert raised.value.file == path
 
 
-def test_a_block_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_archive_refuses_other_block_type(tmp_path: Path) -> None:
     base = unpack(LOGS, tmp_path)
     block = _native.rollback_block("20260101000000000", "20260102000000000")
     (base / ".hoodie/archived/.commits_.archive.7_1-0-1").write_bytes(block)

@@ -96,7 +96,7 @@ def test_spans_find_what_names_leave_out(by_completion: bool, tmp_path: Path) ->
     assert past(tmp_path).instants(span) == found[1:3]
 
 
-def test_a_table_whose_log_files_nothing_tells_of_stays_as_it_is(tmp_path: Path) -> None:
+def test_upgrade_keeps_table_with_unknown_log_files(tmp_path: Path) -> None:
     made(tmp_path, 8).downgrade(6)
     archived(pyhudi.open_table(tmp_path, options=PLAIN))
     shutil.rmtree(tmp_path / ".hoodie/archived")

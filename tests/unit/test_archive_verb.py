@@ -56,7 +56,9 @@ def known(base: Path) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_the_oldest_go_and_are_not_forgotten(version: int, kind: str, tmp_path: Path) -> None:
+def test_archive_moves_oldest_instants_and_keeps_history(
+    version: int, kind: str, tmp_path: Path
+) -> None:
     base = tmp_path / "t"
     table = written(base, version, kind)
     table.overwrite(people(range(4), 20))
@@ -95,7 +97,7 @@ def test_the_oldest_go_and_are_not_forgotten(version: int, kind: str, tmp_path: 
     assert table.archive(min_commits=3, max_commits=4).instants == ()
 
 
-def test_it_goes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_works_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "t"
     table = written(base, kind="cow", commits=16)
     before = known(base)
@@ -107,9 +109,7 @@ def test_it_goes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert table.check(deep=True).ok
 
 
-def test_a_long_timeline_is_not_listed_for_every_few_instants(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archive_lists_long_timeline_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "t"
     table = written(base, kind="cow", commits=16)
     monkeypatch.setattr(archiving, "_PART", 1)
@@ -127,13 +127,13 @@ def test_a_long_timeline_is_not_listed_for_every_few_instants(
     assert listed.count(str(base)) <= 3 + 3
 
 
-def test_nothing_goes_before_there_are_too_many(tmp_path: Path) -> None:
+def test_archive_does_nothing_below_maximum(tmp_path: Path) -> None:
     table = written(tmp_path / "t", commits=5)
     done = table.archive()
     assert (done.instants, done.left) == ((), ())
 
 
-def test_what_keeps_instants_is_said(tmp_path: Path) -> None:
+def test_archive_reports_what_keeps_instants(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = written(base, kind="cow")
     first = timeline_of(base).commits[0].requested
@@ -145,7 +145,7 @@ def test_what_keeps_instants_is_said(tmp_path: Path) -> None:
     assert "archive" not in health
 
 
-def test_what_no_reader_would_count_is_not_archived(tmp_path: Path) -> None:
+def test_archive_skips_instants_readers_would_not_count(tmp_path: Path) -> None:
     base = tmp_path / "t"
     written(base, kind="cow")
     beyond = {**OPTIONS, "hoodie.archive.beyond.savepoint": True}
@@ -154,7 +154,7 @@ def test_what_no_reader_would_count_is_not_archived(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_what_is_archived_counts_where_all_other_commits_are_saved(
+def test_archived_instants_count_as_committed_behind_savepoints(
     version: int, kind: Literal["cow", "mor"], tmp_path: Path
 ) -> None:
     """Hudi 0.15.0, 1.0.2 and 1.2.0 read them so."""
@@ -177,9 +177,7 @@ def test_what_is_archived_counts_where_all_other_commits_are_saved(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_what_was_archived_behind_a_saved_commit_is_not_lost_silently(
-    version: int, tmp_path: Path
-) -> None:
+def test_archive_behind_savepoint_loses_no_commit(version: int, tmp_path: Path) -> None:
     """As Hudi archives with `hoodie.archive.beyond.savepoint`."""
     base = tmp_path / "t"
     table = written(base, version, kind="cow")
@@ -201,7 +199,7 @@ def test_what_was_archived_behind_a_saved_commit_is_not_lost_silently(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_write_gives_way_to_what_was_archived_behind_a_saved_commit_meanwhile(
+def test_write_retries_after_concurrent_archive_behind_savepoint(
     version: int, tmp_path: Path
 ) -> None:
     base = tmp_path / "t"
@@ -225,7 +223,7 @@ def test_a_write_gives_way_to_what_was_archived_behind_a_saved_commit_meanwhile(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_what_was_replaced_must_be_cleaned_first(version: int, tmp_path: Path) -> None:
+def test_archive_waits_for_clean_of_replaced_files(version: int, tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = written(base, version, "cow", commits=5)
     table.overwrite(people(range(4), 20))
@@ -242,7 +240,7 @@ def test_what_was_replaced_must_be_cleaned_first(version: int, tmp_path: Path) -
     assert "clean" in table.archive(min_commits=3, max_commits=4, dry_run=True).left[0]
 
 
-def test_a_metadata_table_that_was_not_compacted_keeps_all(tmp_path: Path) -> None:
+def test_archive_waits_for_metadata_compaction(tmp_path: Path) -> None:
     base = tmp_path / "t"
     pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v")
     table = pyhudi.open_table(
@@ -254,7 +252,7 @@ def test_a_metadata_table_that_was_not_compacted_keeps_all(tmp_path: Path) -> No
     assert (done.instants, done.left) == ((), ("the metadata table has not been compacted yet",))
 
 
-def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
+def test_archive_works_without_metadata_table(tmp_path: Path) -> None:
     base = tmp_path / "t"
     off = {**OPTIONS, "hoodie.metadata.enable": False}
     pyhudi.create_table(base, people(range(4), 0), key="id", order_by="v", options=off)
@@ -265,7 +263,7 @@ def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
     assert table.check(deep=True).ok
 
 
-def test_it_follows_commits_where_that_is_on(tmp_path: Path) -> None:
+def test_archive_runs_inline_after_commits(tmp_path: Path) -> None:
     base = tmp_path / "t"
     written(base, kind="cow", commits=3)
     options = {

@@ -77,7 +77,7 @@ def test_files_are_merged_level_by_level_and_all_instants_stay(tmp_path: Path) -
     assert [row["metadata"] for row in rows] == [f"{n:010}".encode() for n in range(200)]
 
 
-def test_a_file_says_what_avro_readers_ask(tmp_path: Path) -> None:
+def test_archive_file_has_avro_header(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     add_to_history(storage, FOLDER, [one(1)])
     (path,) = (tmp_path / FOLDER).glob("*.parquet")
@@ -86,7 +86,7 @@ def test_a_file_says_what_avro_readers_ask(tmp_path: Path) -> None:
     assert json.loads(facts[b"parquet.avro.schema"])["name"] == "HoodieLSMTimelineInstant"
 
 
-def test_the_same_instants_are_added_once(tmp_path: Path) -> None:
+def test_archive_adds_each_instant_once(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     for _ in range(2):
         add_to_history(storage, FOLDER, [one(1), one(2)])
@@ -95,7 +95,7 @@ def test_the_same_instants_are_added_once(tmp_path: Path) -> None:
     assert history(storage) == [time(1), time(2)]
 
 
-def test_what_is_large_is_not_merged(tmp_path: Path) -> None:
+def test_archive_does_not_merge_large_files(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     add_to_history(storage, FOLDER, [ArchivedInstant(time(0), time(1), COMMIT, _noise(9_000))])
     for number in range(1, 10):
@@ -128,7 +128,7 @@ def test_merging_stops_with_the_file_that_is_too_much(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("merged", "levels"), [(1, {0}), (2, {1, 2, 3}), (3, {0, 1, 2})])
-def test_so_many_files_are_merged_and_so_many_manifests_kept(
+def test_archive_merges_file_count_and_keeps_manifest_count(
     tmp_path: Path, merged: int, levels: set[int]
 ) -> None:
     storage, options = Storage(str(tmp_path)), HistoryOptions(merged_files=merged, kept_manifests=2)
@@ -144,7 +144,7 @@ def test_so_many_files_are_merged_and_so_many_manifests_kept(
     assert history(storage) == [time(number) for number in range(14)]
 
 
-def test_what_is_no_number_is_refused_and_what_hudi_no_longer_has_is_named() -> None:
+def test_archive_options_refuse_bad_numbers_and_removed_names() -> None:
     for name in HISTORY_OPTIONS:
         with pytest.raises(ConfigError, match=name):
             check_options({name: "0"})
@@ -161,7 +161,7 @@ def _noise(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("change", range(1, 8))
-def test_a_writer_that_dies_loses_and_doubles_nothing(change: int) -> None:
+def test_archive_crash_loses_and_repeats_no_instant(change: int) -> None:
     storage = MemoryStorage()
     for number in range(3):
         add_to_history(storage, FOLDER, [one(number)])
@@ -178,7 +178,7 @@ def test_a_writer_that_dies_loses_and_doubles_nothing(change: int) -> None:
     assert all(f"{FOLDER}/{name}" in storage.files for name in names)
 
 
-def test_a_damaged_manifest_is_named() -> None:
+def test_archive_names_damaged_manifest() -> None:
     storage = MemoryStorage({f"{FOLDER}/_version_": b"4", f"{FOLDER}/manifest_4": b"{}"})
     with pytest.raises(CorruptTable, match="manifest_4"):
         current_manifest(storage, FOLDER)
@@ -215,7 +215,7 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
     assert pyhudi.open_table(str(base)).check(deep=True).ok
 
 
-def test_a_log_block_has_ten_records(tmp_path: Path) -> None:
+def test_archive_log_block_has_ten_records(tmp_path: Path) -> None:
     base = unpack("v6_cow_archived", tmp_path)
     own = metadata_table(Storage(str(base)))
     archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5], HISTORY)
@@ -284,7 +284,7 @@ def test_commits_that_are_needed_stay(layout: TimelineLayout) -> None:
     ]
 
 
-def test_what_a_pending_write_has_to_be_checked_against_stays() -> None:
+def test_archive_keeps_instants_pending_writes_need() -> None:
     """The second commit was requested before the third, and complete after the fourth began."""
     storage = MemoryStorage()
     pending = LAYOUT_2.file_name(time(40), COMMIT, State.REQUESTED, "")
@@ -297,7 +297,7 @@ def test_what_a_pending_write_has_to_be_checked_against_stays() -> None:
     assert chosen(own, least=1) == [10]
 
 
-def test_all_that_cleaning_retains_stays() -> None:
+def test_archive_keeps_instants_cleaning_retains() -> None:
     policy = ArchivingPolicy(4, 8, CleanOptions(commits=20), compact_after=10)
     assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
     assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
@@ -314,7 +314,7 @@ def test_services_are_counted_apart_up_to_version_6() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None:
+def test_metadata_archive_keeps_instants_of_data_table(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     options = {
         "hoodie.metadata.compact.max.delta.commits": "2",
@@ -335,9 +335,7 @@ def test_nothing_goes_that_the_data_table_has(name: str, tmp_path: Path) -> None
     assert found.ok, str(found)
 
 
-def test_an_archive_that_cannot_be_written_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archive_failure_is_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise OSError("no space")
 

@@ -90,7 +90,7 @@ def compacted(base: Path, version: int) -> HudiTable:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_an_archiver_that_dies_between_its_files_takes_nothing_back(
+def test_archive_crash_between_files_rolls_back_nothing(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "t"
@@ -183,9 +183,7 @@ def test_carrying_the_rollback_of_an_attempt_out_keeps_the_clustering_plan(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_restore_takes_the_plan_of_an_attempt_that_was_to_be_rolled_back(
-    version: int, tmp_path: Path
-) -> None:
+def test_restore_removes_plan_of_attempt_to_roll_back(version: int, tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = pyhudi.create_table(
         base, rows("a", 1), key="id", order_by="v", type="mor", version=version

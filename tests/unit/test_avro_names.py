@@ -15,7 +15,7 @@ def record(name: str, *fields: tuple[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "record", "name": name, **more, "fields": listed}
 
 
-def test_a_reference_becomes_what_it_stands_for_and_comes_back() -> None:
+def test_named_types_inline_and_return() -> None:
     place = record("place", ("a", "int"), ("color", {"type": "enum", "name": "c", "symbols": []}))
     lists = {"type": "array", "items": ["null", "n.place"]}
     maps = {"type": "map", "values": "c"}
@@ -45,7 +45,7 @@ def test_names_with_dots_and_none_at_all_are_found_as_avro_finds_them() -> None:
     assert written_out(again) == full
 
 
-def test_a_name_that_is_anothers_is_given_by_place_and_never_twice() -> None:
+def test_named_types_get_unique_names_by_position() -> None:
     one, two, three = (record("s", (name, "int"), namespace="n.r") for name in "xyz")
     avro = record("r", ("s_old", one), ("s", two), ("t", record("n.r.s_2", ("s", three))))
     made = named_once(written_out({**avro, "namespace": "n"}))
@@ -60,7 +60,7 @@ def test_a_name_that_is_anothers_is_given_by_place_and_never_twice() -> None:
     assert named_once(written_out(made)) == made
 
 
-def test_a_type_that_holds_itself_is_refused() -> None:
+def test_recursive_type_is_refused() -> None:
     avro = record("node", ("next", ["null", "node"]), namespace="n")
     with pytest.raises(UnsupportedTableFeature, match=r"n\.node, which holds itself"):
         written_out(avro)

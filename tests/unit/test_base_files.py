@@ -104,7 +104,7 @@ def test_days_by_the_old_calendar_keep_their_names(tmp_path: Path, kind: Any) ->
         (pa.array([-719_165], pa.int32()).cast(pa.date32()), "the year 1"),
     ],
 )
-def test_what_the_old_calendar_leaves_open_is_refused(
+def test_julian_dates_are_refused_where_ambiguous(
     tmp_path: Path, value: pa.Array[Any], what: str
 ) -> None:
     base = tmp_path / "t"
@@ -201,7 +201,7 @@ def test_bounds_of_numbers_are_none_of_their_texts(tmp_path: Path) -> None:
     assert table.scan(where="x > '6'").count() == 1
 
 
-def test_a_key_range_in_the_order_of_bytes_leaves_no_key_out(tmp_path: Path) -> None:
+def test_key_range_in_byte_order_keeps_every_key(tmp_path: Path) -> None:
     """As Hudi's row writer notes it, where others order keys as Java does."""
     base = tmp_path / "t"
     options = {"hoodie.index.type": "BLOOM", "hoodie.parquet.small.file.limit": "0"}

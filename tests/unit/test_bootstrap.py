@@ -63,7 +63,7 @@ def test_missing_index_is_damage(table: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [b"avro.schema", b'"fields"', b"fileIdToBootstrapFile"])
-def test_a_damaged_record_of_the_index_names_it(table: Path, part: bytes) -> None:
+def test_bootstrap_index_names_damaged_record(table: Path, part: bytes) -> None:
     index = table / bootstrap.INDEX_FILE
     data = index.read_bytes()
     assert part in data

@@ -180,7 +180,9 @@ VERBS = (
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
-def test_every_verb(written: Written, verb: Callable[[Written], None]) -> None:
+def test_bootstrapped_table_accepts_every_operation(
+    written: Written, verb: Callable[[Written], None]
+) -> None:
     if verb is compact and written.table.type == "cow":
         verb = upsert
     written.check()
@@ -189,14 +191,14 @@ def test_every_verb(written: Written, verb: Callable[[Written], None]) -> None:
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
-def test_every_index_finds_keys_of_skeletons(index: str, tmp_path: Path) -> None:
+def test_indexes_find_keys_of_skeleton_files(index: str, tmp_path: Path) -> None:
     one = opened("v8_mor_bootstrap_metadata", tmp_path)
     table = pyhudi.open_table(str(one.base), options={**KEPT, "hoodie.index.type": index})
     table.upsert(one.takes(changed(one.kept[:3])))
     one.check()
 
 
-def test_a_row_that_moves_is_looked_at_in_its_source(tmp_path: Path) -> None:
+def test_partition_move_reads_row_of_source_file(tmp_path: Path) -> None:
     one = opened("v9_cow_bootstrap_metadata", tmp_path)
     options = {
         "hoodie.index.type": "GLOBAL_SIMPLE",
@@ -274,7 +276,7 @@ def test_bloom_filters_are_those_of_skeletons(tmp_path: Path) -> None:
     one.check()
 
 
-def test_an_expression_index_is_of_the_sources_values(tmp_path: Path) -> None:
+def test_expression_index_uses_source_values(tmp_path: Path) -> None:
     one = opened("v9_mor_bootstrap_mixed", tmp_path)
     one.table.create_index("column_stats", ["name"], name="upper", function="upper")
     for row in one.rows.values():
@@ -284,7 +286,7 @@ def test_an_expression_index_is_of_the_sources_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_bootstrap_metadata", "v8_mor_bootstrap_metadata"])
-def test_a_rewritten_file_holds_what_the_folder_told(name: str, tmp_path: Path) -> None:
+def test_rewrite_stores_partition_values_of_path(name: str, tmp_path: Path) -> None:
     one = opened(name, tmp_path)
     one.table.cluster(sort_by=["name"])
     cities: dict[str, str] = {}
@@ -295,7 +297,7 @@ def test_a_rewritten_file_holds_what_the_folder_told(name: str, tmp_path: Path) 
     assert cities == {row["id"]: row["city"] for row in one.rows.values()}
 
 
-def test_no_row_group_of_a_skeleton_is_copied(tmp_path: Path) -> None:
+def test_rewrite_copies_no_row_group_of_skeletons(tmp_path: Path) -> None:
     one = opened("v9_cow_bootstrap_row_groups", tmp_path)
     one.table.upsert(one.takes(changed(one.kept[-1:])))
     (task,) = one.table.scan().tasks
@@ -331,7 +333,7 @@ def test_plans_name_the_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_mor_bootstrap_compacted", "v9_cow_bootstrap_metadata"])
-def test_a_clean_takes_skeletons_and_leaves_their_sources(name: str, tmp_path: Path) -> None:
+def test_clean_deletes_skeletons_and_keeps_sources(name: str, tmp_path: Path) -> None:
     one = opened(name, tmp_path)
     before = source_files(one.base)
     cluster(one)
@@ -343,7 +345,7 @@ def test_a_clean_takes_skeletons_and_leaves_their_sources(name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["v6_cow_bootstrap_metadata", "v9_mor_bootstrap_compacted"])
-def test_a_restore_brings_skeletons_back(name: str, tmp_path: Path) -> None:
+def test_restore_brings_skeletons_back(name: str, tmp_path: Path) -> None:
     one = opened(name, tmp_path)
     saved, rows = one.table.savepoint(), dict(one.rows)
     upsert(one)
@@ -377,7 +379,7 @@ def test_statistics_tell_of_the_rows_of_skeletons(version: int, tmp_path: Path) 
             assert row["id"] in found
 
 
-def test_a_record_index_is_refused_while_there_are_files_of_the_bootstrap(tmp_path: Path) -> None:
+def test_record_index_is_refused_with_bootstrap_files(tmp_path: Path) -> None:
     one = opened("v8_mor_bootstrap_metadata", tmp_path)
     with pytest.raises(UnsupportedTableFeature, match="whose instant is no time"):
         one.table.create_index("record_index")
@@ -397,7 +399,7 @@ def test_partitions_of_the_bootstrap_do_not_expire(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_bootstrap_metadata", "v9_mor_bootstrap_mixed"])
-def test_a_bootstrap_is_not_taken_back(name: str, tmp_path: Path) -> None:
+def test_rollback_refuses_bootstrap_commit(name: str, tmp_path: Path) -> None:
     one = opened(name, tmp_path)
     commits = one.table.inspect.commits()["requested"].to_pylist()
     written = [commit for commit in commits if not commit.startswith("0")]
@@ -416,7 +418,7 @@ def test_a_bootstrap_is_not_taken_back(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_bootstrap_metadata", "v9_cow_bootstrap_metadata"])
-def test_a_bootstrap_that_is_not_done_is_left_alone(name: str, tmp_path: Path) -> None:
+def test_recovery_ignores_pending_bootstrap(name: str, tmp_path: Path) -> None:
     one = opened(name, tmp_path)
     files = set((one.base / ".hoodie").rglob(f"{SKELETON_INSTANT}*"))
     done = [path for path in files if path.suffix == ".commit"]
@@ -435,7 +437,7 @@ def test_keys_that_are_not_stored_are_refused(tmp_path: Path) -> None:
         one.table.upsert(one.data(list(one.rows.values())[:1]))
 
 
-def test_a_partition_column_that_the_folder_does_not_tell_is_refused(tmp_path: Path) -> None:
+def test_bootstrap_refuses_partition_column_missing_in_path(tmp_path: Path) -> None:
     one = opened("v9_cow_bootstrap_metadata", tmp_path)
     before, row = sorted(one.base.rglob("*.parquet")), one.kept[0]
     set_property(one.base, "hoodie.table.keygenerator.type", "TIMESTAMP")
@@ -459,7 +461,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("verb", [upsert, delete, update, cluster, compact])
-def test_a_damaged_source_is_an_error_and_nothing_is_lost(
+def test_damaged_source_raises_and_loses_nothing(
     verb: Callable[[Written], None], damage: str, tmp_path: Path
 ) -> None:
     name = "v8_mor_bootstrap_metadata" if verb is compact else "v9_cow_bootstrap_metadata"
@@ -496,7 +498,7 @@ def test_folders_that_are_not_those_of_the_keys_are_refused(tmp_path: Path) -> N
     one.check()
 
 
-def test_a_missing_index_stops_a_write_before_it_begins(tmp_path: Path) -> None:
+def test_missing_bootstrap_index_stops_write_before_start(tmp_path: Path) -> None:
     one = opened("v8_mor_bootstrap_metadata", tmp_path)
     data = one.data(changed(one.kept[:1]))
     index = one.base / INDEX_FILE
@@ -509,7 +511,7 @@ def test_a_missing_index_stops_a_write_before_it_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_check_names_a_source_that_is_gone_or_damaged(damage: str, tmp_path: Path) -> None:
+def test_check_names_missing_or_damaged_source(damage: str, tmp_path: Path) -> None:
     one = opened("v9_cow_bootstrap_metadata", tmp_path)
     for path in source_files(one.base):
         DAMAGES[damage](path)

@@ -39,7 +39,7 @@ def scanned(scan: Scan, column: str) -> tuple[Any, Any]:
     return found["min"].as_py(), found["max"].as_py()
 
 
-def test_no_file_is_opened_for_what_statistics_tell(tmp_path: Path) -> None:
+def test_min_max_opens_no_file_if_statistics_suffice(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, version=9, kind="cow")
     table.upsert(TABLE.rows(range(40)))
     table.upsert(TABLE.rows(range(30, 50), v=-7))
@@ -60,7 +60,7 @@ def test_no_file_is_opened_for_what_statistics_tell(tmp_path: Path) -> None:
             scan.bounds(column)
 
 
-def test_a_date_that_python_has_no_form_of_is_refused(tmp_path: Path) -> None:
+def test_min_max_refuses_date_outside_python_range(tmp_path: Path) -> None:
     days = pa.array([0, 4_000_000], pa.int32()).cast(pa.date32())
     far = pa.array([0, 2**60]).cast(pa.timestamp("us"))
     rows = pa.table({"id": [1, 2], "d": days, "t": far})
@@ -90,7 +90,7 @@ def test_log_files_are_read(tmp_path: Path) -> None:
     assert table.scan(columns=["id"]).bounds("id") == ("k000", "k038")
 
 
-def test_what_has_no_bounds_is_refused(tmp_path: Path) -> None:
+def test_min_max_refuses_types_without_order(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, version=9, kind="cow")
     table.upsert(TABLE.rows(range(4)))
     with pytest.raises(ConfigError, match="no order"):

@@ -54,7 +54,7 @@ def test_filters_by_key_lose_no_row(base: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 16])
-def test_no_write_goes_to_a_partition_with_another_number(base: Path, count: int) -> None:
+def test_write_refuses_partition_with_other_bucket_count(base: Path, count: int) -> None:
     table = told(base, count)
     for partition, right in COUNTS.items():
         if count == right:
@@ -89,7 +89,7 @@ def test_keys_that_look_like_fields_are_found(
     assert table.scan().to_arrow()["id"].to_pylist() == ["k"]
 
 
-def test_a_piece_of_another_key_field_hides_no_row(tmp_path: Path) -> None:
+def test_bucket_pruning_keeps_rows_hashed_by_other_field(tmp_path: Path) -> None:
     """Hudi 0.15 takes the empty text behind the comma for a value of `n`."""
     table = pyhudi.create_table(
         tmp_path / "t",
@@ -124,7 +124,7 @@ def few(tmp_path: Path) -> tuple[Path, str]:
     return tmp_path / "t", last
 
 
-def test_one_key_elsewhere_tells_that_a_number_is_wrong(few: tuple[Path, str]) -> None:
+def test_one_key_in_wrong_bucket_disables_pruning(few: tuple[Path, str]) -> None:
     base, last = few
     table = told(base, 16)
     assert table.scan(where=f"id = '{last}'").count() == 1
@@ -155,7 +155,7 @@ def test_many_keys_of_few_slices_tell_a_number(tmp_path: Path) -> None:
         assert f"bucket index: left out {gone} of" in plan
 
 
-def test_a_right_number_still_leaves_slices_out(tmp_path: Path) -> None:
+def test_correct_bucket_count_prunes_slices(tmp_path: Path) -> None:
     pyhudi.create_table(
         tmp_path / "t", rows("a"), key="id", partition_by="p", index="bucket", options={BUCKETS: 8}
     )
@@ -190,13 +190,13 @@ def test_other_hash_fields_of_a_ring_hide_no_row(ring: Path, tmp_path: Path, fie
     assert table.refresh().delete("b = 'b3'").rows_deleted == 29
 
 
-def test_the_hash_fields_of_a_ring_leave_slices_out(ring: Path) -> None:
+def test_hash_fields_of_consistent_hashing_prune_slices(ring: Path) -> None:
     table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "a,b"})
     plan = str(table.scan(where="a = 'a5' AND b = 'b5'").explain())
     assert "bucket index (hash ring): left out 7 of 8 file slices" in plan
 
 
-def test_a_hash_field_of_a_ring_is_one_of_the_key(ring: Path) -> None:
+def test_hash_field_must_be_key_field(ring: Path) -> None:
     table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "v"})
     with pytest.raises(ConfigError, match=r"'v'.*no record key field"):
         table.scan(where="a = 'a5' AND b = 'b5'").count()

@@ -120,14 +120,14 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("values", "given", "wanted", "told"), CHANGED)
-def test_a_value_that_would_change_is_told(
+def test_exact_cast_names_value_that_would_change(
     values: list[Any], given: Any, wanted: Any, told: str
 ) -> None:
     with pytest.raises(SchemaMismatch, match=f"'x' is .*{told}"):
         cast_exactly(column(values, given), pa.field("x", wanted))
 
 
-def test_a_decimal_becomes_the_nearest_float() -> None:
+def test_decimal_casts_to_nearest_float() -> None:
     prices = [Decimal(cents) / 100 for cents in range(35_000, 36_000)]
     given = column(prices, pa.decimal128(9, 2))
     for cast in (cast_exactly, cast_computed):
@@ -146,14 +146,12 @@ def test_a_decimal_becomes_the_nearest_float() -> None:
         (str(10**23), 0),
     ],
 )
-def test_a_decimal_is_taken_where_the_float_written_with_its_scale_is_the_decimal(
-    text: str, scale: int, kind: Any
-) -> None:
+def test_decimal_is_accepted_if_float_prints_as_it(text: str, scale: int, kind: Any) -> None:
     made = cast_exactly(column([Decimal(text)], kind(38, scale)), pa.field("x", pa.float64()))
     assert made.to_pylist() == [float(text)]
 
 
-def test_a_float_becomes_the_shortest_decimal_that_reads_as_it() -> None:
+def test_float_casts_to_shortest_decimal() -> None:
     floats = [0.1, 123.456, 1e20, 1e-16, -0.7]
     for kind in (pa.float64(), pa.float32()):
         made = cast_exactly(column(floats, kind), pa.field("x", pa.decimal128(38, 16)))
@@ -234,7 +232,7 @@ def test_literals_that_fit(value: Any, kind: pa.DataType, made: Any) -> None:
     assert made is None or str(found.as_py()) == str(made)
 
 
-def test_a_literal_float_is_rounded() -> None:
+def test_float_literal_is_rounded() -> None:
     assert literal(0.1, pa.float32(), "set 'x'").as_py() == pytest.approx(0.1)
 
 
@@ -266,7 +264,7 @@ def test_literals_that_would_change_are_refused(value: Any, kind: pa.DataType) -
         literal(value, kind, "set 'x'")
 
 
-def test_a_time_that_python_has_no_form_of_is_named() -> None:
+def test_exact_cast_names_time_outside_python_range() -> None:
     far = pa.chunked_array([pa.array([2**62], pa.timestamp("s"))])
     with pytest.raises(SchemaMismatch, match=r"column 'at' is timestamp\[s\]"):
         cast_exactly(far, pa.field("at", pa.timestamp("us")))

@@ -58,7 +58,7 @@ def test_types(kind: Any, hive: str, spark: str) -> None:
     assert only(["null", kind]).is_nullable
 
 
-def test_a_type_named_before_stands_for_itself() -> None:
+def test_named_type_reference_is_resolved() -> None:
     inner = {"type": "record", "name": "p", "fields": [{"name": "A-b$c", "type": "int"}]}
     first, second = fields_of(avro(("a", inner), ("b", ["null", "p"])), (), timestamps=True)
     assert first.hive == second.hive == "struct<a_b_dollar_c:int>"
@@ -70,7 +70,7 @@ def test_timestamps_as_numbers() -> None:
     assert only(kind, timestamps=False).hive == "bigint"
 
 
-def test_a_union_of_types_is_refused() -> None:
+def test_union_type_is_refused() -> None:
     with pytest.raises(UnsupportedTableFeature, match="union of 2 types"):
         only(["null", "int", "string"])
 

@@ -85,7 +85,7 @@ def test_changes_of_every_operation(tmp_path: Path, version: int, kind: str, mod
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_rewrite_that_changes_nothing_leaves_no_file(tmp_path: Path, version: int) -> None:
+def test_change_log_is_absent_if_rewrite_changes_nothing(tmp_path: Path, version: int) -> None:
     table = captured(tmp_path / "t", version, "cow")
     start = now(table)
     files = sorted(path for path in (tmp_path / "t" / "rome").iterdir())
@@ -108,7 +108,7 @@ def test_change_logs_are_named_and_counted_as_hudi_does(tmp_path: Path) -> None:
     assert path == f"rome/.{stat.file_id}_{instant}.log.1_{token}.cdc"
 
 
-def test_a_delete_that_is_too_late_is_no_change(tmp_path: Path) -> None:
+def test_change_log_skips_late_delete(tmp_path: Path) -> None:
     base = tmp_path / "t"
     data = TABLE.rows(range(4), v=1, ts=10).append_column(
         "_hoodie_is_deleted", pa.array([False] * 4)
@@ -158,7 +158,7 @@ def test_deletes_beside_copies_are_told_as_log_files_had_the_rows(
     assert told(table, start) == wanted
 
 
-def test_a_key_that_log_files_alone_have_is_deleted_beside_copies(
+def test_change_log_has_delete_of_key_only_in_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As where executors alone have the keys: any copy in the file group counts.
@@ -171,7 +171,7 @@ def test_a_key_that_log_files_alone_have_is_deleted_beside_copies(
     assert told(table, start) == [("d", ("k9", 22), None)]
 
 
-def test_a_key_that_is_given_twice_is_told_once(tmp_path: Path) -> None:
+def test_change_log_has_duplicate_input_key_once(tmp_path: Path) -> None:
     captured(tmp_path / "t", 9, "cow")
     options = {"hoodie.combine.before.delete": "false"}
     table = pyhudi.open_table(tmp_path / "t", options=options)
@@ -191,7 +191,7 @@ def test_hudi_counts_deletes_of_keys_that_a_new_file_does_not_get(tmp_path: Path
     assert found["op"].to_pylist() == ["i"] * 8
 
 
-def test_a_change_log_ends_its_blocks(tmp_path: Path) -> None:
+def test_change_log_closes_its_blocks(tmp_path: Path) -> None:
     count = 20_000
     rows = pa.table({"id": [f"{n:05}" for n in range(count)], "v": [1] * count})
     made = pyhudi.create_table(

@@ -55,7 +55,7 @@ def instants(table: HudiTable) -> list[str]:
         (MOR, {"base_file_insert": 6, "log_file": 5}),
     ],
 )
-def test_the_plan_tells_how_changes_are_had(
+def test_changes_plan_shows_source_of_changes(
     name: str, cases: dict[str, int], golden: GoldenTables
 ) -> None:
     table = open_golden(golden, name)
@@ -75,7 +75,7 @@ def test_change_tasks_travel_by_pickle(name: str, golden: GoldenTables) -> None:
 
 
 @pytest.mark.parametrize("images", ["struct", "json"])
-def test_a_filter_and_a_limit_on_changes(images: Any, golden: GoldenTables) -> None:
+def test_changes_accept_filter_and_limit(images: Any, golden: GoldenTables) -> None:
     table = open_golden(golden, COW)
     deleted = table.changes(where="op = 'd'", images=images).to_arrow()
     assert deleted["op"].to_pylist() == ["d", "d"]
@@ -83,13 +83,13 @@ def test_a_filter_and_a_limit_on_changes(images: Any, golden: GoldenTables) -> N
     assert table.changes(limit=0, images=images).count() == 0
 
 
-def test_a_filter_looks_into_images(golden: GoldenTables) -> None:
+def test_changes_filter_applies_to_images(golden: GoldenTables) -> None:
     table = open_golden(golden, COW)
     found = table.changes(where="before.city = 'osaka' AND op = 'd'").to_arrow()
     assert {row["id"] for row in found["before"].to_pylist()} == {"k004", "k007"}
 
 
-def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
+def test_changes_outputs_return_same_rows(golden: GoldenTables) -> None:
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("polars")
     changes = open_golden(golden, COW).changes(images="json")
@@ -102,21 +102,21 @@ def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
         assert connection.sql("SELECT count(*) FROM changes").fetchall() == [(changes.count(),)]
 
 
-def test_an_engine_with_one_thread_gives_the_same(golden: GoldenTables) -> None:
+def test_changes_are_equal_with_one_thread(golden: GoldenTables) -> None:
     base = golden.unpack(MOR)
     single = pyhudi.open_table(base, engine=LocalEngine(1))
     assert sorted_rows(single.changes()) == sorted_rows(pyhudi.open_table(base).changes())
 
 
 @pytest.mark.parametrize("moment", [None, "000", "earliest"])
-def test_the_open_end_of_a_range(moment: str | None, golden: GoldenTables) -> None:
+def test_changes_range_may_be_open(moment: str | None, golden: GoldenTables) -> None:
     table = open_golden(golden, COW)
     assert table.changes(moment).count() == table.changes("20000101000000000").count() == 23
     assert table.changes(end=instants(table)[0]).count() == 12
     assert table.changes(instants(table)[-1]).count() == 0
 
 
-def test_a_table_without_change_capture_is_refused(golden: GoldenTables) -> None:
+def test_changes_refuse_table_without_change_capture(golden: GoldenTables) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.cdc\.enabled") as raised:
         open_golden(golden, "v9_cow_nonpart").changes()
     assert "diff" in raised.value.hint
@@ -161,7 +161,7 @@ def with_property(base: Path, line: str) -> HudiTable:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_archived", "v9_cow_archived"])
-def test_a_range_that_reaches_the_archive_is_an_error(name: str, tmp_path: Path) -> None:
+def test_changes_raise_if_range_reaches_archive(name: str, tmp_path: Path) -> None:
     table = with_property(unpack(name, tmp_path), "hoodie.table.cdc.enabled=true")
     with pytest.raises(HistoryUnavailable, match="archived"):
         table.changes().to_arrow()
@@ -186,7 +186,7 @@ def test_commits_that_are_archived_and_active_are_there(version: int, tmp_path: 
     assert sorted_rows(again.changes()) == expected
 
 
-def test_a_hollow_commit_is_an_error(tmp_path: Path) -> None:
+def test_changes_raise_for_hollow_commit(tmp_path: Path) -> None:
     table = captured(tmp_path / "t", 6, "cow")
     first = instants(table)[-1]
     hollow = table.upsert(valued(2)).instant
@@ -205,7 +205,7 @@ def test_a_hollow_commit_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_table_that_was_copy_on_write(version: int, tmp_path: Path) -> None:
+def test_changes_read_table_that_was_copy_on_write(version: int, tmp_path: Path) -> None:
     table = captured(tmp_path / "t", version, "cow")
     table.upsert(valued(2))
     before = sorted_rows(table.changes())
@@ -221,7 +221,7 @@ def test_a_table_that_was_copy_on_write(version: int, tmp_path: Path) -> None:
     assert table.changes().to_arrow()["op"].to_pylist() == ["i", "i", "u", "u", "u", "u"]
 
 
-def test_a_rewritten_file_without_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_changes_name_rewritten_file_without_change_log(tmp_path: Path) -> None:
     table = with_property(unpack("v9_cow_nonpart", tmp_path), "hoodie.table.cdc.enabled=true")
     with pytest.raises(HistoryUnavailable, match=r"\.parquet was written") as raised:
         table.changes().to_arrow()
@@ -302,14 +302,14 @@ def _change_log(base: Path, _: HudiTable) -> Path:
     return next(iter(base.glob("osaka/.*.cdc")))
 
 
-def test_a_log_file_without_its_slice_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_changes_name_log_file_without_slice(tmp_path: Path) -> None:
     table = with_property(unpack("v9_mor_bucket", tmp_path), "hoodie.table.cdc.enabled=true")
     with pytest.raises(HistoryUnavailable, match=r"\.log\..* was written"):
         table.changes().to_arrow()
 
 
 @pytest.mark.parametrize("chosen", [_older_base, _change_log])
-def test_a_file_that_was_cleaned_is_an_error_that_names_it(
+def test_changes_name_cleaned_file(
     chosen: Callable[[Path, HudiTable], Path], tmp_path: Path
 ) -> None:
     base = unpack(COW, tmp_path)
@@ -321,7 +321,7 @@ def test_a_file_that_was_cleaned_is_an_error_that_names_it(
     assert gone.name.strip(".").split("_")[0] in str(raised.value)
 
 
-def test_a_damaged_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_changes_name_damaged_change_log(tmp_path: Path) -> None:
     base = unpack(COW, tmp_path)
     log = next(iter(base.glob("quito/.*.cdc")))
     data = log.read_bytes()
@@ -331,7 +331,7 @@ def test_a_damaged_change_log_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert raised.value.file == f"quito/{log.name}"
 
 
-def test_a_diff_reads_only_groups_that_differ(golden: GoldenTables) -> None:
+def test_diff_reads_only_changed_groups(golden: GoldenTables) -> None:
     table = open_golden(golden, COW)
     times = instants(table)
     assert [len(table.diff(a, b).tasks) for a, b in pairwise(times)] == [
@@ -343,7 +343,7 @@ def test_a_diff_reads_only_groups_that_differ(golden: GoldenTables) -> None:
     assert table.diff(times[0], times[0]).to_arrow().schema == table.diff(*times[:2]).schema
 
 
-def test_only_the_keys_of_newer_logs_are_compared(golden: GoldenTables) -> None:
+def test_diff_compares_only_keys_of_newer_logs(golden: GoldenTables) -> None:
     table = open_golden(golden, MOR)
     times = instants(table)
     tasks = [task for task in table.diff(times[1], times[2]).tasks if task.before]
@@ -366,7 +366,7 @@ def test_logs_beside_a_pending_compaction_are_compared(tmp_path: Path, version: 
         assert (found["before"]["v"], found["after"]["v"]) == (value, value + 1)
 
 
-def test_a_record_that_changed_its_partition_is_one_update(golden: GoldenTables) -> None:
+def test_diff_shows_partition_move_as_one_update(golden: GoldenTables) -> None:
     table = open_golden(golden, MOVED)
     times = instants(table)
     found = table.diff(times[0], times[-1]).to_arrow().to_pylist()
@@ -395,7 +395,7 @@ def test_diff_tasks_travel_by_pickle(golden: GoldenTables) -> None:
 
 
 @pytest.mark.parametrize("name", [COW, MOVED, "v9_cow_clustering"])
-def test_what_does_not_fit_is_compared_in_parts(name: str, golden: GoldenTables) -> None:
+def test_diff_compares_in_parts_above_memory_limit(name: str, golden: GoldenTables) -> None:
     table = open_golden(golden, name)
     times = instants(table)
     whole = table.diff(times[0], times[-1])
@@ -422,12 +422,12 @@ def test_buckets_are_as_many_as_needed(held: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2024", ""])
-def test_what_is_no_moment_is_told_at_once(moment: str, golden: GoldenTables) -> None:
+def test_diff_refuses_invalid_time_immediately(moment: str, golden: GoldenTables) -> None:
     with pytest.raises(ConfigError):
         open_golden(golden, COW).diff(moment, "20990101000000000")
 
 
-def test_a_moment_before_the_timeline_is_unknown(golden: GoldenTables) -> None:
+def test_diff_raises_for_time_before_timeline(golden: GoldenTables) -> None:
     with pytest.raises(HistoryUnavailable):
         open_golden(golden, "v9_cow_archived").diff("20000101000000000", "20990101000000000")
 
@@ -446,7 +446,7 @@ def without_keys(table: HudiTable) -> Any:
     return replace(table.config, properties=properties)
 
 
-def test_an_engine_without_streams_is_told(golden: GoldenTables, tmp_path: Path) -> None:
+def test_changes_refuse_engine_without_streams(golden: GoldenTables, tmp_path: Path) -> None:
     class Frames(LocalEngine):
         def scan(self, *_: Any, **__: Any) -> Any:
             return object()

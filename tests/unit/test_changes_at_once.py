@@ -77,7 +77,7 @@ def stepwise(table: HudiTable) -> Iterator[list[dict[str, Any]]]:
         allowed=lambda _, moment, __, begun, services: begun or moment == "commit" or not services,
     ),
 )  # fmt: skip
-def test_each_commit_changes_what_was_complete_before_it(
+def test_changes_compare_with_snapshot_before_each_commit(
     version: int,
     moment: str,
     order_by: str | None,
@@ -109,7 +109,7 @@ def test_each_commit_changes_what_was_complete_before_it(
     assert sorted(chain(*stepwise(table)), key=str) == sorted(told, key=str)
 
 
-def test_a_slice_begun_beside_one_that_is_compacted_by_then_is_not_told(
+def test_changes_skip_slice_compacted_concurrently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit names nothing that was there, as one does that knows of no change capture."""
@@ -126,7 +126,7 @@ def test_a_slice_begun_beside_one_that_is_compacted_by_then_is_not_told(
         table.changes().to_arrow()
 
 
-def test_a_log_file_of_the_slice_that_is_gone_is_an_error_that_names_it(
+def test_changes_name_missing_slice_of_log_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = MADE.make(tmp_path / "table")

@@ -144,7 +144,7 @@ TABLES = ["v6_cow_record_index", "v6_mor_part_avro", "v8_mor_part_avro", "v9_mor
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_file_that_is_gone(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_missing_file(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     newest = max(table.base.glob("*/*.parquet"), key=lambda path: path.name.split("_")[2])
     newest.unlink()
@@ -153,7 +153,7 @@ def test_a_file_that_is_gone(damaged: Callable[[str], Damaged], name: str) -> No
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_file_that_is_cut_off(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_truncated_file(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     file = table.first("*/*.parquet")
     file.write_bytes(file.read_bytes()[:-100])
@@ -162,7 +162,7 @@ def test_a_file_that_is_cut_off(damaged: Callable[[str], Damaged], name: str) ->
     assert ("damaged_file", file.name) in {(one.kind, one.item) for one in table.check().errors}
 
 
-def test_a_log_file_with_a_damaged_block(damaged: Callable[[str], Damaged]) -> None:
+def test_check_finds_damaged_log_block(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_mor_part_avro")
     log = table.first("*/.*.log.*[0-9]")
     log.write_bytes(log.read_bytes()[:-9])
@@ -171,7 +171,7 @@ def test_a_log_file_with_a_damaged_block(damaged: Callable[[str], Damaged]) -> N
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_file_that_nobody_names(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_unnamed_file(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     file = table.first("*/*.parquet")
     file_id, token, instant = file.stem.split("_")
@@ -191,7 +191,7 @@ def test_a_file_that_nobody_names(damaged: Callable[[str], Damaged], name: str) 
 
 
 @pytest.mark.parametrize("part", ["city", None])
-def test_a_table_within_the_tables_folder_is_let_alone(tmp_path: Path, part: str | None) -> None:
+def test_check_ignores_table_inside_table(tmp_path: Path, part: str | None) -> None:
     rows = pa.table({"id": ["a", "b"], "city": ["x", "y"]})
     outer = pyhudi.create_table(
         tmp_path, rows, key="id", partition_by=part, options={"hoodie.metadata.enable": "false"}
@@ -211,7 +211,7 @@ def test_a_table_within_the_tables_folder_is_let_alone(tmp_path: Path, part: str
     assert pyhudi.open_table(tmp_path).count() == 2
 
 
-def test_a_partition_that_no_listing_finds(damaged: Callable[[str], Damaged]) -> None:
+def test_check_finds_partition_listings_skip(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_cow_clean_commits")
     lost = table.first("*/.hoodie_partition_metadata")
     lost.unlink()
@@ -222,7 +222,7 @@ def test_a_partition_that_no_listing_finds(damaged: Callable[[str], Damaged]) ->
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_commit_that_the_metadata_table_lacks(
+def test_check_finds_commit_missing_in_metadata_table(
     damaged: Callable[[str], Damaged], name: str
 ) -> None:
     table = damaged(name)
@@ -235,7 +235,7 @@ def test_a_commit_that_the_metadata_table_lacks(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_what_a_pending_clean_takes_is_no_finding(version: int, tmp_path: Path) -> None:
+def test_check_ignores_files_of_pending_clean(version: int, tmp_path: Path) -> None:
     table = TRIPS.make(tmp_path / "trips", version=version, kind="cow")
     for v in (1, 2, 3):
         table.upsert(TRIPS.rows(range(9), v=v))
@@ -280,7 +280,7 @@ def test_log_files_of_a_rollback_that_was_archived(
     assert table.check(deep=True).findings == ()
 
 
-def test_a_metadata_table_that_is_ahead(damaged: Callable[[str], Damaged]) -> None:
+def test_check_finds_metadata_table_ahead(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_mor_part_avro")
     table.plant(table.recorder.files([("lisbon", "ghost.parquet", 5, False)]))
     found = {(one.kind, one.severity) for one in table.check(deep=False)}
@@ -299,7 +299,7 @@ def test_partitions_of_the_metadata_table(damaged: Callable[[str], Damaged]) -> 
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_listing_that_is_wrong(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_wrong_file_listing(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     files = list(table.base.glob("*/*.parquet"))
     gone, grown = sorted(files)[:2]
@@ -323,7 +323,7 @@ def test_a_listing_that_is_wrong(damaged: Callable[[str], Damaged], name: str) -
 
 
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
-def test_a_record_index_that_is_wrong(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_wrong_record_index(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     keys = _keys(table)
     wrong, missing = keys[:2]
@@ -344,7 +344,7 @@ def test_a_record_index_that_is_wrong(damaged: Callable[[str], Damaged], name: s
     }
 
 
-def test_an_entry_in_a_group_where_no_key_of_it_is_looked_for(
+def test_check_finds_index_entry_in_wrong_group(
     damaged: Callable[[str], Damaged],
 ) -> None:
     table = damaged("v9_mor_record_index")
@@ -407,7 +407,7 @@ def test_facts_that_are_missing(damaged: Callable[[str], Damaged], name: str) ->
     assert ("statistics_missing", f"id of {one.base.name}") in found
 
 
-def test_a_global_index_makes_repeated_keys_errors(damaged: Callable[[str], Damaged]) -> None:
+def test_check_reports_duplicate_keys_of_global_index(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_cow_duplicates")
     found = table.check(options={"hoodie.index.type": "GLOBAL_SIMPLE"})
     assert {(one.kind, one.severity) for one in found} == {("duplicate_key", "error")}
@@ -487,7 +487,7 @@ def test_flipped_byte_of_the_record_index_is_a_finding(tmp_path: Path, version: 
     assert ("duplicate_key", "k0") in found
 
 
-def test_the_result_as_text_and_table(damaged: Callable[[str], Damaged]) -> None:
+def test_check_result_renders_as_text_and_table(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_cow_clean_commits")
     clean = table.check(deep=False)
     assert str(clean).endswith("no difference")

@@ -26,7 +26,7 @@ OPTIONS = {"hoodie.clean.automatic": "false", "hoodie.clean.commits.retained": "
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_the_plan_is_the_same_and_few_files_are_held(
+def test_clean_plan_is_same_in_parts_and_holds_few_files(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     TABLE.make(tmp_path, version=version, kind="cow")

@@ -19,7 +19,7 @@ LISTED = {"hoodie.metadata.enable": False}
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_cleaner_was_faster(tmp_path: Path, version: int) -> None:
+def test_scan_reports_concurrent_clean(tmp_path: Path, version: int) -> None:
     table = made(tmp_path / "t", version, "cow")
     first = table.inspect.commits()["requested"][0].as_py()
     scan, then = table.scan(), pyhudi.open_table(table.uri, as_of=first)
@@ -58,14 +58,14 @@ def slow(tmp_path: Path) -> pyhudi.HudiTable:
     return table.refresh()
 
 
-def test_a_clean_that_is_archived_was_faster(slow: pyhudi.HudiTable) -> None:
+def test_scan_reports_archived_concurrent_clean(slow: pyhudi.HudiTable) -> None:
     reader = slow.scan().to_reader()
     cleaned_and_archived(slow)
     with pytest.raises(HistoryUnavailable, match=r"clean .* has removed files of the moment"):
         reader.read_all()
 
 
-def test_a_clean_that_is_archived_was_faster_than_a_writer(
+def test_write_retries_after_archived_concurrent_clean(
     slow: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing says what a writer needs until its instant is there."""
@@ -82,7 +82,7 @@ def test_a_clean_that_is_archived_was_faster_than_a_writer(
     assert slow.refresh().scan(where="v = 20").count() == 4
 
 
-def test_a_file_that_is_gone_is_damage(tmp_path: Path) -> None:
+def test_scan_reports_missing_file_as_damage(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, "cow")
     scan = table.scan()
     scan.plan()
@@ -105,7 +105,7 @@ def withdrawn(base: Path) -> Iterator[pyhudi.HudiTable]:
     begun.unlink()
 
 
-def test_a_write_beside_a_reader_is_withdrawn(tmp_path: Path) -> None:
+def test_scan_retries_after_concurrent_write_is_withdrawn(tmp_path: Path) -> None:
     beside = withdrawn(tmp_path / "t")
     table = next(beside)
     reader = table.scan().to_reader()
@@ -115,7 +115,7 @@ def test_a_write_beside_a_reader_is_withdrawn(tmp_path: Path) -> None:
     assert table.refresh().scan().to_arrow().num_rows == 4
 
 
-def test_a_write_beside_a_writer_is_withdrawn(tmp_path: Path) -> None:
+def test_write_retries_after_concurrent_write_is_withdrawn(tmp_path: Path) -> None:
     beside = withdrawn(tmp_path / "t")
     table = next(beside)
     keys_of = key_reader.KeySource.keys_of

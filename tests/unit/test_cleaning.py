@@ -58,7 +58,7 @@ def written(base: Path, version: int, kind: str, commits: int = 4) -> HudiTable:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_what_newer_files_have_replaced_goes(version: int, kind: str, tmp_path: Path) -> None:
+def test_clean_deletes_replaced_files(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
     before, files = rows(table), data_files(tmp_path / "t")
     looked = table.clean(retain=1, dry_run=True)
@@ -94,7 +94,7 @@ def test_versions_are_counted_by_file_group(version: int, kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_savepoint_keeps_its_files(version: int, kind: str, tmp_path: Path) -> None:
+def test_clean_keeps_files_of_savepoint(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind, commits=3)
     saved = table.savepoint()
     expected = rows(table)
@@ -120,7 +120,7 @@ def cleaning_saved(table: HudiTable) -> list[tuple[str, ...]]:
     return [names for saved in savepoints(timeline) for names in saved.files.values()]
 
 
-def test_a_savepoint_that_came_after_the_plan_counts(
+def test_clean_keeps_files_of_savepoint_after_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = written(tmp_path / "t", 9, "cow")
@@ -142,7 +142,7 @@ def test_a_savepoint_that_came_after_the_plan_counts(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_what_a_pending_compaction_names_stays(version: int, tmp_path: Path) -> None:
+def test_clean_keeps_files_of_pending_compaction(version: int, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, "mor")
     table.upsert(people(range(4), 5))
     (planned,) = table.compact(execute=False).scheduled
@@ -163,7 +163,7 @@ def test_what_a_pending_compaction_names_stays(version: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_replaced_group_that_a_plan_names_stays_whole(version: Any, tmp_path: Path) -> None:
+def test_clean_keeps_replaced_group_of_pending_plan(version: Any, tmp_path: Path) -> None:
     """Up to version 6 no commit is named by log files that were written since the plan."""
     table, files = waiting(tmp_path / "t", version)
     last = timeline_of(tmp_path / "t").commits[-1].requested
@@ -244,7 +244,7 @@ def values(table: HudiTable, as_of: str | None = None) -> list[int]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_partition_that_is_emptied_goes(version: int, kind: str, tmp_path: Path) -> None:
+def test_clean_removes_emptied_partition(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
     table.delete_partitions(["oslo"])
     table.upsert(people(range(0, 4, 2), 8))
@@ -262,9 +262,7 @@ def test_a_partition_that_is_emptied_goes(version: int, kind: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_partition_stays_while_a_writer_may_be_about_to_use_it(
-    version: int, tmp_path: Path
-) -> None:
+def test_clean_keeps_partition_of_active_writer(version: int, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, "cow")
     table.delete_partitions(["oslo"])
     table.upsert(people(range(0, 4, 2), 8))
@@ -278,7 +276,7 @@ def test_a_partition_stays_while_a_writer_may_be_about_to_use_it(
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_pending_clean_is_ended_first(version: int, kind: str, tmp_path: Path) -> None:
+def test_clean_completes_pending_clean_first(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
     opened = open_whole(Handle(table.storage), SystemClock())
     action, plan = cleaning._scheduled(opened, CleanOptions(commits=1))
@@ -295,9 +293,7 @@ def test_a_pending_clean_is_ended_first(version: int, kind: str, tmp_path: Path)
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clean_whose_writer_died_requesting_it_is_taken_away(
-    version: int, begun: bool, tmp_path: Path
-) -> None:
+def test_clean_removes_request_of_crashed_writer(version: int, begun: bool, tmp_path: Path) -> None:
     """Where files are made step by step its plan is empty; no other would be made beside it."""
     table = written(tmp_path / "t", version, "cow")
     layout, dead = table.config.layout, "20200101000000000"
@@ -311,7 +307,7 @@ def test_a_clean_whose_writer_died_requesting_it_is_taken_away(
     assert [clean.requested for clean in timeline.completed(CLEAN)] == list(done.instants)
 
 
-def test_a_clean_that_lost_its_plan_goes_by_the_inflight_copy(tmp_path: Path) -> None:
+def test_clean_uses_inflight_copy_of_lost_plan(tmp_path: Path) -> None:
     table = written(tmp_path / "t", 6, "cow")
     opened = open_whole(Handle(table.storage), SystemClock())
     plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
@@ -326,7 +322,7 @@ def test_a_clean_that_lost_its_plan_goes_by_the_inflight_copy(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("partition", ["../elsewhere", ".hoodie/metadata", "a//b"])
-def test_a_plan_that_points_elsewhere_is_refused(partition: str, tmp_path: Path) -> None:
+def test_clean_refuses_plan_with_foreign_path(partition: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, "cow")
     opened = open_whole(Handle(table.storage), SystemClock())
     record = CleanPlan(Retention(), {partition: {"file.parquet": 1}}).record(opened)
@@ -336,7 +332,7 @@ def test_a_plan_that_points_elsewhere_is_refused(partition: str, tmp_path: Path)
         table.clean()
 
 
-def test_only_partitions_that_changed_are_looked_at(tmp_path: Path) -> None:
+def test_clean_checks_changed_partitions_only(tmp_path: Path) -> None:
     table = written(tmp_path / "t", 9, "cow")
     table.clean(retain=1)
     horizon = timeline_of(tmp_path / "t").commits[-1]
@@ -359,7 +355,7 @@ def test_only_partitions_that_changed_are_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_what_could_not_go_when_a_clean_passed_it_goes_with_the_next(
+def test_clean_deletes_files_earlier_clean_had_to_keep(
     version: Any, kind: Any, tmp_path: Path
 ) -> None:
     """Hudi's cleans by hours wait for no plan."""
@@ -404,7 +400,7 @@ def test_change_logs_go_with_their_slice(tmp_path: Path) -> None:
     assert table.check(deep=True).ok
 
 
-def test_what_is_due_is_told_by_the_timeline(tmp_path: Path) -> None:
+def test_clean_is_due_by_timeline(tmp_path: Path) -> None:
     table = pyhudi.create_table(
         tmp_path / "t", people(range(4), 1), key="id", partition_by="city",
         options={"hoodie.parquet.small.file.limit": "0"},
@@ -471,7 +467,7 @@ def test_horizons_are_those_of_hudi() -> None:
     assert counted == Retention(KEEP_VERSIONS, None, 3)
 
 
-def test_a_clean_by_hours_waits_for_what_is_pending() -> None:
+def test_clean_by_hours_waits_for_pending_writes() -> None:
     """Hudi passes it, and overlooks what it replaces once it is complete."""
     beside = timeline(1, 2, 4, 5, 6, 7, pending=3)
     stays = retention(beside, CleanOptions(policy=KEEP_HOURS), time(6))
@@ -479,7 +475,7 @@ def test_a_clean_by_hours_waits_for_what_is_pending() -> None:
     assert stays.horizon == beside.commits[1]
 
 
-def test_an_index_that_is_being_made_keeps_what_it_reads() -> None:
+def test_clean_keeps_files_of_running_index_build() -> None:
     beside = timeline(1, 2, 4, 5, 6, 7, pending=3, action=INDEXING)
     for options in (CleanOptions(commits=1), CleanOptions(policy=KEEP_HOURS)):
         stays = retention(beside, options, time(6))
@@ -571,9 +567,7 @@ def test_storage_is_not_listed_for_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_what_an_earlier_clean_took_beyond_the_newest_one_is_not_read(
-    version: Any, tmp_path: Path
-) -> None:
+def test_clean_skips_files_removed_beyond_newest_clean(version: Any, tmp_path: Path) -> None:
     """One by versions of files took a group that was overwritten; the next keeps more commits."""
     options = {"hoodie.clean.automatic": "false"}
     both = pa.concat_tables([facts("a", 1), facts("b", 1)])
@@ -607,7 +601,7 @@ def as_hudi(monkeypatch: pytest.MonkeyPatch, time: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_write_gives_way_to_a_clean_of_the_same_time(
+def test_write_retries_if_clean_has_its_instant(
     version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, start = written(tmp_path / "t", version, kind), Transaction.start
@@ -629,7 +623,7 @@ def test_a_write_gives_way_to_a_clean_of_the_same_time(
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_clean_takes_another_time_than_a_write(
+def test_clean_takes_another_instant_than_write(
     version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, begin = written(tmp_path / "t", version, kind), OpenInstant.begin

@@ -128,7 +128,7 @@ def saved(path: Path, rows: pa.Table) -> Path:
 
 
 @pytest.mark.parametrize("name", ["files", "slices", "partitions", "commits", "timeline"])
-def test_what_inspect_shows_as_json_lines(name: str, trips: HudiTable, run: Run) -> None:
+def test_inspect_prints_json_lines(name: str, trips: HudiTable, run: Run) -> None:
     done = run(name, trips.uri, "--json")
     assert (done.code, done.err) == (0, "")
     assert done.rows == getattr(trips.inspect, name)().to_pylist()
@@ -276,7 +276,7 @@ def test_data_move_no_terminal(tmp_path: Path, run: Run, monkeypatch: pytest.Mon
     assert json.loads(run("head", table.uri, "--json").out)["city"] == "\x1b[2J"
 
 
-def test_a_narrow_terminal_gets_a_value_a_line(
+def test_narrow_terminal_prints_one_value_a_line(
     trips: HudiTable, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -321,12 +321,12 @@ def test_columns_of_the_users_are_no_sizes(tmp_path: Path, run: Run) -> None:
     assert re.search(r"\d KiB", run("files", table.uri).out)
 
 
-def test_a_result_with_a_column_twice(trips: HudiTable, run: Run) -> None:
+def test_result_prints_repeated_column(trips: HudiTable, run: Run) -> None:
     done = run("query", trips.uri, "select id, id from t")
     assert (done.code, "rename one" in done.err) == (2, True)
 
 
-def test_what_came_and_what_differs(trips: HudiTable, run: Run) -> None:
+def test_changes_and_diff_print_rows(trips: HudiTable, run: Run) -> None:
     first, last = instants(trips)
     completed = trips.inspect.commits()["completed"][0].as_py()
     since = run("incremental", trips.uri, "--start", completed, "-c", "id", "--json")
@@ -403,9 +403,7 @@ def test_changes(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("end", ["parquet", "arrow", "csv", "jsonl"])
-def test_what_is_exported_can_be_imported(
-    end: str, trips: HudiTable, run: Run, tmp_path: Path
-) -> None:
+def test_exported_rows_import_again(end: str, trips: HudiTable, run: Run, tmp_path: Path) -> None:
     file = tmp_path / f"rows.{end}"
     # Text files have no bytes, and CSV nothing nested.
     nested = {"csv": [], "jsonl": ["who", "tags", "counts"]}.get(
@@ -548,7 +546,7 @@ def test_import_makes_the_table_once(tmp_path: Path, run: Run) -> None:
     assert pyhudi.open_table(tmp_path / "t").count() == 3
 
 
-def test_nothing_is_left_of_an_import_that_fails(tmp_path: Path, run: Run) -> None:
+def test_failed_import_leaves_nothing(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "late.csv"
     file.write_text("id,v\n" + "".join(f"{row},{row}\n" for row in range(200_000)) + "zz,1\n")
     assert run("import", tmp_path / "t", file, "--key", "id").code == 3
@@ -635,7 +633,7 @@ def test_json_files_without_rows_write_none(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_pipe_is_no_file_of_rows(plain: HudiTable, run: Run) -> None:
+def test_import_refuses_pipe(plain: HudiTable, run: Run) -> None:
     told = run("upsert", plain.uri, "/dev/null", "--format", "csv")
     assert told.code == 3
     assert "no regular file" in told.err
@@ -658,7 +656,7 @@ def test_update(plain: HudiTable, run: Run) -> None:
     assert run("update", plain.uri, "--set", "n=1").code == 2
 
 
-def test_a_name_given_twice_is_wrong_use(plain: HudiTable, run: Run) -> None:
+def test_repeated_option_is_usage_error(plain: HudiTable, run: Run) -> None:
     done = run("update", plain.uri, "-w", "n = 1", "--set", "n=5", "--set", "n =6")
     assert (done.code, "'n' twice" in done.err) == (2, True)
     assert plain.refresh().count("n = 1") == 3
@@ -785,7 +783,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]
     os.close(master)
 
 
-def test_a_terminal_is_asked(plain: HudiTable, run: Run, terminal: Callable[[str], None]) -> None:
+def test_terminal_asks_for_confirmation(
+    plain: HudiTable, run: Run, terminal: Callable[[str], None]
+) -> None:
     last = instants(plain)[-1]
     terminal("n")
     done = run("rollback", plain.uri, last)
@@ -887,7 +887,7 @@ def test_version_and_module(module: str) -> None:
     assert said.stdout == f"pyhudi {pyhudi.__version__}\n"
 
 
-def test_the_program_does_without_pandas(trips: HudiTable) -> None:
+def test_cli_runs_without_pandas(trips: HudiTable) -> None:
     code = (
         "import sys; from pyhudi.cli import program; program()\nsys.exit('pandas' in sys.modules)"
     )

@@ -60,7 +60,7 @@ def test_packed_text_is_read(tmp_path: Path) -> None:
     assert FileRows(path, Format.csv).to_reader().read_all().to_pylist() == [{"id": 1, "v": 2}]
 
 
-def test_an_empty_line_in_a_file_of_one_column_is_null(read: Read, tmp_path: Path) -> None:
+def test_csv_empty_line_of_one_column_is_null(read: Read, tmp_path: Path) -> None:
     given = pa.record_batch({"v": ["a", None, "", "b"]})
     path = tmp_path / "one.csv"
     with written(path, Format.csv, given.schema) as write:
@@ -78,7 +78,7 @@ def test_an_empty_line_in_a_file_of_one_column_is_null(read: Read, tmp_path: Pat
         ("rows.tsv", "|", "id|v\nk1|1,5\n"),
     ],
 )
-def test_what_parts_values_is_said_or_told_by_the_end(
+def test_csv_delimiter_comes_from_option_or_extension(
     name: str, given: str | None, text: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -97,7 +97,7 @@ def test_what_parts_values_is_said_or_told_by_the_end(
         ("rows.parquet", ";", "no CSV file"),
     ],
 )
-def test_what_cannot_part_values(name: str, given: str, message: str, tmp_path: Path) -> None:
+def test_csv_refuses_bad_delimiter(name: str, given: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match=message):
         rows_of(tmp_path / name, None, given)
 
@@ -262,7 +262,7 @@ def test_moments_keep_their_zone(read: Read) -> None:
         read(Format.json, '{"t":"2024-01-01T10:00:00Z"}\n{"t":"2024-01-01T10:00:00"}\n')
 
 
-def test_what_is_exported_as_json_is_read_back(read: Read, tmp_path: Path) -> None:
+def test_json_export_imports_again(read: Read, tmp_path: Path) -> None:
     day, hour = datetime.date(2024, 1, 2), datetime.time(1, 2, 3, 4)
     inside = {"day": day, "at": hour, "t": datetime.datetime.combine(day, hour)}
     struct = pa.struct([("day", pa.date32()), ("at", pa.time64("us")), ("t", pa.timestamp("us"))])
@@ -325,7 +325,9 @@ def test_long_lines_of_json(read: Read, monkeypatch: pytest.MonkeyPatch) -> None
         read(Format.json, text, id=pa.string())
 
 
-def test_what_is_no_text_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_names_file_that_is_not_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"], "v": ["x"]}), key="id")
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b'{"id":"a","v":"caf\xe9"}\n')
@@ -398,7 +400,7 @@ def _saved(folder: Path, text: str) -> Path:
         (Format.json, "[]", "one object a line"),
     ],
 )
-def test_a_file_of_another_form_is_told_with_the_right_one(
+def test_wrong_file_format_error_names_right_option(
     form: Format, text: str | bytes, hint: str, read: Read
 ) -> None:
     with pytest.raises(ConfigError) as raised:

@@ -50,7 +50,7 @@ def test_maps_with_text_for_keys_are_objects(cut: int) -> None:
     assert json_column(others).to_pylist() == ['[[1,"x"],[2,null]]', "[]"]
 
 
-def test_what_json_lacks_is_text() -> None:
+def test_json_writes_unsupported_types_as_text() -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=datetime.timezone.utc)
     columns = [
         (pa.array([Decimal("-1.50"), None], pa.decimal128(10, 2)), ["-1.50", None]),

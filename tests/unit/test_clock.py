@@ -27,7 +27,7 @@ def _in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_what_has_passed_does_not_go_back() -> None:
+def test_clock_never_goes_back() -> None:
     clock = SystemClock()
     before = clock.ticks_ms()
     clock.sleep(0.02)
@@ -41,7 +41,7 @@ def test_instant_in_utc() -> None:
 
 @pytest.mark.usefixtures("_in_tokyo")
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-def test_a_time_of_numpy_is_one_of_python_without_a_zone(unit: Any) -> None:
+def test_numpy_time_is_naive_datetime(unit: Any) -> None:
     moment: Any = np.datetime64("2023-11-15T07:13:20.123", unit)
     day: Any = np.datetime64("2023-11-15")
     none: Any = np.datetime64("NaT")
@@ -66,7 +66,7 @@ def test_longer_instant_is_its_first_17_digits() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "00000000000000", "2023111422132012", "2023x114221320123"])
-def test_no_instant(text: str) -> None:
+def test_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="yyyyMMddHHmmssSSS"):
         parse_instant(text, "UTC")
 
@@ -113,12 +113,12 @@ TOKYO = timezone(timedelta(hours=9))
         (MOMENT, "20231114221320123"),
     ],
 )
-def test_a_point_in_time_in_any_form(moment: Any, instant: str) -> None:
+def test_time_argument_accepts_every_form(moment: Any, instant: str) -> None:
     assert instant_of(moment, "UTC") == instant
 
 
 @pytest.mark.usefixtures("_in_tokyo")
-def test_a_point_in_time_is_rendered_in_the_tables_zone() -> None:
+def test_time_argument_uses_table_time_zone() -> None:
     assert instant_of("2023-11-14T22:13:20.5Z", "LOCAL") == "20231115071320500"
     assert instant_of("2023-11-14T22:13:20.5Z", "UTC") == "20231114221320500"
     assert instant_of("2023-11-14 22:13:20.5", "LOCAL") == "20231114221320500"
@@ -143,9 +143,7 @@ def test_a_point_in_time_is_rendered_in_the_tables_zone() -> None:
         (date(2023, 11, 15), "20231114150000000", "20231115000000000"),
     ],
 )
-def test_a_datetime_without_zone_is_local_as_in_python(
-    moment: date, in_utc: str, in_local: str
-) -> None:
+def test_naive_datetime_is_local_time(moment: date, in_utc: str, in_local: str) -> None:
     assert instant_of(moment, "UTC") == in_utc
     assert instant_of(moment, "LOCAL") == in_local
 
@@ -198,6 +196,6 @@ def test_now_is_now_in_every_zone() -> None:
         None,
     ],
 )
-def test_no_point_in_time(moment: Any) -> None:
+def test_invalid_time_argument_is_refused(moment: Any) -> None:
     with pytest.raises(ConfigError, match="not a point in time"):
         instant_of(moment, "UTC")

@@ -130,7 +130,7 @@ def test_files_are_sorted_and_of_the_target_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["linear", "zorder", "hilbert"])
-def test_what_does_not_fit_in_memory_is_clustered_alike(tmp_path: Path, layout: Any) -> None:
+def test_cluster_gives_same_result_above_memory_limit(tmp_path: Path, layout: Any) -> None:
     table = POINTS.make(tmp_path / "points", metadata=False)
     for start in range(0, 60_000, 20_000):
         table.insert(POINTS.rows(range(start, start + 20_000)))
@@ -140,7 +140,7 @@ def test_what_does_not_fit_in_memory_is_clustered_alike(tmp_path: Path, layout: 
     assert stored(table) == before
 
 
-def test_a_secondary_index_stays_true(tmp_path: Path) -> None:
+def test_cluster_keeps_secondary_index_correct(tmp_path: Path) -> None:
     table = points(tmp_path, version=9)
     table.create_index("secondary_index", columns=["x"], name="by_x")
     before = stored(table)
@@ -155,7 +155,7 @@ def test_a_secondary_index_stays_true(tmp_path: Path) -> None:
 # --- whose plan -----------------------------------------------------------------------------------
 
 
-def test_a_plan_waits_and_writers_give_way(tmp_path: Path) -> None:
+def test_planned_clustering_blocks_writers_until_executed(tmp_path: Path) -> None:
     table = points(tmp_path)
     before = stored(table)
     planned = table.cluster(execute=False)
@@ -195,7 +195,7 @@ def test_plans_of_hudi_are_carried_out(tmp_path: Path, name: str) -> None:
     assert found.ok, str(found)
 
 
-def test_a_plan_that_was_overtaken_is_taken_off(tmp_path: Path) -> None:
+def test_overtaken_clustering_plan_is_cancelled(tmp_path: Path) -> None:
     table = points(tmp_path)
     (planned,) = table.cluster(execute=False).scheduled
     file = next((Path(table.uri) / ".hoodie" / "timeline").glob(f"{planned}.clustering.requested"))
@@ -234,7 +234,7 @@ def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_call_that_fails_cancels_its_plan(
+def test_failed_cluster_cancels_its_plan(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     version: int,
@@ -259,7 +259,7 @@ def test_a_call_that_fails_cancels_its_plan(
     assert found.ok, str(found)
 
 
-def test_a_call_that_fails_keeps_the_plans_of_others(
+def test_failed_cluster_keeps_plans_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = points(tmp_path)
@@ -298,9 +298,7 @@ def test_writers_go_on_where_that_is_allowed(tmp_path: Path, kind: Any) -> None:
     assert found.ok, str(found)
 
 
-def test_a_write_while_files_are_clustered_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_write_beats_clustering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One task after the other, so that the plan can be hidden from the other writer.
     table = pyhudi.open_table(points(tmp_path).uri, engine=pyhudi.LocalEngine(1), options=SMALL)
     work = clustering_task.cluster_group
@@ -363,7 +361,7 @@ def test_writers_do_not_give_way_to_a_plan_where_they_come_first(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clustering_gives_way_to_writers_at_work(
+def test_clustering_yields_to_active_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     table = points(tmp_path, version=version)
@@ -398,7 +396,7 @@ def test_unknown_strategies_for_conflicts_are_refused(tmp_path: Path) -> None:
         pyhudi.open_table(table.uri, options={strategy: "Mine"})
 
 
-def test_a_plan_is_taken_back_by_hand(tmp_path: Path) -> None:
+def test_rollback_cancels_clustering_plan(tmp_path: Path) -> None:
     table = points(tmp_path, version=6)
     (planned,) = table.cluster(execute=False).scheduled
     before = stored(table)
@@ -410,7 +408,7 @@ def test_a_plan_is_taken_back_by_hand(tmp_path: Path) -> None:
     table.upsert(POINTS.rows([7], v=3))
 
 
-def test_a_clustering_that_died_is_taken_back_by_hand(tmp_path: Path) -> None:
+def test_rollback_removes_crashed_clustering(tmp_path: Path) -> None:
     base = unpack("v9_mor_pending_clusterings", tmp_path)
     table = pyhudi.open_table(base)
     before = sorted(table.scan().to_arrow().to_pylist(), key=str)
@@ -428,7 +426,7 @@ def test_a_clustering_that_died_is_taken_back_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_after_so_many_commits(tmp_path: Path, kind: Any) -> None:
+def test_inline_clustering_runs_after_max_commits(tmp_path: Path, kind: Any) -> None:
     inline = {
         "hoodie.clustering.inline": True,
         "hoodie.clustering.inline.max.commits": 2,
@@ -458,7 +456,7 @@ def test_plans_alone_after_commits(tmp_path: Path) -> None:
     assert len(table.cluster(schedule=False).instants) == 1
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_cluster_refuses_bad_arguments(tmp_path: Path) -> None:
     table = POINTS.make(tmp_path / "points", first=range(4))
     with pytest.raises(ConfigError, match="'nowhere', which is no column"):
         table.cluster(sort_by=["nowhere"])
@@ -512,7 +510,7 @@ def test_small_files_come_together_largest_first() -> None:
     assert ids(chosen(slices, max_group_bytes=50)) == [["c", "d"]]
 
 
-def test_a_slice_without_base_file_counts_as_a_large_one() -> None:
+def test_slice_without_base_file_counts_as_large() -> None:
     slices = [slice_of("a", 10), slice_of("logs", None, logs=2)]
     assert ids(chosen(slices)) == [["logs", "a"]]
     (group,) = chosen(slices, target_bytes=50 * MIB).groups
@@ -569,7 +567,7 @@ def test_partitions_without_small_files_are_counted(
     assert "".join(choice.missing) == "pr".replace(wanted, "")
 
 
-def test_the_newest_partitions_are_those_of_the_table(tmp_path: Path) -> None:
+def test_newest_partitions_are_chosen_over_whole_table(tmp_path: Path) -> None:
     """Also where there is no file group in them that could be clustered."""
     small = {**SMALL, "hoodie.parquet.small.file.limit": "0"}
     recent = {
@@ -588,7 +586,7 @@ def test_the_newest_partitions_are_those_of_the_table(tmp_path: Path) -> None:
     assert asked.files_read == 2
 
 
-def test_what_clustering_would_leave_as_it_is_is_left_alone() -> None:
+def test_cluster_skips_groups_it_would_not_change() -> None:
     assert chosen([slice_of("a", 10)]).groups == ()
     assert ids(chosen([slice_of("a", 10, logs=1)])) == [["a"]]
     assert chosen([slice_of("a", 10, logs=1)], single_group=False).groups == ()
@@ -609,9 +607,7 @@ def test_what_clustering_would_leave_as_it_is_is_left_alone() -> None:
         ((("x", "y"), None), (("x", "y"), "zorder"), False),
     ],
 )
-def test_what_is_sorted_so_already_is_left_alone(
-    made: Order, wanted: Order, *, stays: bool
-) -> None:
+def test_cluster_skips_sorted_groups(made: Order, wanted: Order, *, stays: bool) -> None:
     columns, layout = wanted
     settled = Settled({"1": made})
     choice = chosen([slice_of("a", 10)], settled=settled, sort_columns=columns, layout=layout)
@@ -629,7 +625,7 @@ def test_another_layout_of_the_same_columns_is_made(tmp_path: Path) -> None:
     assert table.cluster(sort_by=by, layout="hilbert", dry_run=True).files_read
 
 
-def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
+def test_clustering_plan_round_trips(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     name = "f1-0_0-1-0_20260101000000000.parquet"
     (tmp_path / "p" / name).write_bytes(b"x" * 10)
@@ -655,7 +651,7 @@ def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
         ({"inputGroups": [{"extraMetadata": {"clustering.group.child.node": ""}}]}, "child"),
     ],
 )
-def test_a_plan_of_more_than_rows_is_refused(
+def test_clustering_plan_with_unknown_groups_is_refused(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UnsupportedTableFeature, match=said):

@@ -55,7 +55,7 @@ class TestJson:
         assert read.unknown == {"newTop": [1]}
         assert json.loads(read.to_json()) == record
 
-    def test_what_only_later_releases_know_is_kept(self) -> None:
+    def test_commit_metadata_keeps_unknown_fields(self) -> None:
         stat = WriteStat(prev_base_file="b", num_updates=4, total_log_read_time_ms=2)
         assert WriteStat.from_record(stat.to_json_record()) == stat
 
@@ -164,7 +164,7 @@ class _Marker(SystemClock):
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_hudi_wrote_is_written_again_byte_for_byte(name: str, golden: GoldenTables) -> None:
+def test_commit_metadata_of_hudi_round_trips_byte_for_byte(name: str, golden: GoldenTables) -> None:
     storage = Storage(str(golden.unpack(name)))
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)

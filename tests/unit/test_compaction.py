@@ -48,7 +48,7 @@ def log_files(table: HudiTable) -> int:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_row_changes(version: int, tmp_path: Path) -> None:
+def test_compaction_changes_no_row(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     table.delete_keys(pa.table({"id": ["k3"], "city": ["oslo"]}))
     before = table.scan(columns=None).to_arrow().sort_by("id")
@@ -74,7 +74,7 @@ def test_no_row_changes(version: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("then", ["compact", "upgrade"])
-def test_a_plan_that_came_late_hides_nothing(then: str, tmp_path: Path) -> None:
+def test_zombie_compaction_plan_hides_no_row(then: str, tmp_path: Path) -> None:
     """Its maker stood still; others had written to the slice, and then to that of the plan."""
     base = tmp_path / "t"
     table = made(base, 6)
@@ -115,7 +115,7 @@ def test_writers_go_on_while_it_is_pending(version: int, tmp_path: Path) -> None
     assert not table.check(deep=True).findings
 
 
-def test_one_pending_compaction_by_name(tmp_path: Path) -> None:
+def test_compact_executes_plan_by_instant(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (first,) = table.compact(partitions=["rome"], execute=False).scheduled
     (second,) = table.compact(execute=False).scheduled
@@ -135,7 +135,7 @@ def test_partitions_that_are_left_stand_in_the_plan(tmp_path: Path) -> None:
     assert plan["missingSchedulePartitions"] == ["oslo"]
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_compact_refuses_bad_arguments(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableFeature, match="COPY_ON_WRITE"):
         made(tmp_path / "cow", kind="cow").compact()
     table = made(tmp_path / "t")
@@ -148,7 +148,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert log_files(table) == 2
 
 
-def test_nobody_is_disturbed_who_is_at_it(tmp_path: Path) -> None:
+def test_compact_leaves_running_compaction(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (instant,) = table.compact(execute=False).scheduled
     beat = Heartbeat(Storage(str(tmp_path / "t")), instant, SystemClock())
@@ -159,7 +159,7 @@ def test_nobody_is_disturbed_who_is_at_it(tmp_path: Path) -> None:
     assert table.compact().instants == (instant,)
 
 
-def test_one_that_fails_leaves_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_compaction_keeps_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.slices import write_base
 
     table = made(tmp_path / "t")
@@ -185,7 +185,7 @@ def test_one_that_fails_leaves_the_plan(tmp_path: Path, monkeypatch: pytest.Monk
     assert not table.check(deep=True).findings
 
 
-def test_a_log_file_that_was_cut_is_not_made_final(tmp_path: Path) -> None:
+def test_compact_refuses_truncated_log_file(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     log = next((tmp_path / "t" / "rome").glob(".*.log.*"))
     log.write_bytes(b"")
@@ -211,7 +211,7 @@ def test_up_to_version_6_no_plan_is_made_beside_a_write(tmp_path: Path) -> None:
         beat.stop()
 
 
-def test_a_small_memory_limit(tmp_path: Path) -> None:
+def test_compact_works_with_small_memory_limit(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     for v in range(3, 8):
         table.upsert(people(range(5000), v))
@@ -278,17 +278,17 @@ def test_strategies() -> None:
 
 
 @pytest.mark.parametrize("path", ["2026/01/02", "2026/1/2/05", "y=2026/m=01/d=02/h=05"])
-def test_a_partition_says_its_day_whatever_comes_after(path: str) -> None:
+def test_day_of_partition_path_ignores_suffix(path: str) -> None:
     assert day_of(path) == date(2026, 1, 2)
 
 
 @pytest.mark.parametrize("path", ["", "2026/01", "2026/02/30", "2026/01/023", "x/2026/01/02"])
-def test_a_partition_that_begins_with_no_day_is_refused(path: str) -> None:
+def test_day_strategy_refuses_path_without_day(path: str) -> None:
     with pytest.raises(ConfigError, match="no day"):
         day_of(path)
 
 
-def test_the_newest_days_count_of_all_partitions(tmp_path: Path) -> None:
+def test_day_strategy_counts_days_of_all_partitions(tmp_path: Path) -> None:
     hours = ["2026/01/01/05", "2026/01/01/06", "2026/01/02/07"]
     data = pa.table({"id": ["a", "b", "c"], "hour": hours, "v": [1, 1, 1]})
     table = pyhudi.create_table(
@@ -346,7 +346,7 @@ def test_time_is_counted_from_a_bootstrap(tmp_path: Path) -> None:
     assert is_due(timeline, options, "20260101000000000")
 
 
-def test_only_when_it_is_due(tmp_path: Path) -> None:
+def test_inline_compaction_runs_when_due(tmp_path: Path) -> None:
     made(tmp_path / "t")
     handle = Handle(Storage(str(tmp_path / "t")), {})
     asked = CompactionRequest(due_only=True)
@@ -408,7 +408,7 @@ def test_partitions_of_archived_commits_wait_for_the_next_plan(
     assert plan["missingSchedulePartitions"] == ["oslo"]
 
 
-def test_a_slice_is_overgrown_by_its_log_files_and_size() -> None:
+def test_slice_is_overgrown_by_log_count_and_size() -> None:
     def slice_(logs: int, mib: int) -> FileSlice:
         base = BaseFile("p", "g_0-1-0_1.parquet", "g", "1", "0-1-0", mib * MIB)
         files = tuple(

@@ -286,7 +286,7 @@ def _load(name: str, golden: GoldenTables) -> TableConfig:
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_table_of_hudi_is_understood(name: str, golden: GoldenTables) -> None:
+def test_table_config_reads_every_hudi_table(name: str, golden: GoldenTables) -> None:
     table = _load(name, golden)
     known = facts(name)
     assert table.version.code == known["table_version"]
@@ -402,7 +402,7 @@ def _table() -> MemoryStorage:
 
 
 class TestFile:
-    def test_no_table(self) -> None:
+    def test_open_raises_where_no_table_exists(self) -> None:
         clock = StillClock()
         with pytest.raises(TableNotFound, match="memory:///table") as error:
             TableConfig.load(MemoryStorage(), clock)
@@ -442,7 +442,7 @@ class TestFile:
                 storage.files[FILE] = broken
             assert _names(storage) == {"t"}
 
-    def test_nothing_valid(self) -> None:
+    def test_properties_without_valid_copy_raise(self) -> None:
         damaged = _table().files[FILE].replace(b"name=t", b"name=u")
         storage = MemoryStorage({FILE: damaged, BACKUP: b"a=\\u1"})
         with pytest.raises(CorruptTable, match="checksum") as error:
@@ -474,7 +474,7 @@ class TestFile:
         assert set(storage.files) == {FILE}
         assert read_config(storage, StillClock())["a"] == "1"
 
-    def test_one_that_stood_still_changes_nothing(self) -> None:
+    def test_stalled_writer_does_not_replace_properties(self) -> None:
         """Another one took its backup for that of a dead writer."""
         storage, class_ = _table(), MemoryStorage
 

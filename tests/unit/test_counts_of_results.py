@@ -36,7 +36,7 @@ def counts(result: pyhudi.WriteResult) -> tuple[int | None, int | None]:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_every_verb_counts_what_it_was_given(tmp_path: Path, kind: Any) -> None:
+def test_results_count_rows_of_every_operation(tmp_path: Path, kind: Any) -> None:
     t = table(tmp_path, type=kind)
     assert counts(t.insert(rows("a", "a", "b"))) == (3, 0)
     upserted = t.upsert(rows("a", "c", "c", "c", v=2))
@@ -70,7 +70,7 @@ def test_options_that_combine(tmp_path: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [None, LEAST])
-def test_an_insert_that_drops_known_keys_counts_them(tmp_path: Path, limit: int | None) -> None:
+def test_insert_counts_dropped_duplicates(tmp_path: Path, limit: int | None) -> None:
     t = table(tmp_path, options={"hoodie.datasource.insert.dup.policy": "drop"})
     first, second = wide(2000, 2000), wide(4000, 4000)
     assert counts(t.insert(first, memory_limit=limit)) == (2000, 0)
@@ -98,7 +98,7 @@ def test_combined_inserts_on_disk(tmp_path: Path, limit: int | None) -> None:
         assert (counts(result), result.rows_inserted) == ((6000, 4500), 1500)
 
 
-def test_a_write_that_was_made_before_counts_nothing(tmp_path: Path) -> None:
+def test_repeated_commit_id_counts_nothing(tmp_path: Path) -> None:
     t = table(tmp_path)
     t.upsert(rows("a"), commit_id="one")
     again = t.upsert(rows("a"), commit_id="one")

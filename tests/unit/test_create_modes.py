@@ -184,7 +184,7 @@ def test_overwrite_keeps_its_file_lock(tmp_path: Path, folder: str) -> None:
     ],
     ids=["column", "null key", "index", "mode"],
 )
-def test_a_bad_call_overwrites_nothing(
+def test_overwrite_with_bad_arguments_changes_nothing(
     tmp_path: Path, how: dict[str, Any], error: type[Exception]
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS, **WITHOUT)
@@ -195,7 +195,7 @@ def test_a_bad_call_overwrites_nothing(
     assert everything(tmp_path) == before
 
 
-def test_a_table_is_overwritten_only_if_the_verb_that_fills_it_can_write_to_it(
+def test_overwrite_requires_supported_write(
     tmp_path: Path,
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS, **WITHOUT)
@@ -221,7 +221,7 @@ def test_a_table_is_overwritten_only_if_the_verb_that_fills_it_can_write_to_it(
     assert fill(("v",)).history().column("operation").to_pylist() == ["BULK_INSERT"]
 
 
-def test_one_that_dies_overwriting_leaves_a_table_to_overwrite(
+def test_create_overwrites_table_left_by_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
@@ -244,7 +244,7 @@ def test_one_that_dies_overwriting_leaves_a_table_to_overwrite(
     assert table.scan().to_arrow()["id"].to_pylist() == ["n"]
 
 
-def test_one_that_dies_between_timeline_and_properties_leaves_a_table_to_overwrite(
+def test_create_overwrites_table_without_properties_after_crash(
     tmp_path: Path,
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
@@ -267,7 +267,7 @@ def test_folders_that_were_made_go_and_others_stay(tmp_path: Path) -> None:
     assert everything(tmp_path) == before
 
 
-def test_nothing_is_left_when_the_properties_cannot_be_written(
+def test_create_leaves_nothing_if_properties_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> bool:
@@ -279,7 +279,7 @@ def test_nothing_is_left_when_the_properties_cannot_be_written(
     assert everything(tmp_path) == {}
 
 
-def test_of_two_that_overwrite_one_table_stays_whole(tmp_path: Path) -> None:
+def test_concurrent_overwrites_leave_one_whole_table(tmp_path: Path) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS, **WITHOUT)
     start, failed = threading.Barrier(2), []
 

@@ -44,7 +44,7 @@ class Dying(LocalEngine):
 @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_nothing_is_left_of_a_table_whose_first_write_fails(
+def test_create_leaves_nothing_if_first_write_fails(
     tmp_path: Path, version: int, kind: Any, error: BaseException
 ) -> None:
     mine = tmp_path / "x" / "notes.txt"
@@ -58,7 +58,7 @@ def test_nothing_is_left_of_a_table_whose_first_write_fails(
     assert table.scan().count() == 2
 
 
-def test_nothing_is_left_when_the_metadata_table_cannot_be_made(
+def test_create_leaves_nothing_if_metadata_table_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -70,7 +70,7 @@ def test_nothing_is_left_when_the_metadata_table_cannot_be_made(
     assert files(tmp_path) == []
 
 
-def test_what_was_in_the_folder_stays(tmp_path: Path) -> None:
+def test_create_keeps_foreign_files_on_failure(tmp_path: Path) -> None:
     kept = [tmp_path / ".hoodie" / "mine", tmp_path / "x" / ".hoodie_partition_metadata"]
     kept.append(tmp_path / "x" / "f1-0_0-1-0_20200101000000000.parquet")
     for path in kept:
@@ -83,7 +83,7 @@ def test_what_was_in_the_folder_stays(tmp_path: Path) -> None:
     assert [tmp_path / name for name in files(tmp_path) if (tmp_path / name).is_file()] == kept
 
 
-def test_a_table_that_another_made_meanwhile_stays(
+def test_create_keeps_table_of_concurrent_creator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
@@ -93,7 +93,7 @@ def test_a_table_that_another_made_meanwhile_stays(
     assert pyhudi.open_table(tmp_path).scan().count() == 2
 
 
-def test_a_table_with_a_complete_write_stays(
+def test_create_keeps_table_with_completed_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> None:
@@ -145,7 +145,7 @@ def test_bad_arguments_make_no_table(tmp_path: Path, given: Any, how: dict[str, 
     assert files(tmp_path) == []
 
 
-def test_every_option_of_a_handle_is_taken_at_creation(tmp_path: Path) -> None:
+def test_create_accepts_every_handle_option(tmp_path: Path) -> None:
     options = {
         "hoodie.metadata.compact.max.delta.commits": 2,
         "hoodie.keep.min.commits": 4,
@@ -314,7 +314,7 @@ def large_stream(last: pa.Table) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(LISTS, batches)
 
 
-def test_what_lies_under_a_null_is_no_element() -> None:
+def test_create_ignores_values_below_null() -> None:
     lists = pa.ListArray.from_arrays(
         pa.array([0, 2, 3]), pa.array(["x", None, "y"]), mask=pa.array([True, False])
     )
@@ -332,7 +332,7 @@ def test_what_lies_under_a_null_is_no_element() -> None:
     ("given", "wanted"),
     [("MOR", "mor"), ("Merge_On_Read", "mor"), ("COPY_ON_WRITE", "cow")],
 )
-def test_a_type_may_have_its_long_name(tmp_path: Path, given: Any, wanted: str) -> None:
+def test_create_accepts_long_table_type(tmp_path: Path, given: Any, wanted: str) -> None:
     rows = pa.table({"id": ["a"]})
     assert pyhudi.create_table(tmp_path / "t", rows, key="id", type=given).type == wanted
 

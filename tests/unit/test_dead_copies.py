@@ -65,7 +65,7 @@ class TestAKeyThatWasInsertedTwice:
 
 @pytest.mark.parametrize("limit", [None, 4 << 20])
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
-def test_a_merge_that_may_delete_inserts_a_dead_key_anew(
+def test_merge_reinserts_key_deleted_by_clause(
     make: Any, index: str | None, limit: int | None
 ) -> None:
     """The record index has forgotten it, and has to be told of it."""
@@ -84,7 +84,7 @@ def test_a_merge_that_may_delete_inserts_a_dead_key_anew(
 
 
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
-def test_a_delete_counts_live_rows(make: Any, index: str | None) -> None:
+def test_delete_counts_live_rows(make: Any, index: str | None) -> None:
     table = make(index=index)
     table.insert(rows("ab", 1))
     table.delete_keys(keys("a"))

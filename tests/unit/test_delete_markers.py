@@ -49,7 +49,7 @@ def made(base: Path, type_: pa.DataType, marker: str, version: int, kind: Any) -
 @pytest.mark.parametrize(
     ("type_", "gone", "live", "marker"), TOLD, ids=[f"{case[0]} {case[3]}" for case in TOLD]
 )
-def test_a_marker_is_what_java_prints(
+def test_delete_marker_matches_java_text(
     tmp_path: Path, type_: pa.DataType, gone: Any, live: Any, marker: str, version: int, kind: Any
 ) -> None:
     builder = made(tmp_path, type_, marker, version, kind)
@@ -64,7 +64,7 @@ def test_a_marker_is_what_java_prints(
 @pytest.mark.parametrize(
     ("type_", "value", "marker"), NOT_TOLD, ids=[str(case[0]) for case in NOT_TOLD]
 )
-def test_what_engines_do_not_print_alike_is_refused(
+def test_delete_marker_refuses_engine_dependent_text(
     tmp_path: Path, type_: pa.DataType, value: Any, marker: str
 ) -> None:
     builder = made(tmp_path, type_, marker, 9, "cow")

@@ -95,7 +95,7 @@ def test_few_rows_come_from_few_files(plain: Path, threads: int, rows: int, file
     assert len(engine.begun) <= 1
 
 
-def test_a_limit_beyond_the_table_gives_all_rows_in_order(plain: Path) -> None:
+def test_head_returns_all_rows_in_order_above_table_size(plain: Path) -> None:
     table = pyhudi.open_table(plain)
     whole = table.scan().to_arrow().to_pylist()
     assert table.scan(limit=10_000).to_arrow().to_pylist() == whole
@@ -109,7 +109,7 @@ def test_rows_are_counted(plain: Path) -> None:
     assert table.count("v < 7") == len(table.scan(where="v < 7")) == 7
 
 
-def test_no_condition_no_text_and_no_look_reads_rows(plain: Path) -> None:
+def test_repr_reads_no_rows(plain: Path) -> None:
     engine = Watched(2)
     table = pyhudi.open_table(plain, engine=engine)
     scan = table.scan(where="v < 0")
@@ -122,7 +122,7 @@ def test_no_condition_no_text_and_no_look_reads_rows(plain: Path) -> None:
     assert engine.begun == []
 
 
-def test_what_takes_arrow_streams_reads_a_scan_once(plain: Path) -> None:
+def test_arrow_stream_reads_scan_once(plain: Path) -> None:
     engine = Watched(2)
     scan = pyhudi.open_table(plain, engine=engine).scan()
     taken: tuple[Callable[[Any], Any], ...] = (
@@ -156,7 +156,7 @@ def test_changes_and_differences_have_a_head(changed: HudiTable, tmp_path: Path)
 
 
 @pytest.mark.parametrize("wrong", [-1, "3", 1.5, None, True])
-def test_a_head_of_no_number_is_refused(plain: Path, wrong: Any) -> None:
+def test_head_refuses_bad_number(plain: Path, wrong: Any) -> None:
     table = pyhudi.open_table(plain)
     for call in (table.head, table.scan().head, lambda n: pyhudi.show(table, n)):
         with pytest.raises(ConfigError):
@@ -181,7 +181,7 @@ def test_short_texts_say_what_counts(changed: HudiTable) -> None:
     assert [len(repr(one)) for one in kept if len(repr(one)) > 700] == []
 
 
-def test_a_wide_table_has_a_short_text(tmp_path: Path) -> None:
+def test_wide_table_has_short_repr(tmp_path: Path) -> None:
     wide = pa.schema([(f"column_{number:04}", pa.string()) for number in range(300)])
     table = pyhudi.create_table(
         tmp_path / "t", wide, key="column_0000", options={"hoodie.metadata.enable": "false"}
@@ -192,7 +192,7 @@ def test_a_wide_table_has_a_short_text(tmp_path: Path) -> None:
     assert len(Page(table._repr_html_()).all("code")) < 120
 
 
-def test_a_table_tells_notebooks_what_it_is(changed: HudiTable) -> None:
+def test_table_html_describes_table(changed: HudiTable) -> None:
     page = Page(changed._repr_html_())
     rows = page.rows
     assert ["record key", "id"] in rows
@@ -203,7 +203,7 @@ def test_a_table_tells_notebooks_what_it_is(changed: HudiTable) -> None:
     assert page.all("script") == []
 
 
-def test_a_scan_tells_notebooks_what_it_would_read(changed: HudiTable) -> None:
+def test_scan_html_describes_scan(changed: HudiTable) -> None:
     scan = changed.scan(["id"], [("note", "!=", HOSTILE)], limit=3)
     rows = Page(scan._repr_html_()).rows
     slices = scan.plan().num_rows
@@ -213,7 +213,7 @@ def test_a_scan_tells_notebooks_what_it_would_read(changed: HudiTable) -> None:
     assert "<script>alert(" in told["where"]
 
 
-def test_a_scan_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_scan_html_shows_error(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v6_mor_inflight", tmp_path))
     first = table.inspect.commits()["requested"][0].as_py()
     scan = table.incremental(start=first)
@@ -222,7 +222,7 @@ def test_a_scan_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert "HistoryUnavailable" in Page(scan._repr_html_()).source
 
 
-def test_a_difference_shows_counts_and_some_rows(
+def test_diff_html_shows_counts_and_rows(
     changed: HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = changed.inspect.commits()["requested"][0].as_py()
@@ -289,13 +289,13 @@ def test_history_and_timeline_are_shown_with_their_picture(changed: HudiTable) -
     assert text[2] == f"and {history.num_rows - 1} more rows"
 
 
-def test_what_is_shown_moves_no_terminal() -> None:
+def test_show_escapes_terminal_codes() -> None:
     rows = pa.table({"a\x1b": ["x\x1b[31my", "\x9b2J", "one\ttwo\n\x07\x7f", "osaka é 東京"]})
     lines = repr(pyhudi.show(rows)).splitlines()
     assert lines == ["a\\x1b", "x\\x1b[31my", "\\x9b2J", "one two \\x07\\x7f", "osaka é 東京"]
 
 
-def test_what_is_shown_is_any_rows(changed: HudiTable) -> None:
+def test_show_accepts_any_arrow_stream(changed: HudiTable) -> None:
     for rows in (changed, changed.scan(), changed.scan().to_arrow(), changed.scan().to_reader()):
         shown = pyhudi.show(rows, 3)
         assert shown.rows.slice(0, 3).num_rows == 3
@@ -341,7 +341,7 @@ def test_values_of_all_kinds_are_shown() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text())
-def test_no_text_ends_its_element(text: str) -> None:
+def test_html_escapes_text(text: str) -> None:
     made = tag("p", text, title=text)
     made.encode()
     page = Page(made)

@@ -58,7 +58,7 @@ def items(service: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_one_holds_it_at_a_time(locks: Any) -> None:
+def test_dynamodb_lock_has_one_holder(locks: Any) -> None:
     one, other = lock(), lock()
     for _ in range(3):
         with held(one, 0):
@@ -72,7 +72,7 @@ def test_one_holds_it_at_a_time(locks: Any) -> None:
         assert items(locks) == []
 
 
-def test_one_that_renews_keeps_it(locks: Any) -> None:
+def test_dynamodb_lock_is_kept_by_renewal(locks: Any) -> None:
     one, waiting = lock(), lock()
     assert one.acquire(0)
     (before,) = items(locks)
@@ -85,7 +85,7 @@ def test_one_that_renews_keeps_it(locks: Any) -> None:
     one.release()
 
 
-def test_a_lease_that_is_over_is_taken_and_its_holder_knows(locks: Any) -> None:
+def test_dynamodb_lock_detects_expired_lease(locks: Any) -> None:
     clock = Clock()
     dead = lock(clock)
     assert dead.acquire(0)
@@ -103,7 +103,7 @@ def test_a_lease_that_is_over_is_taken_and_its_holder_knows(locks: Any) -> None:
     assert items(locks) == []
 
 
-def test_a_clock_that_is_set_forward_ends_no_lease(locks: Any) -> None:
+def test_dynamodb_lock_ignores_clock_set_forward(locks: Any) -> None:
     class SetForward(Clock):
         def now_ms(self) -> int:
             return super().now_ms() + 100 * self.slept_ms
@@ -115,7 +115,7 @@ def test_a_clock_that_is_set_forward_ends_no_lease(locks: Any) -> None:
     assert items(locks) == []
 
 
-def test_one_that_is_interrupted_holds_nothing(locks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dynamodb_lock_is_free_after_interrupt(locks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one = lock()
     assert one.acquire(0)
     one.release()
@@ -131,7 +131,7 @@ def test_one_that_is_interrupted_holds_nothing(locks: Any, monkeypatch: pytest.M
     assert items(locks) == []
 
 
-def test_a_released_item_is_taken(locks: Any) -> None:
+def test_dynamodb_lock_takes_released_item(locks: Any) -> None:
     """Hudi's client can be told to keep the item."""
     item = {"key": KEY, "ownerName": "java", "leaseDuration": "60000", "isReleased": "1"}
     version = {"recordVersionNumber": "7"}
@@ -143,6 +143,6 @@ def test_a_released_item_is_taken(locks: Any) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_a_table_that_is_not_there_is_an_error() -> None:
+def test_dynamodb_lock_raises_for_missing_table() -> None:
     with pytest.raises(StorageError, match="DynamoDB table hudi_locks"):
         lock().acquire(0)

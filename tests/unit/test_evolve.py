@@ -225,7 +225,7 @@ def test_strict_stays_the_default(tmp_path: Path) -> None:
         ("ID", pa.array(["x"])),
     ],
 )
-def test_what_does_not_fit_is_named_and_nothing_is_written(
+def test_schema_mismatch_names_column_and_writes_nothing(
     tmp_path: Path, column: str, values: pa.Array[Any]
 ) -> None:
     table = TABLE.make(tmp_path / "t")
@@ -238,7 +238,7 @@ def test_what_does_not_fit_is_named_and_nothing_is_written(
 
 @pytest.mark.parametrize("mode", ["strict", "merge"])
 @pytest.mark.parametrize("names", [["a", "a"], ["a", "b", "b"]])
-def test_a_field_that_comes_twice_is_refused(
+def test_repeated_field_is_refused(
     tmp_path: Path, mode: Literal["strict", "merge"], names: list[str]
 ) -> None:
     table = TABLE.make(tmp_path / "t")
@@ -253,7 +253,7 @@ def test_a_field_that_comes_twice_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["secondary_index", "column_stats"])
-def test_a_column_with_an_index_keeps_its_type(tmp_path: Path, kind: str) -> None:
+def test_indexed_column_keeps_type(tmp_path: Path, kind: str) -> None:
     rows = pa.table({"id": ["a"], "n": pa.array([1], pa.int32())})
     table = pyhudi.create_table(str(tmp_path / "t"), rows, key="id", type="mor")
     function = "identity" if kind == "column_stats" else None

@@ -57,7 +57,7 @@ def cities(table: HudiTable) -> set[str]:
 
 
 @pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
-def test_by_the_last_write(version: int, kind: str, tmp_path: Path, passes: Any) -> None:
+def test_expire_uses_last_write_time(version: int, kind: str, tmp_path: Path, passes: Any) -> None:
     """A log file counts as a write, too."""
     table = made(tmp_path / "t", version, kind, passes)
     planned = table.expire_partitions(15, dry_run=True)
@@ -74,7 +74,7 @@ def test_by_the_last_write(version: int, kind: str, tmp_path: Path, passes: Any)
     assert cities(table) == {"a", "b", "c"}
 
 
-def test_by_creation(tmp_path: Path, passes: Any) -> None:
+def test_expire_uses_creation_time(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "mor", passes)
     table.expire_partitions(15, by_creation=True)
     assert cities(table) == {"c"}
@@ -109,9 +109,7 @@ def test_options(tmp_path: Path, passes: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_write_to_a_log_file_counts_when_it_is_archived(
-    version: int, tmp_path: Path, passes: Any
-) -> None:
+def test_expire_counts_archived_log_writes(version: int, tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", version, "mor", passes)
     now = SystemClock().now_ms() / 1000
     for log in (tmp_path / "t" / "a").glob(".*.log.*"):
@@ -133,7 +131,7 @@ def test_a_write_to_a_log_file_counts_when_it_is_archived(
     assert cities(table) == set()
 
 
-def test_what_waits_for_a_service_stays(tmp_path: Path, passes: Any) -> None:
+def test_expire_keeps_partitions_of_pending_services(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "mor", passes)
     table.upsert(in_city("b", 2))
     table.compact(partitions=["b"], execute=False)
@@ -143,7 +141,7 @@ def test_what_waits_for_a_service_stays(tmp_path: Path, passes: Any) -> None:
     assert cities(table) == {"b"}
 
 
-def test_what_is_refused(tmp_path: Path, passes: Any) -> None:
+def test_expire_refuses_bad_arguments(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)
     with pytest.raises(ConfigError, match="after how many days"):
         table.expire_partitions()
@@ -165,7 +163,7 @@ def test_what_is_refused(tmp_path: Path, passes: Any) -> None:
         table.expire_partitions(1, by_creation=True)
 
 
-def test_a_partition_that_is_written_to_meanwhile_stays(
+def test_expire_keeps_partition_written_concurrently(
     tmp_path: Path, passes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)

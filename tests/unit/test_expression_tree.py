@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
 )
 
 
-def test_a_tree_has_all_of_an_expression() -> None:
+def test_expression_tree_holds_whole_expression() -> None:
     expression = (pc.field("a") > 5) & pc.match_like(pc.field("s", "x").cast(pa.string()), "1%")
     tree = tree_of(expression)
     assert isinstance(tree, Call)
@@ -71,7 +71,7 @@ def test_odd_names_of_columns_are_never_others(name: str, op: str) -> None:
     assert {(n, o, v[0].as_py()) for n, o, v in where.conjuncts} <= known
 
 
-def test_what_has_no_tree() -> None:
+def test_unsupported_expression_has_no_tree() -> None:
     assert tree_of(pc.field(0) > 3) is None
 
     def own(context: Any, values: Any) -> Any:
@@ -90,7 +90,7 @@ LONG = [f"{'a' * before}日本語" * 30 for before in range(3)]
 """Where pyarrow prints them it cuts one of them within a character."""
 
 
-def test_what_cannot_be_printed_is_a_filter(tmp_path: Path) -> None:
+def test_unprintable_expression_is_still_a_filter(tmp_path: Path) -> None:
     rows = pa.table({"a": [1, 2, 3, 4], "text": [*LONG, "x"]})
     table = pyhudi.create_table(tmp_path, rows, key="a")
     for value in LONG:
@@ -101,7 +101,7 @@ def test_what_cannot_be_printed_is_a_filter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", LONG)
-def test_a_column_by_number_is_refused_whatever_is_listed(value: str) -> None:
+def test_column_by_number_is_refused(value: str) -> None:
     for expression in (pc.field(3).isin([value]), (pc.field(0) > 3) & (pc.field("text") == value)):
         with pytest.raises(ConfigError, match="by number"):
             parse_where(expression, SCHEMA)
@@ -111,7 +111,7 @@ def test_text_that_is_compared_names_no_column_by_number() -> None:
     assert parse_where(pc.field("text") == "FieldPath(0)", SCHEMA).columns == ("text",)
 
 
-def test_only_columns_that_are_named_are_read() -> None:
+def test_filter_reads_only_named_columns() -> None:
     """By its text the expression would name `a`, which is in `value` and in `value_set` too."""
     assert parse_where(pc.field("value").isin([1, 2]), SCHEMA).columns == ("value",)
 
@@ -178,7 +178,7 @@ def test_conditions_of_times_compare_as_times() -> None:
     assert rows.filter(where_of(condition, SCHEMA).expression).num_rows == 1
 
 
-def test_of_long_lists_only_the_ends_rule_files_out() -> None:
+def test_long_list_prunes_by_minimum_and_maximum() -> None:
     many = list(range(10, 2010))
     where = parse_where(pc.field("a").isin(many) & pc.field("text").isin(map(str, many)), SCHEMA)
     assert [(name, op, values[0].as_py()) for name, op, values in where.conjuncts] == [

@@ -50,7 +50,7 @@ def test_exact_bounds(function: str, column: pa.Array[Any], low: Any, high: Any)
     assert (found.nulls, found.values) == (column.null_count, len(column) - column.null_count)
 
 
-def test_no_rows_and_nulls_alone() -> None:
+def test_expression_values_accept_no_rows_and_nulls() -> None:
     empty = pa.array([], pa.string())
     assert value_bounds(index("lower"), batches(empty)) is None
     assert filter_values(index("lower", kind="bloom_filters"), batches(empty)) is None
@@ -113,7 +113,7 @@ def test_times_beyond_four_digits_rule_nothing_out() -> None:
         ("regexp_extract", pa.string(), {}, False),
     ],
 )
-def test_only_certain_values_are_made(
+def test_expression_values_are_exact_only(
     function: str, kind: pa.DataType, options: dict[str, str], *, known: bool
 ) -> None:
     definition = index(function, options)

@@ -52,15 +52,13 @@ def newer(_: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
     return newer
 
 
-def test_a_merger_that_takes_the_newer_record_is_commit_time_ordering(
-    tmp_path: Path, registered: object
-) -> None:
+def test_merger_of_newer_record_is_commit_time_ordering(tmp_path: Path, registered: object) -> None:
     wanted = rows(unpack("v9_mor_commit_time", tmp_path / "plain"))
     registered(newer)  # type: ignore[operator]
     assert rows(custom(tmp_path / "custom")) == wanted
 
 
-def test_a_merger_makes_values_of_both_records(tmp_path: Path, registered: object) -> None:
+def test_merger_combines_both_records(tmp_path: Path, registered: object) -> None:
     pairs: list[tuple[int, int]] = []
 
     def greatest(older: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
@@ -77,7 +75,7 @@ def test_a_merger_makes_values_of_both_records(tmp_path: Path, registered: objec
     assert set(found["ts"].to_pylist()) >= {max(pair) for pair in pairs[-1:]}
 
 
-def test_a_merger_can_delete(tmp_path: Path, registered: object) -> None:
+def test_merger_can_delete(tmp_path: Path, registered: object) -> None:
     def delete_all(
         _: pa.RecordBatch, newer: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
@@ -98,7 +96,7 @@ def test_a_merger_can_delete(tmp_path: Path, registered: object) -> None:
     ],
     ids=["too few rows", "a column is missing", "it raises", "no mask"],
 )
-def test_a_bad_merger_is_an_error(
+def test_bad_merger_result_raises(
     tmp_path: Path, registered: object, merger: Merger, error: type[Exception]
 ) -> None:
     registered(merger)  # type: ignore[operator]
@@ -106,13 +104,13 @@ def test_a_bad_merger_is_an_error(
         rows(custom(tmp_path))
 
 
-def test_a_merger_must_be_callable() -> None:
+def test_merger_must_be_callable() -> None:
     with pytest.raises(ConfigError, match="function"):
         pyhudi.register_merger("x", 7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("fill", ["absent", "marker", "newer_marker"])
-def test_a_row_of_before_a_column_was_added_has_null_in_it(
+def test_merger_sees_null_in_column_added_later(
     tmp_path: Path, fill: Literal["absent", "marker", "newer_marker"]
 ) -> None:
     """Only a partial block leaves columns as they are (`HoodieDataBlock`, 1.2.0)."""
@@ -173,7 +171,7 @@ def test_defaults_are_those_that_are_not_null() -> None:
         (pa.float32(), 2, 2.0),
     ],
 )
-def test_a_default_is_what_avro_stores(kind: pa.DataType, default: int, expected: object) -> None:
+def test_default_comes_from_avro_schema(kind: pa.DataType, default: int, expected: object) -> None:
     row = schema_defaults(with_default(default), pa.schema([("a", kind)]))
     assert row is not None
     assert row.schema.field("a").type == kind
@@ -202,7 +200,7 @@ def test_bytes_and_decimals_equal_no_default_that_is_there(kind: pa.DataType) ->
         (pa.timestamp("us"), 0.5),
     ],
 )
-def test_a_default_of_another_type_is_damage(kind: pa.DataType, default: object) -> None:
+def test_default_of_wrong_type_raises(kind: pa.DataType, default: object) -> None:
     with pytest.raises(CorruptTable, match="default"):
         schema_defaults(with_default(default), pa.schema([("a", kind)]))
 
@@ -238,7 +236,7 @@ KINDS = {
         ("d", b"x", None, False),
     ],
 )
-def test_a_default_leaves_another_value_that_is_stored(
+def test_default_keeps_stored_value(
     column: str, old: object, new: object, *, is_kept: bool
 ) -> None:
     defaults = pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int32()), "d": pa.nulls(1)})
@@ -260,7 +258,7 @@ def test_a_default_leaves_another_value_that_is_stored(
     ("column", "new", "is_kept"),
     [("s", "gone", True), ("b", b"gone", True), ("s", None, False), ("n", None, False)],
 )
-def test_a_marker_leaves_what_is_stored(column: str, new: object, *, is_kept: bool) -> None:
+def test_marker_keeps_stored_value(column: str, new: object, *, is_kept: bool) -> None:
     kept = KeptValues(FieldMerge("COMMIT_TIME_ORDERING", fill="marker", marker="gone"), "x")
     old = {"s": "a", "b": b"a", "n": 1}[column]
     before, after = (pa.table({column: pa.array([value], KINDS[column])}) for value in (old, new))

@@ -167,7 +167,7 @@ CALLS: dict[str, Callable[[HudiTable], Any]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_what_reads_rows_refuses(tmp_path: Path, call: Callable[[HudiTable], Any]) -> None:
+def test_reads_refuse_truncated_file(tmp_path: Path, call: Callable[[HudiTable], Any]) -> None:
     made(tmp_path, 9, {})
     path = the_file(tmp_path, ".*.log.*")
     damage(path, CUTS["empty"])
@@ -178,7 +178,7 @@ def test_what_reads_rows_refuses(tmp_path: Path, call: Callable[[HudiTable], Any
 
 
 @pytest.mark.parametrize("options", [{}, LISTED], ids=["metadata", "listed"])
-def test_a_compaction_does_not_make_the_loss_final(tmp_path: Path, options: Any) -> None:
+def test_compaction_refuses_truncated_file(tmp_path: Path, options: Any) -> None:
     made(tmp_path, 6, options)
     path = the_file(tmp_path, ".*.log.*")
     damage(path, CUTS["between blocks"])
@@ -193,9 +193,7 @@ def test_a_compaction_does_not_make_the_loss_final(tmp_path: Path, options: Any)
 
 @pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX", "GLOBAL_SIMPLE"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_partial_upsert_does_not_store_what_is_left_of_a_record(
-    tmp_path: Path, version: int, index: str
-) -> None:
+def test_partial_upsert_refuses_truncated_file(tmp_path: Path, version: int, index: str) -> None:
     made(tmp_path, version, {})
     path = the_file(tmp_path, ".*.log.*")
     sizes = damage(path, CUTS["between blocks"])
@@ -248,7 +246,7 @@ LOOKING: dict[str, Callable[[HudiTable], Any]] = {
 @pytest.mark.parametrize("call", LOOKING.values(), ids=list(LOOKING))
 @pytest.mark.parametrize(("kind", "pattern"), [("cow", "*.parquet"), ("mor", ".*.log.*")])
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"])
-def test_what_looks_for_rows_in_a_file_that_is_gone_names_it(
+def test_row_lookup_names_missing_file(
     tmp_path: Path, call: Callable[[HudiTable], Any], index: str, kind: str, pattern: str
 ) -> None:
     TABLE.make(tmp_path, kind=kind, options=LISTED).upsert(TABLE.rows("ab", v=2))
@@ -279,7 +277,7 @@ def test_log_blocks_of_a_file_that_goes_while_it_is_looked_at(
 
 
 @pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])
-def test_a_file_that_is_gone_is_named(tmp_path: Path, pattern: str) -> None:
+def test_read_names_missing_file(tmp_path: Path, pattern: str) -> None:
     table = made(tmp_path, 9, {})
     path = the_file(tmp_path, pattern)
     path.unlink()

@@ -27,7 +27,7 @@ Bounds = tuple[float, float] | None
         ([None], None),
     ],
 )
-def test_a_footer_bounds_floating_numbers_by_their_type(
+def test_footer_bounds_of_floats_depend_on_type(
     tmp_path: Path, kind: pa.DataType, numbers: list[float | None], bounds: Bounds
 ) -> None:
     schema = pa.schema([("id", pa.string()), ("f", kind), ("inner", pa.struct([("f", kind)]))])

@@ -71,7 +71,7 @@ def ids(table: HudiTable, where: str) -> list[str]:
 
 @pytest.mark.parametrize("column", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "mor"), (9, "cow")])
-def test_no_index_loses_nan_or_a_zero(tmp_path: Path, version: int, kind: Any, column: Any) -> None:
+def test_indexes_keep_nan_and_zero(tmp_path: Path, version: int, kind: Any, column: Any) -> None:
     table = filled(tmp_path, version, kind, column)
     if kind == "mor":
         table.upsert(rows(column))
@@ -132,7 +132,7 @@ def test_partitions_of_floating_numbers(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("limit", ["5", 5.0, True, -1, [1], 1 << 63])
-def test_a_limit_is_a_number_of_rows(tmp_path: Path, limit: Any) -> None:
+def test_limit_must_be_a_number(tmp_path: Path, limit: Any) -> None:
     table = filled(tmp_path, 9, "cow")
     with pytest.raises(ConfigError, match="limit is"):
         table.scan(limit=limit)

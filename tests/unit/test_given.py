@@ -111,9 +111,7 @@ def test_parts_of_encoded_arrays_are_their_own_rows(start: int) -> None:
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("encoding", ["dictionary", "runs", "runs of a dictionary", "views"])
-def test_more_text_than_an_array_holds_is_told_before_it_is_made(
-    encoding: str, nested: bool
-) -> None:
+def test_input_refuses_more_text_than_array_holds(encoding: str, nested: bool) -> None:
     rows, size = 2200, 1_000_000
     one = pa.array(["x" * size])
     first = pa.array([0] * rows, pa.int32())
@@ -189,14 +187,14 @@ class Stream:
 
 
 @pytest.mark.parametrize("made", [lambda reader: reader, Stream], ids=["reader", "stream"])
-def test_whoever_makes_the_rows_may_fail(made: Any) -> None:
+def test_input_wraps_errors_of_row_source(made: Any) -> None:
     with pytest.raises(ConfigError, match=r"rows that were given cannot be read: .*mine") as raised:
         taken(made(failing(KeyError("mine"))))
     assert "Traceback" not in str(raised.value)
     assert raised.value.__cause__ is not None
 
 
-def test_a_query_that_fails() -> None:
+def test_input_wraps_failing_query() -> None:
     with pytest.raises(ConfigError, match=r"cannot take rows from a .*DuckDBPyRelation: Conv"):
         taken(duckdb.sql("SELECT 'a'::INT AS x FROM range(3)"))
 
@@ -206,7 +204,7 @@ def test_own_errors_of_the_rows_stay_what_they_are() -> None:
         taken(failing(SchemaMismatch("mine")))
 
 
-def test_an_interrupt_is_no_error_of_the_rows() -> None:
+def test_input_propagates_interrupt() -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         raise KeyboardInterrupt
         yield
@@ -236,7 +234,7 @@ def test_an_interrupt_is_no_error_of_the_rows() -> None:
     ],
     ids=lambda data: type(data).__name__,
 )
-def test_what_is_no_rows(data: Any) -> None:
+def test_input_refuses_what_is_no_rows(data: Any) -> None:
     with pytest.raises(ConfigError, match="cannot take rows from a ") as raised:
         taken(data)
     assert "dicts" in raised.value.hint
@@ -271,7 +269,7 @@ def batches() -> list[pa.RecordBatch]:
         (lambda: many().to_pydict(), False),
     ],
 )
-def test_what_rows_come_in(made: Any, once: bool) -> None:
+def test_input_accepts_every_row_source(made: Any, once: bool) -> None:
     assert taken(made()).to_pylist() == many().to_pylist()
     assert is_read_once(made()) is once
 
@@ -295,12 +293,12 @@ def test_batches_that_differ() -> None:
         taken([pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"]})])
 
 
-def test_an_iterator_of_nothing() -> None:
+def test_input_refuses_empty_iterator() -> None:
     with pytest.raises(ConfigError, match="no schema"):
         taken(iter([]))
 
 
-def test_a_polars_query_that_fails() -> None:
+def test_input_wraps_failing_polars_query() -> None:
     frame = pl.LazyFrame({"a": ["x"]})
     with pytest.raises(ConfigError, match="polars query fails"):
         taken(frame.select("nope"))
@@ -311,7 +309,7 @@ def test_a_polars_query_that_fails() -> None:
         taken(objects)
 
 
-def test_a_column_of_pandas_without_values_has_the_type_of_the_table(tmp_path: Path) -> None:
+def test_input_empty_pandas_column_takes_table_type(tmp_path: Path) -> None:
     kinds = {"id": pa.int64(), "text": pa.string(), "day": pa.date32(), "tags": pa.list_(pa.int8())}
     table = pyhudi.create_table(tmp_path / "t", pa.schema(kinds), key="id")
     lacking = float("nan")
@@ -333,7 +331,7 @@ def test_a_column_of_pandas_without_values_has_the_type_of_the_table(tmp_path: P
         )
 
 
-def test_a_large_number_that_pandas_may_have_rounded_is_refused(tmp_path: Path) -> None:
+def test_input_refuses_large_number_pandas_may_have_rounded(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "n": [2**53 + 1, None]})
     table = pyhudi.create_table(tmp_path / "t", rows, key="id")
     with pytest.raises(SchemaMismatch, match=r"column 'n' is double.*\n.*Int64"):
@@ -342,7 +340,7 @@ def test_a_large_number_that_pandas_may_have_rounded_is_refused(tmp_path: Path) 
     assert table.scan().to_arrow().equals(rows)
 
 
-def test_an_index_without_a_name_is_no_column() -> None:
+def test_input_ignores_unnamed_pandas_index() -> None:
     frame = many().to_pandas().iloc[[3, 1]]
     assert taken(frame).to_pylist() == many().take([3, 1]).to_pylist()
 
@@ -435,7 +433,7 @@ def test_text_that_is_no_utf_8_is_named(nested: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_decimal_with_more_digits_than_its_type_is_named(nested: bool) -> None:
+def test_input_names_decimal_with_too_many_digits(nested: bool) -> None:
     numbers = b"".join(value.to_bytes(16, "little", signed=True) for value in (999, 10**20, -5))
     values = pa.Array.from_buffers(pa.decimal128(3, 0), 3, [None, pa.py_buffer(numbers)])
     column = pa.StructArray.from_arrays([values], ["d"]) if nested else values
@@ -452,7 +450,7 @@ def test_types_in_one_another_beyond_what_any_table_has_are_refused() -> None:
             plain_schema(pa.schema([("v", kind)]))
 
 
-def test_a_column_twice() -> None:
+def test_input_refuses_repeated_column() -> None:
     rows = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
     for given in (rows, rows.to_reader(), rows.to_batches()[0], Stream(rows.to_reader())):
         with pytest.raises(SchemaMismatch, match="more than one column 'a'"):

@@ -141,7 +141,7 @@ def test_values_that_fit(name: str, value: Any, stored: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("row", [0, 2, 6])
-def test_a_value_that_does_not_fit_is_told_with_its_row(name: str, value: Any, row: int) -> None:
+def test_input_objects_name_row_of_bad_value(name: str, value: Any, row: int) -> None:
     fitting = {"n": 1, "tags": ["a"], "inner": {"x": 1}}.get(name)
     values = [fitting] * 7
     values[row] = value
@@ -177,7 +177,7 @@ def test_bytes_are_no_list_of_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", LIKE.names)
-def test_what_pandas_has_where_there_is_no_value_is_null(name: str) -> None:
+def test_input_objects_read_pandas_missing_as_null(name: str) -> None:
     for absent in (pd.NA, pd.NaT):
         assert taken([{name: None}, {name: absent}]).column(name).null_count == 2
         assert taken([{name: absent}], None).column(name).null_count == 1
@@ -189,13 +189,13 @@ def test_rows_of_a_data_frame_are_taken() -> None:
     assert rows.to_pylist() == [{"n": 1, "local": NOON}, {"n": None, "local": None}]
 
 
-def test_a_nan_that_is_no_number_of_the_column_says_what_to_give() -> None:
+def test_input_objects_nan_error_has_hint() -> None:
     for like in (LIKE, None):
         with pytest.raises(SchemaMismatch, match=r"row 1 does not fit column 'text'(.|\n)*None"):
             taken([{"text": "a"}, {"text": float("nan")}], like)
 
 
-def test_where_a_missing_key_would_say_something_rows_have_all_keys() -> None:
+def test_input_objects_need_all_keys_where_missing_is_ambiguous() -> None:
     with pytest.raises(ConfigError, match="row 1 lacks 'n', which other rows have"):
         taken([{"n": 1, "text": "a"}, {"text": "b"}], uneven=False)
     assert taken([{"n": 1}, {"n": None}], uneven=False).num_rows == 2
@@ -228,7 +228,7 @@ TOKYO = pd.Timestamp("2024-01-01", tz="Asia/Tokyo")
     ],
     ids=str,
 )
-def test_no_object_is_changed_to_be_of_the_type_of_others(values: list[Any]) -> None:
+def test_input_objects_do_not_coerce_values(values: list[Any]) -> None:
     columns = [values, [[each] for each in values], [{"x": each} for each in values]]
     for column in columns:
         series = pd.Series(column, dtype=object)
@@ -268,7 +268,7 @@ def _conformed(rows: Any, schema: pa.Schema) -> pa.Table:
     return conform(taken(rows, schema), schema)
 
 
-def test_two_moments_do_not_become_one_key(tmp_path: Path) -> None:
+def test_input_objects_keep_times_apart(tmp_path: Path) -> None:
     schema = pa.schema({"at": pa.timestamp("us"), "v": pa.int64()})
     table = pyhudi.create_table(tmp_path / "t", schema, key="at")
     moments = pd.Series([FINE, FINE + pd.Timedelta(800, "ns")], dtype=object)
@@ -295,7 +295,7 @@ def test_times_of_numpy_are_taken_where_nothing_is_lost(name: str, value: Any, s
         taken([{name: np.datetime64(1, "ns")}])
 
 
-def test_one_row_is_no_columns() -> None:
+def test_input_objects_refuse_single_row() -> None:
     for value in ("a", 1, None, {"x": 1}, NOON):
         with pytest.raises(ConfigError, match=r"column 'v' is one .*\n.*\[row\]"):
             taken({"v": value, "w": [1]})
@@ -330,7 +330,7 @@ def ids(table: pyhudi.HudiTable) -> dict[str, Any]:
     return dict(zip(*rows.to_pydict().values(), strict=True))
 
 
-def test_a_table_of_dicts_is_written_with_dicts(table: pyhudi.HudiTable) -> None:
+def test_input_objects_accept_table_of_dicts(table: pyhudi.HudiTable) -> None:
     assert table.schema.field("fare").type == pa.float64()
     table.upsert([{"id": "a", "city": "lisbon", "fare": 2, "at": None}, {"id": "c", "city": "x"}])
     table.insert({"id": ["d"], "city": ["x"], "fare": [4], "at": [NOON]})
@@ -343,7 +343,7 @@ def test_a_table_of_dicts_is_written_with_dicts(table: pyhudi.HudiTable) -> None
     assert table.upsert([]).rows_updated == 0
 
 
-def test_what_verbs_refuse(table: pyhudi.HudiTable) -> None:
+def test_operations_refuse_bad_objects(table: pyhudi.HudiTable) -> None:
     with pytest.raises(SchemaMismatch, match="the table has no column 'fair'"):
         table.upsert([{"id": "a", "city": "lisbon", "fare": 2, "at": None, "fair": 1}])
     with pytest.raises(SchemaMismatch, match="the data lack the table's column 'at'"):

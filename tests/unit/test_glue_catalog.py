@@ -73,7 +73,7 @@ def test_commits_are_followed_by_a_sync(service: Any, tmp_path: Path) -> None:
     assert partition["StorageDescriptor"]["Location"] == f"{table.uri}/lima"
 
 
-def test_the_command_line_syncs(
+def test_cli_syncs_with_glue(
     service: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = made(tmp_path, "osaka")
@@ -84,7 +84,7 @@ def test_the_command_line_syncs(
     assert main(["sync", table.uri, *into, "--hive", "thrift://localhost:1"]) == 2
 
 
-def test_a_merge_on_read_table_has_three_names(service: Any, tmp_path: Path) -> None:
+def test_glue_registers_three_names_of_merge_on_read(service: Any, tmp_path: Path) -> None:
     table = made(tmp_path, "osaka", type="mor")
     done = table.sync(GlueCatalog(), database="lake", name="t")
     assert done.created == ("lake.t_ro", "lake.t_rt", "lake.t")
@@ -103,7 +103,7 @@ def test_a_merge_on_read_table_has_three_names(service: Any, tmp_path: Path) -> 
         pyhudi.open_table("lake.t_ro", catalog=GlueCatalog())
 
 
-def test_a_table_is_opened_by_name(service: Any, tmp_path: Path) -> None:
+def test_glue_opens_table_by_name(service: Any, tmp_path: Path) -> None:
     made(tmp_path, "osaka").sync(GlueCatalog())
     catalog = GlueCatalog()
     assert pyhudi.open_table("trips", catalog=catalog).scan().count() == 1
@@ -114,7 +114,7 @@ def test_a_table_is_opened_by_name(service: Any, tmp_path: Path) -> None:
         pyhudi.open_table("other", catalog=catalog)
 
 
-def test_a_new_column_comes_and_what_others_set_stays(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_adds_columns_and_keeps_foreign_properties(service: Any, tmp_path: Path) -> None:
     catalog = GlueCatalog()
     table = made(tmp_path, "osaka")
     table.sync(catalog)
@@ -134,7 +134,7 @@ def test_a_new_column_comes_and_what_others_set_stays(service: Any, tmp_path: Pa
     assert '"name":"n"' in found.parameters["spark.sql.sources.schema.part.0"]
 
 
-def test_a_column_of_another_type_has_it_in_all_partitions(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_changes_column_type_in_partitions(service: Any, tmp_path: Path) -> None:
     catalog = GlueCatalog()
     base = tmp_path / "trips"
     first = rows(*(f"city{number}" for number in range(101)), v=pa.array([1] * 101, pa.int32()))
@@ -153,7 +153,7 @@ def test_a_column_of_another_type_has_it_in_all_partitions(service: Any, tmp_pat
         assert each["StorageDescriptor"]["Location"] == f"{table.uri}/{each['Values'][0]}"
 
 
-def test_a_new_column_changes_no_partition(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_of_new_column_keeps_partitions(service: Any, tmp_path: Path) -> None:
     """Hudi leaves them, too: readers find null where a partition has no such column."""
     table = made(tmp_path, "osaka")
     table.sync(GlueCatalog())
@@ -168,7 +168,7 @@ def test_a_new_column_changes_no_partition(service: Any, tmp_path: Path) -> None
     assert "n" not in columns["osaka"]
 
 
-def test_what_others_set_to_no_text_stays(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_keeps_foreign_empty_values(service: Any, tmp_path: Path) -> None:
     catalog = GlueCatalog()
     options = {f"{SYNC}schema_string_length_thresh": "100"}
     table = made(tmp_path, "osaka", options=options)
@@ -191,14 +191,16 @@ def by_day(folder: Path, *days: str) -> pyhudi.HudiTable:
     return pyhudi.create_table(folder / "days", data, key="id", partition_by="day")
 
 
-def test_two_folders_of_one_value_are_refused(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_refuses_two_directories_of_one_value(service: Any, tmp_path: Path) -> None:
     table = by_day(tmp_path, "2020/01/01", "2020-01-01")
     with pytest.raises(UnsupportedTableFeature, match="'2020-01-01' and '2020/01/01'"):
         table.sync(GlueCatalog())
     assert not cities("days")
 
 
-def test_a_folder_beside_one_that_a_catalog_has_is_refused(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_refuses_directory_equal_to_registered_partition(
+    service: Any, tmp_path: Path
+) -> None:
     table = by_day(tmp_path, "2020-01-01")
     table.sync(GlueCatalog())
     table.upsert(pa.table({"id": ["b"], "day": ["2020/01/01"]}))
@@ -216,9 +218,7 @@ def test_a_folder_beside_one_that_a_catalog_has_is_refused(service: Any, tmp_pat
 
 
 @pytest.mark.parametrize("folder", ["/osaka/../../x", "/a//b", "", "_other/x", "/other"])
-def test_a_partition_that_others_moved_comes_back(
-    service: Any, tmp_path: Path, folder: str
-) -> None:
+def test_glue_sync_restores_moved_partition(service: Any, tmp_path: Path, folder: str) -> None:
     catalog = GlueCatalog()
     table = made(tmp_path, "osaka")
     table.sync(catalog)
@@ -248,7 +248,7 @@ def test_locations_are_told_apart(one: str, other: str, same: bool) -> None:
     assert same_place(one, other) is same
 
 
-def test_nothing_is_said_twice(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_is_idempotent(service: Any, tmp_path: Path) -> None:
     table = made(tmp_path, "osaka")
     table.sync(GlueCatalog())
     version = service.get_table(DatabaseName="default", Name="trips")["Table"]["VersionId"]
@@ -294,13 +294,13 @@ def test_folders_of_times_are_no_numbers(service: Any, tmp_path: Path) -> None:
     assert cities("t") == {"1970-01-01"}
 
 
-def test_no_database_is_made_where_none_is_wanted(service: Any, tmp_path: Path) -> None:
+def test_glue_sync_creates_database_only_if_enabled(service: Any, tmp_path: Path) -> None:
     table = made(tmp_path, "osaka", options={f"{SYNC}auto_create_database": "false"})
     with pytest.raises(ConfigError, match="no database 'lake'"):
         table.sync(GlueCatalog(), database="lake")
 
 
-def test_a_sync_that_fails_leaves_the_commit(service: Any, tmp_path: Path) -> None:
+def test_failed_sync_keeps_commit(service: Any, tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         table = made(
@@ -324,13 +324,13 @@ def test_a_sync_that_fails_leaves_the_commit(service: Any, tmp_path: Path) -> No
         (TOOL, "org.apache.hudi.gcp.bigquery.BigQuerySyncTool", "HiveSyncTool"),
     ],
 )
-def test_what_no_sync_has_is_refused(tmp_path: Path, name: str, value: str, said: str) -> None:
+def test_sync_refuses_unsupported_options(tmp_path: Path, name: str, value: str, said: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match="pyhudi does not have") as refused:
         made(tmp_path, "osaka", options={name: value})
     assert said in refused.value.hint
 
 
-def test_a_metastore_needs_an_address(tmp_path: Path) -> None:
+def test_hive_sync_needs_address(tmp_path: Path) -> None:
     table = made(tmp_path, "osaka", options={ENABLE: False})
     with pytest.raises(ConfigError, match=r"needs the option .*metastore\.uris"):
         table.sync()

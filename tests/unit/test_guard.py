@@ -73,7 +73,9 @@ def since(began: float) -> float:
     return (time.monotonic() - began) * 1000
 
 
-def test_a_section_lasts_until_its_time_is_past(guard: LockGuard, lock: CountedLock) -> None:
+def test_critical_section_lasts_until_its_instant_passed(
+    guard: LockGuard, lock: CountedLock
+) -> None:
     began = time.monotonic()
     with guard.section():
         guard.settle(SystemClock().now_ms())
@@ -82,7 +84,7 @@ def test_a_section_lasts_until_its_time_is_past(guard: LockGuard, lock: CountedL
     assert lock.did == ["take", "give"]
 
 
-def test_what_follows_a_section_need_not_wait(guard: LockGuard, lock: CountedLock) -> None:
+def test_work_after_critical_section_does_not_wait(guard: LockGuard, lock: CountedLock) -> None:
     began = time.monotonic()
     with guard.leaving_late():
         with guard.section():
@@ -94,9 +96,7 @@ def test_what_follows_a_section_need_not_wait(guard: LockGuard, lock: CountedLoc
     assert lock.givers == ["pyhudi-leaving"]
 
 
-def test_a_section_that_soon_follows_goes_on_with_the_lock(
-    guard: LockGuard, lock: CountedLock
-) -> None:
+def test_critical_section_reuses_held_lock(guard: LockGuard, lock: CountedLock) -> None:
     began = time.monotonic()
     with guard.leaving_late():
         with guard.section():
@@ -113,9 +113,7 @@ def test_a_section_that_soon_follows_goes_on_with_the_lock(
     assert lock.did == ["take", "give", "take", "give"]
 
 
-def test_a_section_that_follows_later_takes_the_lock_again(
-    guard: LockGuard, lock: CountedLock
-) -> None:
+def test_critical_section_reacquires_released_lock(guard: LockGuard, lock: CountedLock) -> None:
     with guard.leaving_late():
         with guard.section():
             pass
@@ -125,20 +123,20 @@ def test_a_section_that_follows_later_takes_the_lock_again(
             assert lock.did == ["take", "give", "take"]
 
 
-def test_a_section_that_fails_is_left_as_well(guard: LockGuard, lock: CountedLock) -> None:
+def test_failed_critical_section_releases_lock(guard: LockGuard, lock: CountedLock) -> None:
     with pytest.raises(ValueError, match="wrong"), guard.leaving_late(), guard.section():
         raise ValueError("wrong")
     assert lock.did == ["take", "give"]
     assert not guard.is_entered
 
 
-def test_a_lock_that_cannot_be_given_back_is_told(guard: LockGuard, lock: CountedLock) -> None:
+def test_failed_release_is_warning(guard: LockGuard, lock: CountedLock) -> None:
     lock.fails = True
     with pytest.warns(LockWarning, match="out of reach"), guard.leaving_late(), guard.section():
         pass
 
 
-def test_where_no_thread_can_be_had_it_is_waited(
+def test_release_waits_without_thread(
     guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_self: object) -> None:
@@ -159,7 +157,7 @@ def test_others_wait_for_two_sections_at_most(guard: LockGuard, lock: CountedLoc
     assert lock.did == ["take", "give"] * 2
 
 
-def test_a_lock_that_was_lost_meanwhile_is_taken_again(guard: LockGuard, lock: CountedLock) -> None:
+def test_lost_lock_is_reacquired(guard: LockGuard, lock: CountedLock) -> None:
     with guard.leaving_late():
         with guard.section():
             guard.settle(SystemClock().now_ms())
@@ -169,7 +167,7 @@ def test_a_lock_that_was_lost_meanwhile_is_taken_again(guard: LockGuard, lock: C
 
 
 @pytest.mark.parametrize("has_threads", [True, False])
-def test_a_clock_that_is_set_back_keeps_nobody_out(lock: CountedLock, *, has_threads: bool) -> None:
+def test_clock_set_back_blocks_no_writer(lock: CountedLock, *, has_threads: bool) -> None:
     clock = SteppedClock()
     guard = LockGuard(lock, clock, patience_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
     began = time.monotonic()
@@ -201,7 +199,7 @@ class Interrupt:
         return self
 
 
-def test_who_is_interrupted_gives_the_lock_back(lock: CountedLock) -> None:
+def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
     clock, ended, kept = SystemClock(), False, []
     for at in range(200):
         lock.did.clear()
@@ -230,7 +228,7 @@ def test_who_is_interrupted_gives_the_lock_back(lock: CountedLock) -> None:
     assert kept == []
 
 
-def test_a_section_takes_no_answer_from_before_it(
+def test_critical_section_ignores_earlier_prefetches(
     guard: LockGuard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_module, "is_remote", lambda _uri: True)
@@ -243,7 +241,7 @@ def test_a_section_takes_no_answer_from_before_it(
             assert storage.read("a") == b"new"
 
 
-def test_a_section_whose_lock_was_lost_is_one_again(guard: LockGuard, lock: CountedLock) -> None:
+def test_critical_section_continues_after_lock_loss(guard: LockGuard, lock: CountedLock) -> None:
     with guard.section():
         lock.is_lost = True
         with pytest.raises(CommitConflict):
@@ -254,7 +252,7 @@ def test_a_section_whose_lock_was_lost_is_one_again(guard: LockGuard, lock: Coun
     assert lock.did == ["take", "give", "take", "give"]
 
 
-def test_a_lock_that_cannot_be_had_again_is_not_given_back(
+def test_lock_that_cannot_be_reacquired_is_not_released(
     guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with guard.section():
@@ -265,7 +263,7 @@ def test_a_lock_that_cannot_be_had_again_is_not_given_back(
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_what_looks_like_damage_may_be_others_work(
+def test_damage_under_lost_lock_is_conflict(
     guard: LockGuard, lock: CountedLock, is_lost: bool
 ) -> None:
     def reads() -> None:
@@ -278,7 +276,7 @@ def test_what_looks_like_damage_may_be_others_work(
     assert lock.did == ["take", "give"]
 
 
-def test_a_file_that_another_one_has_made_is_a_conflict(guard: LockGuard) -> None:
+def test_file_created_by_other_writer_is_conflict(guard: LockGuard) -> None:
     """One who stood still, and writes what was taken over (seed 26000300, under odds)."""
 
     def writes() -> None:

@@ -53,7 +53,7 @@ def test_beats_from_start_to_stop(storage: Storage) -> None:
     assert not file_of(storage).exists()
 
 
-def test_one_that_nobody_keeps_is_dead_here_at_once(storage: Storage) -> None:
+def test_heartbeat_without_process_expires_immediately(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock())
     beat.start()
     del beat
@@ -62,7 +62,7 @@ def test_one_that_nobody_keeps_is_dead_here_at_once(storage: Storage) -> None:
     assert not alive(storage)
 
 
-def test_one_without_an_owner_lives_two_minutes(storage: Storage) -> None:
+def test_heartbeat_without_owner_expires_after_two_minutes(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
     beat.start()
     beat.rest()
@@ -72,7 +72,7 @@ def test_one_without_an_owner_lives_two_minutes(storage: Storage) -> None:
     assert not alive(storage)
 
 
-def test_a_process_that_is_gone_is_dead_at_once(storage: Storage) -> None:
+def test_heartbeat_of_ended_process_expires_immediately(storage: Storage) -> None:
     code = f"""
 import os
 from pyhudi.clock import SystemClock
@@ -97,12 +97,12 @@ def test_another_machines_process_lives_two_minutes(storage: Storage) -> None:
     "content",
     [b"", b"[]", b"{", b"[" * 100_000, b"\xff", b'{"machine": null, "pid": "x"}'],
 )
-def test_what_hudi_or_anybody_else_writes_is_alive(storage: Storage, content: bytes) -> None:
+def test_heartbeat_of_foreign_writer_is_active(storage: Storage, content: bytes) -> None:
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
     assert alive(storage)
 
 
-def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
+def test_heartbeat_of_reused_pid_expires(storage: Storage) -> None:
     machine = process_liveness._machine()
     owner = {"machine": machine, "pid": os.getppid(), "started": "0", "name": "n"}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
@@ -110,7 +110,7 @@ def test_a_pid_that_another_process_has_now_is_dead(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
-def test_a_hidden_process_is_alive_until_it_is_gone(
+def test_heartbeat_of_hidden_process_is_active(
     is_listed: bool, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As /proc shows processes of other users under hidepid=2, and under hidepid=1."""
@@ -128,13 +128,13 @@ def test_a_hidden_process_is_alive_until_it_is_gone(
 
 
 @pytest.mark.parametrize("pid", [None, "x", 1 << 80])
-def test_a_process_that_cannot_be_looked_for_is_alive(pid: Any, storage: Storage) -> None:
+def test_heartbeat_of_unknown_process_is_active(pid: Any, storage: Storage) -> None:
     owner = {**json.loads(process_liveness.owner("n")), "pid": pid}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert alive(storage)
 
 
-def test_one_that_stood_still_does_not_come_back(storage: Storage) -> None:
+def test_heartbeat_of_stalled_writer_does_not_resume(storage: Storage) -> None:
     clock = JumpingClock()
     beat = Heartbeat(storage, INSTANT, clock)
     beat.start()
@@ -164,7 +164,7 @@ def test_beats_that_fail_make_it_late(storage: Storage, monkeypatch: pytest.Monk
     beat.stop()
 
 
-def test_who_takes_a_write_over_is_seen(storage: Storage) -> None:
+def test_heartbeat_shows_takeover(storage: Storage) -> None:
     clock = JumpingClock()
     beat, other = Heartbeat(storage, INSTANT, clock), Heartbeat(storage, INSTANT, SystemClock())
     beat.beat()
@@ -184,7 +184,7 @@ def test_who_takes_a_write_over_is_seen(storage: Storage) -> None:
     ("lasts_ms", "late_ms", "every_ms"),
     [(None, 90_000, 30_000), (30_000, 28_000, 9_333), (5_000, 3_000, 1_000), (1_000, 500, 166)],
 )
-def test_it_beats_more_often_than_a_lock_lasts(
+def test_heartbeat_interval_is_below_lock_lease(
     lasts_ms: int | None, late_ms: int, every_ms: int, storage: Storage
 ) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock(), lock_lasts_ms=lasts_ms)
@@ -201,7 +201,7 @@ def test_another_ones_says_nothing_of_late_publications(content: bytes, storage:
     assert late_ms_of(storage.read(file.path), file) is None
 
 
-def test_one_that_was_copied_says_nothing_of_late_publications(storage: Storage) -> None:
+def test_copied_heartbeat_tells_nothing_of_zombies(storage: Storage) -> None:
     Heartbeat(storage, INSTANT, SystemClock()).beat()
     (file,) = files_of(storage, [INSTANT])
     assert late_ms_of(storage.read(file.path), file) == 90_000
@@ -223,7 +223,7 @@ def test_tasks_of_a_shared_write_do_not_beat_once_it_is_published(storage: Stora
     assert not driver.is_anothers
 
 
-def test_no_beat_is_on_its_way_while_something_is_published(storage: Storage) -> None:
+def test_heartbeat_pauses_during_publication(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock())
     beat.beat()
     with beat.between_beats():
@@ -238,7 +238,7 @@ def test_no_beat_is_on_its_way_while_something_is_published(storage: Storage) ->
 
 
 @pytest.mark.parametrize("clock_of", ["now_ms", "ticks_ms"])
-def test_it_is_late_by_either_clock(
+def test_heartbeat_is_late_by_either_clock(
     clock_of: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock())
@@ -248,7 +248,7 @@ def test_it_is_late_by_either_clock(
     assert beat.is_late
 
 
-def test_who_publishes_does_not_beat_again_after_a_stand(storage: Storage) -> None:
+def test_heartbeat_does_not_resume_after_stalled_publication(storage: Storage) -> None:
     clock = JumpingClock()
     beat = Heartbeat(storage, INSTANT, clock, lock_lasts_ms=30_000)
     beat.beat()

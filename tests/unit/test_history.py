@@ -80,7 +80,7 @@ def test_history_tells_what_was_taken_back(tmp_path: Path) -> None:
     assert [len(row["rolled_back"]) for row in restored if row["action"] == "restore"] == [2]
 
 
-def test_every_verb_says_its_commit_metadata(tmp_path: Path) -> None:
+def test_history_has_commit_metadata_of_every_operation(tmp_path: Path) -> None:
     table = made(tmp_path / "t", kind="cow")
     data = people(range(2), 9)
 
@@ -110,7 +110,7 @@ def test_every_verb_says_its_commit_metadata(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_to_write_is_a_commit_with_something_to_say(tmp_path: Path) -> None:
+def test_commit_metadata_makes_commit_without_rows(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     assert not table.upsert(people(range(1), 1).slice(1)).committed
     assert table.upsert(people(range(1), 1).slice(1), commit_metadata={"offset": "12"}).committed
@@ -133,7 +133,7 @@ _STREAMS = "_hudi_streaming_sink_checkpoint"
         {_STREAMS: '{"s": "x"}'},
     ],
 )
-def test_what_is_no_commit_metadata_is_refused(wrong: object, tmp_path: Path) -> None:
+def test_bad_commit_metadata_is_refused(wrong: object, tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = table.history().num_rows
     with pytest.raises(ConfigError, match="commit_metadata"):
@@ -142,7 +142,7 @@ def test_what_is_no_commit_metadata_is_refused(wrong: object, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("theirs", ["x", "[" * 100_000, "[]", '{"mine": "x"}', '{"mine": 1e999}'])
-def test_what_another_writer_says_of_streams_is_looked_at(theirs: str) -> None:
+def test_stream_metadata_of_other_writers_is_checked(theirs: str) -> None:
     name = "20260101000000000.commit"
     content = json.dumps({"extraMetadata": {_STREAMS: theirs}}).encode()
     config = TableConfig({"hoodie.table.name": "t", "hoodie.table.version": "6"})

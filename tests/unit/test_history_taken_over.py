@@ -50,7 +50,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_what_others_archived_stays(storage: Storage, at: int) -> None:
+def test_history_keeps_instants_archived_by_other_writer(storage: Storage, at: int) -> None:
     """at: 1 before the manifest, 2 before the file that says which one counts."""
 
     def others() -> None:
@@ -64,7 +64,7 @@ def test_what_others_archived_stays(storage: Storage, at: int) -> None:
     assert numbers(storage) == [0, 1, 2, 3]
 
 
-def test_a_manifest_of_a_dead_writer_is_passed_over(storage: Storage) -> None:
+def test_history_ignores_manifest_of_failed_writer(storage: Storage) -> None:
     before = current_manifest(storage, FOLDER)
     storage.put(f"{FOLDER}/manifest_{before.number + 1}", b'{"files": []}')
     write_manifest(storage, FOLDER, before, before.files, lambda: None)
@@ -72,7 +72,7 @@ def test_a_manifest_of_a_dead_writer_is_passed_over(storage: Storage) -> None:
     assert numbers(storage) == [0]
 
 
-def test_nothing_is_removed_without_the_lock(storage: Storage) -> None:
+def test_history_removes_nothing_without_lock(storage: Storage) -> None:
     for number in range(1, 30):
         add_to_history(storage, FOLDER, [one(number)])
     before = {entry.path for entry in storage.list()}

@@ -69,7 +69,7 @@ def mark(base: Path, line: str) -> None:
 
 @pytest.mark.parametrize("marked", [True, False], ids=["markers", "listing"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_rollback_deletes_nothing_behind_a_linked_partition(
+def test_rollback_deletes_nothing_behind_linked_partition(
     tmp_path: Path, outside: Path, version: int, marked: bool
 ) -> None:
     base = tmp_path / "t"
@@ -110,7 +110,7 @@ def test_markers_are_not_removed_behind_a_link(
     assert contents(outside) == before
 
 
-def test_the_metadata_table_is_not_changed_behind_a_link(tmp_path: Path) -> None:
+def test_metadata_table_behind_link_is_not_changed(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = TABLE.make(base)
     moved = tmp_path / "moved"
@@ -124,7 +124,7 @@ def test_the_metadata_table_is_not_changed_behind_a_link(tmp_path: Path) -> None
     assert contents(moved) == before
 
 
-def test_a_write_refused_behind_a_link_is_rolled_back(tmp_path: Path) -> None:
+def test_write_behind_link_is_rolled_back(tmp_path: Path) -> None:
     """The table goes on: what was refused was never made."""
     base = tmp_path / "t"
     table = TABLE.make(base)
@@ -140,7 +140,7 @@ def test_a_write_refused_behind_a_link_is_rolled_back(tmp_path: Path) -> None:
     assert sorted(found) == ["a1", "a2", "b1"]
 
 
-def test_the_tables_own_location_may_be_a_link(tmp_path: Path) -> None:
+def test_table_location_may_be_link(tmp_path: Path) -> None:
     TABLE.make(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     table = pyhudi.open_table(tmp_path / "link")
@@ -295,7 +295,7 @@ def test_records_that_say_nothing_are_named(
         pyhudi.open_table(base).check()
 
 
-def test_an_inflight_file_that_is_no_profile_is_named(tmp_path: Path) -> None:
+def test_inflight_file_without_profile_is_named(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = TABLE.make(base, version=6)
     fail_a_write(table)
@@ -316,7 +316,7 @@ def test_markers_that_are_no_text_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../outside/f", "a/../../f", "/etc/passwd", "a//b", "./a", ""])
-def test_a_malformed_path_is_the_tables_damage(tmp_path: Path, path: str) -> None:
+def test_malformed_path_raises_corrupt_table(tmp_path: Path, path: str) -> None:
     storage = Storage(str(tmp_path))
     for call in (storage.read, storage.head, storage.delete, storage.delete_dir):
         with pytest.raises(CorruptTable) as caught:
@@ -341,7 +341,7 @@ PIPES = [
 
 
 @pytest.mark.parametrize("path", PIPES)
-def test_a_pipe_in_place_of_a_file_is_an_error_at_once(piped: Path, path: str) -> None:
+def test_pipe_instead_of_file_raises_immediately(piped: Path, path: str) -> None:
     pipe = piped / path
     pipe.parent.mkdir(exist_ok=True)
     pipe.unlink(missing_ok=True)
@@ -357,7 +357,7 @@ def test_a_pipe_in_place_of_a_file_is_an_error_at_once(piped: Path, path: str) -
         use()
 
 
-def test_a_pipe_in_place_of_a_data_file_is_an_error_at_once(piped: Path) -> None:
+def test_pipe_instead_of_data_file_raises_immediately(piped: Path) -> None:
     (file,) = (piped / "a").glob("*.parquet")
     file.unlink()
     os.mkfifo(file)
@@ -365,7 +365,7 @@ def test_a_pipe_in_place_of_a_data_file_is_an_error_at_once(piped: Path) -> None
         pyhudi.open_table(piped).scan().to_arrow()
 
 
-def test_a_device_in_place_of_a_file_is_an_error_at_once(piped: Path) -> None:
+def test_device_instead_of_file_raises_immediately(piped: Path) -> None:
     file = piped / ".hoodie" / "hoodie.properties"
     file.unlink()
     file.symlink_to("/dev/zero")

@@ -115,7 +115,7 @@ def test_partitions_are_left_out_by_what_was_always_text(tmp_path: Path, *, crea
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_write_that_was_overtaken_is_found(
+def test_overtaken_hudi_write_disables_statistics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
     """The record of the one that was requested last counts. Hudi's writers do not give way."""
@@ -139,7 +139,7 @@ def test_a_write_that_was_overtaken_is_found(
     assert partitions_left_out(table, "n > 900") == 1
 
 
-def test_what_an_upgrade_of_hudis_left_is_not_believed(tmp_path: Path) -> None:
+def test_statistics_left_by_hudi_upgrade_are_ignored(tmp_path: Path) -> None:
     """Of merge-on-read, 1.0.2 leaves out files that wait for a compaction."""
     TABLE.make(tmp_path, version=8, kind="mor")
     with hudi_says(Told("n", 1, 2, values=1), "partition_stats"):

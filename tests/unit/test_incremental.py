@@ -47,7 +47,7 @@ ANSWERING = [
 
 
 @pytest.mark.parametrize("name", ANSWERING)
-def test_the_whole_range_is_the_snapshot(name: str, golden: GoldenTables) -> None:
+def test_incremental_whole_range_is_snapshot(name: str, golden: GoldenTables) -> None:
     table = opened(golden, name)
     assert sorted_rows(table.incremental(meta_fields=True)) == sorted_rows(
         table.scan(meta_fields=True)
@@ -56,7 +56,7 @@ def test_the_whole_range_is_the_snapshot(name: str, golden: GoldenTables) -> Non
         assert table.incremental(earliest).count() == table.scan().count()
 
 
-def test_a_range_takes_its_end_and_not_its_start(golden: GoldenTables) -> None:
+def test_incremental_excludes_start_and_includes_end(golden: GoldenTables) -> None:
     for name, time in (("v6_cow_nonpart", "requested"), ("v9_cow_nonpart", "completed")):
         table = opened(golden, name)
         first, second = commits(table)[:2]
@@ -77,7 +77,7 @@ def test_bounds_take_other_forms_of_time(golden: GoldenTables) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_nonpart", "v8_cow_nonpart", "v9_mor_part_avro"])
-def test_a_range_that_can_have_no_rows_is_an_error(name: str, golden: GoldenTables) -> None:
+def test_incremental_refuses_empty_range(name: str, golden: GoldenTables) -> None:
     table = opened(golden, name)
     time = "requested" if table.version < 8 else "completed"
     first, second = (one[time] for one in commits(table)[:2])
@@ -92,7 +92,7 @@ def test_a_range_that_can_have_no_rows_is_an_error(name: str, golden: GoldenTabl
     assert table.incremental("2099-01-01").count() == 0
 
 
-def test_the_end_of_a_range_can_be_archived(golden: GoldenTables) -> None:
+def test_incremental_end_may_be_archived(golden: GoldenTables) -> None:
     for name in ("v6_cow_archived", "v9_cow_archived"):
         table = opened(golden, name)
         archived = table.inspect.timeline(archived=True).to_pylist()
@@ -103,7 +103,7 @@ def test_the_end_of_a_range_can_be_archived(golden: GoldenTables) -> None:
             table.incremental(end=format_instant(parse_instant(first, "UTC") - 1, "UTC"))
 
 
-def test_it_is_lazy_and_has_the_outputs_of_a_scan(golden: GoldenTables) -> None:
+def test_incremental_is_lazy_with_scan_outputs(golden: GoldenTables) -> None:
     table = opened(golden, "v9_mor_part_avro")
     start = commits(table)[1]["completed"]
     scan = table.incremental(start, columns=["id", "city"], where="age > 10")
@@ -125,7 +125,7 @@ def test_partitions_that_cannot_match_are_not_planned(golden: GoldenTables) -> N
     assert set(plan["partition"].to_pylist()) == {"osaka"}
 
 
-def test_only_touched_groups_are_planned(tmp_path: Path) -> None:
+def test_incremental_plans_changed_groups_only(tmp_path: Path) -> None:
     first = pa.table({"id": ["a", "b"], "city": ["osaka", "quito"], "v": [1, 1]})
     table = pyhudi.create_table(tmp_path / "t", first, key="id", partition_by="city", order_by="v")
     start = commits(table)[0]["completed"]
@@ -136,7 +136,7 @@ def test_only_touched_groups_are_planned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_virtual_keys", "v9_mor_virtual_keys"])
-def test_it_needs_meta_columns(name: str, golden: GoldenTables) -> None:
+def test_incremental_needs_meta_columns(name: str, golden: GoldenTables) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.populate\.meta\.fields"):
         opened(golden, name).incremental()
 
@@ -227,9 +227,7 @@ class TestHistoryThatIsGone:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_clustering_that_ends_after_a_range_takes_no_rows_of_it(
-    version: Any, tmp_path: Path
-) -> None:
+def test_incremental_ignores_clustering_after_range(version: Any, tmp_path: Path) -> None:
     """Hudi 1.2.0 loses them."""
     small = {"hoodie.parquet.small.file.limit": "0"}
     rows = [pa.table({"id": [name], "city": ["x"], "v": [1]}) for name in "abcd"]
@@ -275,7 +273,7 @@ KEYS = ("abc", "ab", "a")
 
 @pytest.mark.parametrize("pending", [False, True])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_log_file_that_later_commits_appended_to_is_not_damaged(
+def test_incremental_reads_log_file_later_commits_appended_to(
     version: Any, pending: bool, tmp_path: Path
 ) -> None:
     """Nor is it after an upgrade, from which on no commit appends to the log files of others."""

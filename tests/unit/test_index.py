@@ -224,9 +224,7 @@ def test_file_ids_are_those_of_hudi_and_flink() -> None:
     assert bucket_lookup.bucket_of("00000041-9f0e-4c3a-8f00-112233445566") == 41
 
 
-def test_a_file_id_that_was_taken_away_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replaced_file_id_is_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As writers that share file ids would make it."""
     table = TABLE.make(tmp_path / "t", version=9, kind="mor", index="bucket", options=BUCKETED)
     table.overwrite(TABLE.rows("abcyz"))

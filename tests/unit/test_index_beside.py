@@ -119,7 +119,9 @@ def assert_kept(base: Path) -> None:
     assert table.check(deep=True).ok
 
 
-def test_what_others_write_meanwhile_is_in_it(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_index_contains_concurrent_writes(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def work() -> None:
         other = opened(base)
         assert "record_index" not in other.config.metadata_partitions
@@ -144,7 +146,7 @@ def test_what_others_write_meanwhile_is_in_it(base: Path, monkeypatch: pytest.Mo
     assert_kept(base)
 
 
-def test_a_write_that_was_under_way_first_gives_way(
+def test_async_index_waits_for_running_pyhudi_writes(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work() -> None:
@@ -155,7 +157,7 @@ def test_a_write_that_was_under_way_first_gives_way(
     assert_kept(base)
 
 
-def test_a_write_of_hudi_that_was_there_first_is_waited_for(
+def test_async_index_waits_for_running_hudi_writes(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = opened(base)
@@ -198,7 +200,9 @@ def test_others_do_not_touch_the_metadata_table_meanwhile(
     assert_kept(base)
 
 
-def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_index_keeps_index_of_faster_builder(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As Hudi makes it, which does not know what is being made."""
 
     def work() -> None:
@@ -221,7 +225,7 @@ def test_the_index_of_one_who_was_faster_stays(base: Path, monkeypatch: pytest.M
     assert_kept(base)
 
 
-def test_one_that_stood_still_at_its_end_leaves_the_index_of_others(
+def test_stalled_builder_keeps_index_of_others_at_end(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """Its lock and its heartbeat have run out, and the next writer has made the index."""
@@ -241,7 +245,7 @@ def test_one_that_stood_still_at_its_end_leaves_the_index_of_others(
     assert_kept(base)
 
 
-def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
+def test_stalled_builder_keeps_index_of_others_at_start(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
@@ -261,7 +265,7 @@ def test_one_that_stood_still_once_it_had_begun_leaves_the_index_of_others(
 
 
 @pytest.mark.parametrize("seconds", [100, 3600])
-def test_one_that_stood_still_at_its_last_act_fails(
+def test_stalled_builder_fails_at_last_step(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], seconds: int
 ) -> None:
     """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
@@ -284,7 +288,7 @@ def test_one_that_stood_still_at_its_last_act_fails(
     assert_kept(base)
 
 
-def test_one_that_begins_after_others_have_taken_it_over_leaves_nothing(
+def test_builder_after_takeover_leaves_nothing(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """An inflight file was left for good (seed 25014903 of v6-mor-simple-metadata)."""
@@ -302,7 +306,7 @@ def test_one_that_begins_after_others_have_taken_it_over_leaves_nothing(
     assert_kept(base)
 
 
-def test_one_that_fails_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_builder_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = opened(base).config.properties
 
     def fail() -> None:
@@ -318,7 +322,7 @@ def test_one_that_fails_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPat
     assert_kept(base)
 
 
-def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
+def test_async_index_refuses_unsupported_partitions(tmp_path: Path) -> None:
     table = PEOPLE.make(tmp_path / "new", first=range(3), options=OPTIONS)
     with pytest.raises(ConfigError, match="already"):
         table.create_index("record_index", concurrently=True)
@@ -328,7 +332,7 @@ def test_what_is_not_made_beside_writers_is_refused(tmp_path: Path) -> None:
         table.create_index("record_index", concurrently=True)
 
 
-def test_one_that_dies_is_made_by_the_next_write(base: Path, tmp_path: Path) -> None:
+def test_crashed_build_is_completed_by_next_write(base: Path, tmp_path: Path) -> None:
     def create(storage: Storage) -> object:
         handle = Handle(storage, options_of(base))
         return metadata_lifecycle.create_index(

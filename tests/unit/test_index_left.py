@@ -52,7 +52,7 @@ def pending(base: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["v8_mor_secondary_index", "v9_mor_secondary_index"])
 @pytest.mark.parametrize("built", [True, False])
-def test_an_index_that_died_is_taken_back_and_made(tmp_path: Path, name: str, built: bool) -> None:
+def test_abandoned_index_is_removed_and_rebuilt(tmp_path: Path, name: str, built: bool) -> None:
     base = died(unpack(name, tmp_path), built=built)
     table = pyhudi.open_table(base)
     before = sorted(table.scan().to_arrow().to_pylist(), key=str)
@@ -82,7 +82,7 @@ def test_an_index_that_died_is_taken_back_and_made(tmp_path: Path, name: str, bu
 
 
 @pytest.mark.parametrize("where", ["", ".hoodie/metadata/"])
-def test_an_index_whose_writer_is_alive_is_left_to_it(tmp_path: Path, where: str) -> None:
+def test_abandoned_index_of_active_writer_is_kept(tmp_path: Path, where: str) -> None:
     base = died(unpack("v9_mor_secondary_index", tmp_path), built=True)
     (begun,) = (base / ".hoodie/timeline").glob("*.indexing.inflight")
     instant = begun.name.split(".")[0]
@@ -96,7 +96,7 @@ def test_an_index_whose_writer_is_alive_is_left_to_it(tmp_path: Path, where: str
     assert pyhudi.open_table(base).drop_index(NAME) == (NAME,)
 
 
-def test_whoever_comes_next_takes_it_back(tmp_path: Path) -> None:
+def test_abandoned_index_is_removed_by_next_writer(tmp_path: Path) -> None:
     base = died(unpack("v9_mor_secondary_index", tmp_path), built=True)
 
     def drop(storage: Storage) -> None:

@@ -160,7 +160,7 @@ def test_bulk_insert_and_overwriting_keep_to_buckets(
     assert table.check().ok
 
 
-def test_a_partition_that_hudi_overwrote_beside_its_ring_is_not_written_to(tmp_path: Path) -> None:
+def test_write_refuses_partition_hudi_overwrote_next_to_hashing_metadata(tmp_path: Path) -> None:
     table = make(tmp_path / "t", "ring", 9, "mor")
     table.overwrite(TABLE.rows(range(30), v=10))
     table.overwrite_partitions(TABLE.rows(range(30), v=20, part="p1"))

@@ -154,7 +154,7 @@ def assert_kept(base: Path, index: Index) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind", "name"), CASES)
-def test_it_is_as_if_it_was_made_after_what_others_wrote(
+def test_async_index_equals_index_built_after_concurrent_writes(
     tmp_path: Path, version: int, kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, index = tmp_path / "table", INDEXES[name]
@@ -185,7 +185,7 @@ def test_it_is_as_if_it_was_made_after_what_others_wrote(
 
 
 @pytest.mark.parametrize("name", [name for name in INDEXES if can_be(9, "cow", name)])
-def test_one_that_fails_leaves_nothing(
+def test_failed_async_index_leaves_nothing(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, index = tmp_path / "table", INDEXES[name]
@@ -206,7 +206,7 @@ def test_one_that_fails_leaves_nothing(
     assert_kept(base, index)
 
 
-def test_the_index_that_it_needs_has_to_stay(
+def test_async_index_fails_if_required_index_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, index = tmp_path / "table", INDEXES["values"]
@@ -225,7 +225,7 @@ def test_the_index_that_it_needs_has_to_stay(
     assert not (base / ".hoodie/metadata/secondary_index_by_v").exists()
 
 
-def test_a_column_that_was_dropped_meanwhile_has_no_index(
+def test_async_index_skips_column_dropped_concurrently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, index = tmp_path / "table", INDEXES["values"]
@@ -242,7 +242,7 @@ def test_a_column_that_was_dropped_meanwhile_has_no_index(
 @pytest.mark.parametrize(
     ("version", "kind", "name"), each_value((9, 8, 6), KINDS, tuple(INDEXES), allowed=can_be)
 )
-def test_one_that_dies_is_made_by_the_next_write(
+def test_crashed_async_index_is_completed_by_next_write(
     tmp_path: Path, version: int, kind: str, name: str
 ) -> None:
     base, index = tmp_path / "table", INDEXES[name]
@@ -265,7 +265,7 @@ def test_one_that_dies_is_made_by_the_next_write(
             assert_kept(died, index)
 
 
-def test_an_index_that_goes_while_a_write_opens_the_table(
+def test_write_opens_while_index_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its definition is gone already, of which the properties that were read know nothing."""
@@ -288,7 +288,7 @@ def test_an_index_that_goes_while_a_write_opens_the_table(
 @pytest.mark.parametrize(
     "said", ["x", "[" * 100_000, '{"by": "b", "version": 1e999, "definitions": {}}']
 )
-def test_what_no_writer_leaves_in_the_properties_is_damage(said: str) -> None:
+def test_unknown_index_state_in_properties_is_damage(said: str) -> None:
     with pytest.raises(CorruptTable, match=UNFINISHED) as error:
         Unfinished.of(TableConfig({UNFINISHED: said}))
     assert error.value.file == FILE

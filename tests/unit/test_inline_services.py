@@ -90,7 +90,7 @@ def test_plans_alone(tmp_path: Path) -> None:
     assert len(table.compact(schedule=False).instants) == 1
 
 
-def test_nothing_without_the_options(tmp_path: Path) -> None:
+def test_inline_services_need_options(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     for options in ({}, {**INLINE, "hoodie.table.services.enabled": "false"}):
         table = pyhudi.open_table(tmp_path / "t", options=options)
@@ -102,7 +102,7 @@ def test_nothing_without_the_options(tmp_path: Path) -> None:
         pyhudi.open_table(tmp_path / "t", options=both)
 
 
-def test_what_cannot_be_looked_up_is_no_failed_write(
+def test_inline_service_failure_keeps_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(tmp_path / "t", kind="cow")
@@ -120,7 +120,7 @@ def test_what_cannot_be_looked_up_is_no_failed_write(
 
 @pytest.mark.parametrize("hours", [20_000_000, 10**9, 10**17])
 @pytest.mark.parametrize("version", [6, 9])
-def test_more_hours_than_there_were_keep_all(version: int, hours: int, tmp_path: Path) -> None:
+def test_clean_by_hours_keeps_all_within_range(version: int, hours: int, tmp_path: Path) -> None:
     made(tmp_path / "t", version, "cow")
     options = {
         "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
@@ -137,7 +137,9 @@ def test_more_hours_than_there_were_keep_all(version: int, hours: int, tmp_path:
     assert table.scan(as_of=first).count() == 4
 
 
-def test_the_commit_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_succeeds_whatever_services_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made(tmp_path / "t")
     table = pyhudi.open_table(tmp_path / "t", options=INLINE)
 
@@ -182,7 +184,7 @@ def commits(table: HudiTable, number: int) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_compaction_that_nobody_asked_for_does_not_stay_behind(
+def test_automatic_compaction_leaves_no_plan(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its writer dies; nothing that came later would be cleaned or archived."""
@@ -205,7 +207,7 @@ def test_a_compaction_that_nobody_asked_for_does_not_stay_behind(
     assert rows(table) == {"k0": 17, "k1": 17, "k2": 1, "k3": 1}
 
 
-def test_a_plan_of_somebody_is_left_to_them(
+def test_automatic_compaction_leaves_foreign_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)

@@ -78,7 +78,7 @@ def test_files_from_before_a_rename_are_read_by_the_old_name() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_a_table_that_never_was_evolved_has_no_maps() -> None:
+def test_unevolved_table_has_no_schema_maps() -> None:
     assert evolution({f".hoodie/{T1}.commit": commit()}, columns("a")) is None
 
 
@@ -87,11 +87,11 @@ def test_versions_that_name_all_columns_alike_need_no_map() -> None:
     assert evolution(wider, columns("a")) is None
 
 
-def test_a_cut_timeline_has_the_names_of_its_time() -> None:
+def test_time_travel_uses_column_names_of_its_time() -> None:
     assert evolution(RENAMED, columns("id", "a"), until=T1) is None
 
 
-def test_the_history_of_a_commit_that_did_not_complete_does_not_count() -> None:
+def test_schema_history_ignores_uncommitted_instants() -> None:
     failed = record((0, "id"), (1, "zzz"), version=T4)
     files = {
         **RENAMED,
@@ -102,7 +102,7 @@ def test_the_history_of_a_commit_that_did_not_complete_does_not_count() -> None:
     assert evolution(files, columns("id", "b")) == evolution(RENAMED, columns("id", "b"))
 
 
-def test_the_history_of_an_archived_commit_counts() -> None:
+def test_schema_history_reads_archived_commits() -> None:
     archived = (f".hoodie/{T1}.commit", f".hoodie/{T2}.commit")
     files = {name: data for name, data in RENAMED.items() if name not in archived}
     found = evolution(files, columns("id", "b"))
@@ -110,7 +110,7 @@ def test_the_history_of_an_archived_commit_counts() -> None:
     assert found.map_at(T1) == (plain("id"), Source("b", "a", ()))
 
 
-def test_a_commit_without_ids_after_the_evolution_has_those_of_the_version_before() -> None:
+def test_commit_without_ids_uses_previous_version() -> None:
     files = {**RENAMED, f".hoodie/{T4}.commit": commit()}
     found = evolution(files, columns("id", "b", "c"))
     assert found is not None
@@ -118,7 +118,7 @@ def test_a_commit_without_ids_after_the_evolution_has_those_of_the_version_befor
     assert found.map_at(T4) is None
 
 
-def test_what_a_commit_says_of_itself_wins_over_the_history() -> None:
+def test_schema_of_commit_beats_history() -> None:
     # A writer that began before the column was renamed and committed after.
     files = {**RENAMED, f".hoodie/{T3}.commit": commit(OLD), f".hoodie/{T4}.commit": commit(NEW)}
     found = evolution(files, columns("id", "b"))
@@ -126,7 +126,7 @@ def test_what_a_commit_says_of_itself_wins_over_the_history() -> None:
     assert found.map_at(T3) == found.map_at(T1) != found.map_at(T4)
 
 
-def test_a_commit_of_before_the_first_version_may_have_its_columns() -> None:
+def test_commit_before_first_version_uses_its_columns() -> None:
     found = evolution({**RENAMED, f".hoodie/{T1}.commit": commit(NEW)}, columns("id", "b"))
     assert found is not None
     assert found.map_at(T1) is None
@@ -144,7 +144,7 @@ def test_files_before_the_first_known_version_are_of_that_version() -> None:
     assert found.map_at(T1) == found.map_at(T2) == (Source("b", "a", ()),)
 
 
-def test_a_dropped_name_given_to_a_new_column_does_not_read_the_old_values() -> None:
+def test_readded_name_does_not_read_old_values() -> None:
     files = {
         f".hoodie/{T1}.commit": commit(record((0, "a"), (1, "b"), version=T1)),
         f".hoodie/{T2}.commit": commit(record((0, "a"), (2, "b"), (3, "c"), version=T2)),
@@ -179,7 +179,7 @@ def test_parts_of_structs_lists_and_maps_are_matched_by_id() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"type": "record", "fields": [{"id": 1}]}'])
-def test_an_internal_schema_that_is_none_is_damage(text: str) -> None:
+def test_invalid_internal_schema_raises(text: str) -> None:
     files = {**RENAMED, f".hoodie/.schema/{T3}.schemacommit": text.encode()}
     with pytest.raises(CorruptTable, match="internal schema"):
         evolution(files, columns("id", "b"))

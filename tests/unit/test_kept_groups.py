@@ -110,7 +110,7 @@ def known(column: pq.ColumnChunkMetaData) -> str:
     return str(column.statistics and column.statistics.to_dict())
 
 
-def test_every_row_has_the_name_of_its_file(tmp_path: Path) -> None:
+def test_copied_row_groups_have_name_of_new_file(tmp_path: Path) -> None:
     table = THINGS.make(tmp_path / "t", first=things(range(MANY), 1))
     times = table.scan(columns=["_hoodie_commit_time"]).to_arrow().column(0).unique()
     table.upsert(things([MANY], 2))
@@ -122,7 +122,7 @@ def test_every_row_has_the_name_of_its_file(tmp_path: Path) -> None:
     assert len(found.column(2).unique()) == MANY + 1
 
 
-def test_what_changes_is_written_anew(tmp_path: Path) -> None:
+def test_changed_row_groups_are_rewritten(tmp_path: Path) -> None:
     first = things(range(MANY), 1)
     table = THINGS.make(tmp_path / "t", first=first)
     model = expected(first)
@@ -157,7 +157,7 @@ def test_rows_that_are_inserted_without_a_look_at_keys(tmp_path: Path) -> None:
         assert found.count(things([3], value).to_pylist()[0]) == 1
 
 
-def test_a_wider_column_has_all_rows_written_anew(tmp_path: Path) -> None:
+def test_widened_column_rewrites_all_row_groups(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.int32())])
     rows = pa.table({"id": [f"k{n}" for n in range(MANY)], "n": range(MANY)}, schema=schema)
     table = TableBuilder.of(schema).make(tmp_path / "t", first=rows)
@@ -168,7 +168,7 @@ def test_a_wider_column_has_all_rows_written_anew(tmp_path: Path) -> None:
     assert sum(found.column("n").to_pylist()) == sum(range(MANY)) + (1 << 40)
 
 
-def test_a_new_codec_does_not_unpack_what_is_there(tmp_path: Path) -> None:
+def test_new_codec_keeps_copied_row_groups(tmp_path: Path) -> None:
     first, more = things(range(MANY), 1), things(range(MANY, MANY + 9), 2)
     table = THINGS.make(tmp_path / "t", first=first)
     options = {"hoodie.parquet.compression.codec": "gzip"}
@@ -189,7 +189,7 @@ def test_change_logs_tell_what_they_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_table_of_many_small_commits(tmp_path: Path, kind: Literal["cow", "mor"]) -> None:
+def test_small_commits_copy_row_groups(tmp_path: Path, kind: Literal["cow", "mor"]) -> None:
     chance = random.Random(kind)
     first = things(range(MANY), 1)
     table = THINGS.make(tmp_path / "t", kind=kind, first=first)
@@ -214,7 +214,7 @@ def test_a_table_of_many_small_commits(tmp_path: Path, kind: Literal["cow", "mor
     assert read(table) == model
 
 
-def test_a_compaction_leaves_what_its_log_files_do_not_meet(tmp_path: Path) -> None:
+def test_compaction_copies_unaffected_row_groups(tmp_path: Path) -> None:
     first, more = things(range(MANY), 1), things(range(MANY, MANY + 1200), 2)
     table = THINGS.make(tmp_path / "t", kind="mor", first=first)
     table.upsert(more)

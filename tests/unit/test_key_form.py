@@ -146,7 +146,7 @@ def test_slashes_in_dates_are_not_changed_by_an_option(
         table.upsert(DATED)
 
 
-def test_an_option_tells_of_slashes_that_no_property_does(tmp_path: Path) -> None:
+def test_slash_option_decides_key_encoding(tmp_path: Path) -> None:
     """As of tables that a DataFrame of Spark made."""
     dated(tmp_path / "t", "true")
     reworded(tmp_path / "t", lambda line: None if SLASH_DATES in line else line)

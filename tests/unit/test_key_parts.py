@@ -10,7 +10,7 @@ from pyhudi import _native
 PARTS = 1 << 12
 
 
-def test_a_key_is_of_a_part_that_has_keys() -> None:
+def test_key_part_contains_its_keys() -> None:
     keys = pa.array([f"k{n}" for n in range(100)])
     found = _native.parts_with_keys(keys, PARTS)
     assert len(found) == PARTS
@@ -25,5 +25,5 @@ def test_other_keys_seldom_are() -> None:
     assert found.take(_native.key_parts(others, PARTS)).true_count < 10
 
 
-def test_no_keys_have_no_parts() -> None:
+def test_no_keys_make_no_parts() -> None:
     assert _native.parts_with_keys(pa.array([], pa.string()), PARTS).true_count == 0

@@ -36,7 +36,7 @@ def test_numbers_in_their_unit(kind: str, value: int) -> None:
     assert rendered(pa.array([value]), kind, "yyyyMMdd HH:mm", timezone="UTC") == ["20240229 12:30"]
 
 
-def test_every_type_that_is_a_number() -> None:
+def test_timestamp_keys_accept_every_number_type() -> None:
     day = dt.date(2024, 2, 29)
     scalar = {"timestamp_scalar_time_unit": "days", "timezone": "GMT"}
     for values in (
@@ -80,7 +80,7 @@ def test_texts_keep_their_own_offset_where_no_zone_is_given() -> None:
     assert texts == ["2024030102", "2024022923", "1970010100"]
 
 
-def test_a_moment_that_a_zone_leaves_out_is_an_error() -> None:
+def test_timestamp_keys_refuse_skipped_local_time() -> None:
     more = {"input_dateformat": "yyyy-MM-dd HH:mm", "timezone": "America/New_York"}
     assert rendered(pa.array(["2024-11-03 01:30"]), "DATE_STRING", "HH:mm", **more) == ["01:30"]
     with pytest.raises(SchemaMismatch, match="America/New_York"):
@@ -109,14 +109,14 @@ def test_a_moment_that_a_zone_leaves_out_is_an_error() -> None:
         ),
     ],
 )
-def test_what_is_not_rendered_is_named(change: dict[str, str], named: str) -> None:
+def test_timestamp_keys_name_unsupported_pattern(change: dict[str, str], named: str) -> None:
     known = properties("EPOCHMILLISECONDS", timezone="UTC")
     changed = {**known, **{PREFIX + name: value for name, value in change.items()}}
     with pytest.raises(UnsupportedTableFeature, match=named):
         time_rules(changed)
 
 
-def test_a_parser_of_ones_own_is_refused() -> None:
+def test_timestamp_keys_refuse_custom_parser() -> None:
     mine = {"hoodie.keygen.datetime.parser.class": "com.acme.Parser"}
     with pytest.raises(UnsupportedTableFeature, match=r"com\.acme\.Parser"):
         time_rules({**properties("EPOCHMILLISECONDS", timezone="UTC"), **mine})
@@ -139,6 +139,6 @@ def test_quoted_text_in_patterns() -> None:
 @pytest.mark.parametrize(
     ("values", "kind"), [(pa.array(["1"]), "EPOCHMILLISECONDS"), (pa.array([1]), "MIXED")]
 )
-def test_a_column_of_another_kind_is_named(values: pa.Array[Any], kind: str) -> None:
+def test_timestamp_keys_name_column_of_wrong_type(values: pa.Array[Any], kind: str) -> None:
     with pytest.raises(SchemaMismatch, match="'at'"):
         rendered(values, kind, timezone="UTC", input_dateformat="yyyy")

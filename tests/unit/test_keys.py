@@ -39,11 +39,11 @@ def keyed(table: TableConfig, prefixed: bool | None = None) -> list[tuple[str, s
     return list(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
 
 
-def test_one_key_without_partitions_is_the_plain_value() -> None:
+def test_single_key_without_partitions_is_plain_value() -> None:
     assert keyed(config("id")) == [("k1", ""), ("k2", "")]
 
 
-def test_one_key_one_partition() -> None:
+def test_single_key_and_partition_use_simple_generator() -> None:
     assert keyed(config("n", "city")) == [("1", "são/a b"), ("2", "__HIVE_DEFAULT_PARTITION__")]
 
 
@@ -121,7 +121,7 @@ def test_dates_with_slashes() -> None:
     assert paths == ["1970/01/01", "__HIVE_DEFAULT_PARTITION__"]
 
 
-def test_a_date_too_far_off_for_a_path_or_key_is_told_with_its_column() -> None:
+def test_key_error_names_column_of_distant_date() -> None:
     rows = pa.table({"id": ["a"], "day": pa.array([2**31 - 1], pa.int32()).cast(pa.date32())})
     for names in (("id", "day"), ("day", "id")):
         with pytest.raises(SchemaMismatch, match=r"column day has a date too far off.*2147483647"):
@@ -166,7 +166,7 @@ def test_types_that_the_table_does_not_store_are_asked_for() -> None:
     assert set(key_spec(custom("city,n"), prefixed=None, options=options).times or {}) == {"n"}
 
 
-def test_an_option_that_disagrees_with_the_table_is_refused() -> None:
+def test_option_conflicting_with_table_is_refused() -> None:
     options = {"hoodie.keygen.timebased.timezone": "GMT+1"}
     with pytest.raises(UnsupportedTableFeature, match="timezone"):
         key_spec(custom("city:SIMPLE,n:timestamp"), prefixed=None, options=options)
@@ -231,7 +231,7 @@ def test_generated_keys_are_never_the_same_and_rows_cannot_be_found_by_them(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_new_table_writes_on_by_its_timestamp_generator(tmp_path: Path, version: int) -> None:
+def test_new_table_uses_its_timestamp_generator(tmp_path: Path, version: int) -> None:
     rows = ROWS.drop_columns(["city"])
     options = {"hoodie.table.keygenerator.type": "TIMESTAMP", **TIMED}
     path = str(tmp_path / "t")
@@ -273,7 +273,7 @@ def test_keys_are_those_that_hudi_wrote(name: str, tmp_path: Path) -> None:
         assert mine.column(column).to_pylist() == theirs.column(column).to_pylist()
 
 
-def test_what_hudi_did_not_store_is_asked_for(tmp_path: Path) -> None:
+def test_generator_options_hudi_did_not_store_are_required(tmp_path: Path) -> None:
     for name, property_name in (("v6_cow_timestamp_key", TYPE), ("v6_cow_custom_key", "partition")):
         unpack(name, tmp_path)
         config = TableConfig.load(Storage(str(tmp_path / name)))
@@ -289,7 +289,7 @@ def test_what_hudi_did_not_store_is_asked_for(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [6, 9])
-def test_no_table_is_made_whose_keys_cannot_be_made(
+def test_create_refuses_unsupported_key_generator(
     tmp_path: Path, options: dict[str, str], named: str, version: int
 ) -> None:
     with pytest.raises(pyhudi.HudiError, match=named):
@@ -304,7 +304,7 @@ def test_no_table_is_made_whose_keys_cannot_be_made(
     assert not (tmp_path / "t").exists()
 
 
-def test_a_path_that_would_begin_with_a_slash_is_refused() -> None:
+def test_partition_path_with_leading_slash_is_refused() -> None:
     table = TableConfig(
         {
             **config("id", "n").properties,

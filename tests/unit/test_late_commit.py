@@ -24,7 +24,9 @@ def rows(first: int, value: int) -> pa.Table:
 @pytest.mark.parametrize("way", ["rollback", "restore"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_the_next_writer_takes_it_back(tmp_path: Path, version: int, kind: Any, way: str) -> None:
+def test_recovery_revokes_commit_published_after_rollback(
+    tmp_path: Path, version: int, kind: Any, way: str
+) -> None:
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     kept = table.upsert(rows(0, 1)).instant
@@ -50,7 +52,7 @@ def test_the_next_writer_takes_it_back(tmp_path: Path, version: int, kind: Any, 
     assert leftovers(base) == []
 
 
-def test_it_stays_where_nobody_took_it_back(tmp_path: Path) -> None:
+def test_zombie_commit_stays_if_nobody_rolled_it_back(tmp_path: Path) -> None:
     """An archiver that died may leave the completed file alone, too."""
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id")

@@ -42,7 +42,7 @@ TIMES = [
 @pytest.mark.parametrize(
     ("kind", "early", "middle", "late"), TIMES, ids=[str(case[0]) for case in TIMES]
 )
-def test_a_late_delete_leaves_newer_rows(
+def test_late_delete_keeps_newer_rows(
     tmp_path: Path,
     kind: pa.DataType,
     early: Any,
@@ -111,7 +111,7 @@ def kept(folder: Path, base: pa.Table, orderings: list[str], delete: Ordering) -
         (("timestamp", 1_600_000_000), False),
     ],
 )
-def test_the_size_of_a_number_tells_milliseconds_from_microseconds(
+def test_size_of_number_tells_milliseconds_from_microseconds(
     tmp_path: Path, zone: str | None, delete: Ordering, *, wins: bool
 ) -> None:
     """As Hudi tells them on Spark, where it writes microseconds for columns of milliseconds."""

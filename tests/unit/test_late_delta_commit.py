@@ -30,7 +30,7 @@ def rows(first: int, value: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_the_table_is_read_and_written_to_all_the_same(tmp_path: Path, version: int) -> None:
+def test_zombie_delta_commit_keeps_table_usable(tmp_path: Path, version: int) -> None:
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type="mor", version=version)
     table.upsert(rows(0, 1))
@@ -51,7 +51,7 @@ def test_the_table_is_read_and_written_to_all_the_same(tmp_path: Path, version: 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_it_is_not_compacted(
+def test_zombie_delta_commit_is_not_compacted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Any
 ) -> None:
     """Log files and all came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
@@ -95,7 +95,7 @@ def delta_of(base: Path, instant: str) -> Instant | None:
     return timeline_of(base).find(instant, "deltacommit")
 
 
-def test_a_file_that_nobody_took_back_is_missed(tmp_path: Path) -> None:
+def test_zombie_delta_commit_file_is_recognized(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type="mor")
     table.upsert(rows(0, 1))

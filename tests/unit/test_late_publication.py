@@ -157,7 +157,7 @@ def test_readers_do_not_see_what_comes_after_its_rollback(base: Path, tmp_path: 
     assert found(base) == {**BEFORE, "k0": 9}
 
 
-def test_a_lock_that_is_lost_while_a_write_is_taken_back(
+def test_lock_loss_during_rollback_raises(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others take it back then, by markers from before its files (seed 26000082, under odds)."""
@@ -190,7 +190,7 @@ def test_a_lock_that_is_lost_while_a_write_is_taken_back(
     assert_sound(base, clock, {**BEFORE, "k1": 4})
 
 
-def test_a_write_whose_instant_others_are_about_to_remove(
+def test_zombie_commit_with_instant_being_removed(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its inflight file and its markers are gone by then (seed 27003046, under odds)."""
@@ -226,7 +226,7 @@ VERBS: dict[str, Callable[[pyhudi.HudiTable], object]] = {
 
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("verb", VERBS)
-def test_whoever_finds_it_takes_it_back(
+def test_zombie_commit_is_revoked_by_any_writer(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, verb: str, dies: bool
 ) -> None:
     kind = pyhudi.open_table(base).type
@@ -254,7 +254,7 @@ def test_whoever_finds_it_takes_it_back(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_plan_that_others_have_begun_to_carry_out(
+def test_zombie_plan_that_others_execute_is_kept(
     tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, version: Literal[6, 8, 9]
 ) -> None:
     """They removed its files and failed twice: by their heartbeat it comes late.
@@ -298,7 +298,7 @@ def test_a_plan_that_others_have_begun_to_carry_out(
     assert_sound(base, clock, {**BEFORE, "k1": 2})
 
 
-def test_what_came_in_time_counts(
+def test_commit_in_time_counts(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def others() -> None:
@@ -310,7 +310,7 @@ def test_what_came_in_time_counts(
 
 
 @pytest.mark.parametrize(("version", "kind"), TABLES)
-def test_two_file_groups_of_a_bucket_are_no_damage(
+def test_two_bucket_groups_of_zombie_commit_are_no_damage(
     tmp_path: Path,
     clock: StandingClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -338,7 +338,7 @@ def test_two_file_groups_of_a_bucket_are_no_damage(
     assert not pyhudi.open_table(base).check(deep=True).findings
 
 
-def test_a_metadata_table_is_not_compacted_with_it(
+def test_metadata_table_is_not_compacted_with_zombie_commit(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes once another has looked, who is about to publish too (seed 24360513)."""
@@ -365,7 +365,7 @@ def test_a_metadata_table_is_not_compacted_with_it(
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_what_its_writer_is_at_taking_back_counts_to_nobody(
+def test_commit_its_writer_revokes_counts_for_no_reader(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, *, dies: bool
 ) -> None:
     """By its times it came in time (seed 27004777, under odds)."""
@@ -392,7 +392,7 @@ def test_what_its_writer_is_at_taking_back_counts_to_nobody(
     assert found(base) == {**wanted, "k6": 9}
 
 
-def test_a_write_that_came_late_is_made_by_whoever_is_asked_for_it_next(
+def test_zombie_commit_is_repeated_by_commit_id(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stands() -> None:
@@ -414,7 +414,7 @@ def test_a_write_that_came_late_is_made_by_whoever_is_asked_for_it_next(
     assert_sound(base, clock, {**BEFORE, "k1": 3, "k2": 3})
 
 
-def test_what_came_in_time_counts_when_others_have_archived_it(
+def test_commit_in_time_counts_after_archive(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def others() -> None:
@@ -430,7 +430,7 @@ def test_what_came_in_time_counts_when_others_have_archived_it(
     assert_sound(base, clock, {**BEFORE, "k1": 7, "k2": 3})
 
 
-def test_what_others_found_to_count_does_so_when_its_file_has_another_time(
+def test_commit_others_accepted_counts_with_new_file_time(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Killed):
@@ -448,7 +448,7 @@ def _dies() -> None:
     raise Killed
 
 
-def test_a_lock_that_is_not_renewed_is_not_published_under(
+def test_publication_needs_renewed_lock(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though heartbeats reach the table."""
@@ -470,7 +470,7 @@ def test_a_lock_that_is_not_renewed_is_not_published_under(
     monkeypatch.undo()
 
 
-def test_a_file_that_is_older_than_its_name(
+def test_publication_refuses_file_older_than_its_name(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was staged before the stand, and renamed or linked after it."""
@@ -502,7 +502,7 @@ def to_be_clustered(tmp_path: Path, version: int) -> Path:
 @pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_plan_that_another_process_has_taken_over(
+def test_zombie_plan_taken_over_by_other_process(
     version: int, dies: bool, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has removed the files, and its heartbeat is that of the instant."""
@@ -537,7 +537,7 @@ def test_a_plan_that_another_process_has_taken_over(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_file_that_is_written_once_others_have_archived_the_plan(
+def test_zombie_publication_after_plan_is_archived(
     version: int, tmp_path: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = to_be_clustered(tmp_path, version)
@@ -565,7 +565,7 @@ def test_a_file_that_is_written_once_others_have_archived_the_plan(
     assert_sound(base, clock, {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k9": 5})
 
 
-def test_one_that_is_taken_back_while_it_is_looked_at(
+def test_zombie_commit_revoked_while_it_is_read(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = Storage(str(base))

@@ -22,7 +22,7 @@ class Counted:
         return 42
 
 
-def test_it_is_worked_out_once() -> None:
+def test_cached_property_computes_once() -> None:
     one = Counted()
     assert (one.answer, one.answer, one.times) == (42, 42, 1)
     assert isinstance(Counted.answer, cached_property)

@@ -115,7 +115,7 @@ def test_files_of_other_names_stay(tmp_path: Path) -> None:
     assert [path for path in others if not path.exists()] == []
 
 
-def test_an_old_backup_is_put_back_where_the_properties_are_gone(tmp_path: Path) -> None:
+def test_orphan_backup_restores_missing_properties(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
     backup = left(tmp_path, ".hoodie/hoodie.properties.backup", old=True)
     (tmp_path / ".hoodie/hoodie.properties").unlink()
@@ -129,9 +129,7 @@ def rows_of(table: HudiTable) -> list[dict[str, Any]]:
     return sorted(found.to_pylist(), key=str)
 
 
-def test_a_torn_log_file_stays_that_a_plan_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torn_log_file_of_plan_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its writer died in the first block; a clustering was planned with it meanwhile."""
     table = TABLE.make(tmp_path, version=6, kind="mor")
     table.upsert(TABLE.rows("a", v=2))
@@ -159,7 +157,7 @@ def test_a_torn_log_file_stays_that_a_plan_names(
     assert rows_of(other) == rows
 
 
-def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
+def test_rollback_removes_staged_files(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
     last = parse_instant(table.state.timeline.commits[-1].requested, "UTC")
     dead = format_instant(last + 1, "UTC")
@@ -174,7 +172,7 @@ def test_a_rollback_takes_what_its_writer_was_staging(tmp_path: Path) -> None:
     assert other.exists()
 
 
-def test_a_second_attempt_that_ended_after_the_commit_is_taken_away(tmp_path: Path) -> None:
+def test_second_attempt_after_commit_is_removed(tmp_path: Path) -> None:
     """Of a task that Spark ran twice: its file has the commit's instant, and would count."""
     table = TABLE.make(tmp_path, options={"hoodie.metadata.enable": "false"})
     table.upsert(ROWS)
@@ -217,7 +215,7 @@ def test_markers_stay_that_a_writer_makes_after_its_rollback(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_write_that_conflicts_takes_back_what_its_markers_do_not_name(
+def test_conflicting_write_removes_its_unnamed_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     table = TABLE.make(tmp_path, version=version)
@@ -525,7 +523,7 @@ def files_of(base: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_metadata_table_is_archived_past_its_rollbacks(
+def test_metadata_table_is_archived_past_rollbacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     """Its base files are HFiles."""

@@ -74,7 +74,7 @@ def test_without_a_local_folder_nothing_is_overwritten(
     assert table.refresh().scan().count() == 3
 
 
-def test_a_process_whose_folder_is_gone_uses_absolute_paths(
+def test_process_without_working_directory_uses_absolute_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path)
@@ -93,7 +93,7 @@ def test_a_process_whose_folder_is_gone_uses_absolute_paths(
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["files", "column_stats", "record_index"])
-def test_a_write_tells_that_a_part_of_the_metadata_table_is_gone(tmp_path: Path, name: str) -> None:
+def test_write_raises_if_metadata_partition_is_missing(tmp_path: Path, name: str) -> None:
     table = make(tmp_path)
     shutil.rmtree(tmp_path / "t" / ".hoodie" / "metadata" / name)
     with pytest.raises(CorruptTable, match="rebuild_metadata"):
@@ -108,7 +108,7 @@ def test_a_write_tells_that_a_part_of_the_metadata_table_is_gone(tmp_path: Path,
     "verb",
     ["rebuild_metadata", "restore", "rollback", "upsert", "compact", "clean", "create_index"],
 )
-def test_a_table_that_was_moved_leaves_nothing_where_it_was(tmp_path: Path, verb: str) -> None:
+def test_moved_table_leaves_nothing_at_old_place(tmp_path: Path, verb: str) -> None:
     table = make(tmp_path)
     instant = table.upsert(rows(1)).instant
     arguments: dict[str, tuple[object, ...]] = {

@@ -55,7 +55,7 @@ def lock_of(kind: str, folder: Path) -> TableLock:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_holds_it_at_a_time(kind: str, tmp_path: Path) -> None:
+def test_lock_has_one_holder(kind: str, tmp_path: Path) -> None:
     one, other = lock_of(kind, tmp_path), lock_of(kind, tmp_path)
     for _ in range(3):
         with held(one, 1000):
@@ -118,7 +118,7 @@ def _take_and_die(kind: str, folder: str) -> None:
 
 @pytest.mark.parametrize("kind", ["storage", "file"])
 @pytest.mark.slow
-def test_a_killed_process_holds_nothing(kind: str, tmp_path: Path) -> None:
+def test_lock_of_killed_process_is_free(kind: str, tmp_path: Path) -> None:
     worker = multiprocessing.get_context("spawn").Process(
         target=_take_and_die, args=(kind, str(tmp_path))
     )
@@ -172,7 +172,7 @@ def is_free(folder: Path) -> bool:
 @pytest.mark.parametrize("is_made", [False, True])
 @pytest.mark.parametrize("at", [1, 2], ids=["taking", "giving back"])
 @pytest.mark.parametrize("kind", ["storage", "file"])
-def test_one_that_is_interrupted_holds_nothing(
+def test_interrupted_acquire_holds_nothing(
     kind: str, at: int, is_made: bool, tmp_path: Path
 ) -> None:
     storage, clock = Interrupted(str(tmp_path), at, is_made=is_made), SystemClock()
@@ -194,7 +194,7 @@ class TestStorageLock:
         given = json.loads(file.read_bytes())
         assert given == {**{name: said[name] for name in ("validUntil", "owner")}, "expired": True}
 
-    def test_what_others_hold_is_theirs_until_its_time_is_over(self, tmp_path: Path) -> None:
+    def test_lock_of_others_is_kept_until_expiry(self, tmp_path: Path) -> None:
         clock = JumpingClock()
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
@@ -208,7 +208,7 @@ class TestStorageLock:
         clock.ahead_ms += 200
         assert lock.acquire(0)
 
-    def test_one_that_was_robbed_knows(self, tmp_path: Path) -> None:
+    def test_lock_holder_detects_theft(self, tmp_path: Path) -> None:
         clock = JumpingClock()
         one = StorageLock(Storage(str(tmp_path)), clock)
         assert one.acquire(0)
@@ -257,7 +257,7 @@ class TestStorageLock:
             held(now + more)
             assert not StorageLock(Storage(str(tmp_path)), clock).acquire(0)
 
-    def test_what_a_crash_of_the_machine_leaves_is_free(self, tmp_path: Path) -> None:
+    def test_lock_is_free_after_machine_crash(self, tmp_path: Path) -> None:
         """The file is not synced: its content may be lost, and the holder is."""
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
@@ -291,14 +291,14 @@ class TestStorageLock:
             "\xff",
         ],
     )
-    def test_what_is_no_lock_is_an_error(self, text: str, tmp_path: Path) -> None:
+    def test_damaged_lock_file_raises(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
         file.write_text(text, "latin-1")
         with pytest.raises(CorruptTable, match="is no lock"):
             StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
-    def test_an_answer_that_was_lost_is_looked_for(
+    def test_lost_lock_response_is_resolved(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         storage = Storage(str(tmp_path))
@@ -318,7 +318,7 @@ class TestStorageLock:
 
 class TestFileLock:
     @pytest.mark.parametrize("text", ["", "[" * 100_000])
-    def test_a_foreign_file_stays(self, text: str, tmp_path: Path) -> None:
+    def test_foreign_lock_file_is_kept(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / ".hoodie" / "lock"
         file.parent.mkdir()
         file.write_text(text)
@@ -327,7 +327,7 @@ class TestFileLock:
         lock.release()
         assert file.exists()
 
-    def test_one_whose_time_is_over_is_taken(self, tmp_path: Path) -> None:
+    def test_expired_lock_is_taken(self, tmp_path: Path) -> None:
         file = tmp_path / ".hoodie" / "lock"
         file.parent.mkdir()
         file.touch()
@@ -338,7 +338,7 @@ class TestFileLock:
         assert lock.acquire(0)
         lock.check()
 
-    def test_one_that_was_robbed_knows_and_leaves_the_robbers(self, tmp_path: Path) -> None:
+    def test_robbed_holder_keeps_lock_of_thief(self, tmp_path: Path) -> None:
         file = tmp_path / ".hoodie" / "lock"
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
         assert lock.acquire(0)
@@ -350,7 +350,7 @@ class TestFileLock:
         lock.release()
         assert file.read_text() == "java"
 
-    def test_one_that_was_lost_stays_lost(self, tmp_path: Path) -> None:
+    def test_lost_lock_stays_lost(self, tmp_path: Path) -> None:
         file = tmp_path / ".hoodie" / "lock"
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
         assert lock.acquire(0)
@@ -366,7 +366,7 @@ class TestFileLock:
         lock.check()
         lock.release()
 
-    def test_one_that_is_interrupted_while_it_settles_holds_nothing(self, tmp_path: Path) -> None:
+    def test_interrupt_during_skew_wait_holds_nothing(self, tmp_path: Path) -> None:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", InterruptedClock())
         before = set(process_liveness.at_work)
         with pytest.raises(KeyboardInterrupt), held(lock, 0):
@@ -423,7 +423,7 @@ class Answer(NamedTuple):
         return self.said
 
 
-def test_a_waiter_that_is_interrupted_leaves_the_queue_of_zookeeper(
+def test_interrupted_zookeeper_waiter_leaves_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = Nodes()
@@ -445,7 +445,7 @@ def raises(error: type[Exception]) -> Callable[..., Any]:
     return call
 
 
-def test_whoever_stood_still_asks_the_servers_of_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stalled_zookeeper_holder_asks_server(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = Nodes()
     monkeypatch.setattr("kazoo.client.KazooClient", nodes.client)
     lock = ZooKeeperLock("h:1", "/t", clock=SystemClock())
@@ -493,7 +493,7 @@ class Metastore:
         self.unlocked.append(request.lockid)
 
 
-def test_a_waiter_that_is_interrupted_leaves_the_queue_of_a_metastore() -> None:
+def test_interrupted_metastore_waiter_leaves_queue() -> None:
     metastore = Metastore()
     lock = HiveMetastoreLock(metastore.uri, "d", "t", InterruptedClock())
     with pytest.raises(KeyboardInterrupt):
@@ -515,7 +515,7 @@ class TestChoice:
         (folder / ".hoodie/hoodie.properties").write_text(text)
         return table_lock(Storage(str(folder)), LockOptions.of(given), SystemClock())
 
-    def test_the_storage_lock_is_the_default(self, tmp_path: Path) -> None:
+    def test_storage_lock_is_default(self, tmp_path: Path) -> None:
         assert isinstance(self.of(tmp_path, {}), StorageLock)
 
     def test_classes_are_known_by_their_names(self, tmp_path: Path) -> None:
@@ -558,7 +558,7 @@ class TestChoice:
         assert self.of(tmp_path, options).lasts_ms == lasts_ms
 
     @pytest.mark.parametrize("spelled", ["{}", "{}/", "file://{}", "{}/../table", "//{}"])
-    def test_a_table_has_one_lock_of_a_process(self, spelled: str, tmp_path: Path) -> None:
+    def test_process_shares_one_lock_per_table(self, spelled: str, tmp_path: Path) -> None:
         options = LockOptions.of({"hoodie.write.lock.provider": "InProcessLockProvider"})
         one, other = (
             table_lock(Storage(uri), options, SystemClock())
@@ -567,7 +567,7 @@ class TestChoice:
         with held(one, 0):
             assert not other.acquire(0)
 
-    def test_a_bucket_has_one_lock_of_a_process(self) -> None:
+    def test_process_shares_one_lock_per_bucket_table(self) -> None:
         options = LockOptions.of({"hoodie.write.lock.provider": "InProcessLockProvider"})
         one, other = (
             table_lock(Storage(uri), options, SystemClock()) for uri in ("s3://b/t", "S3A://b/t/")
@@ -576,7 +576,7 @@ class TestChoice:
             assert not other.acquire(0)
 
     @pytest.mark.parametrize("spelled", ["{}", "{}/", "file:{}", "file://{}", "FILE:{}"])
-    def test_a_file_lock_may_lie_elsewhere(self, spelled: str, tmp_path: Path) -> None:
+    def test_file_lock_accepts_other_directory(self, spelled: str, tmp_path: Path) -> None:
         elsewhere = tmp_path / "locks" / "t"
         path = spelled.format(elsewhere)
         options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
@@ -586,18 +586,18 @@ class TestChoice:
         assert not (elsewhere / "lock").exists()
 
     @pytest.mark.parametrize("path", ["locks", ".hoodie", "../other", "c:locks"])
-    def test_a_folder_of_file_locks_is_absolute(self, path: str, tmp_path: Path) -> None:
+    def test_file_lock_directory_must_be_absolute(self, path: str, tmp_path: Path) -> None:
         options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
         with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.filesystem\.path .* absolute"):
             self.of(tmp_path, options)
 
     @pytest.mark.parametrize("path", ["s3a://b/locks", "viewfs://c/locks", "abfs://c@a/locks"])
-    def test_a_file_lock_is_kept_where_it_can_be(self, path: str, tmp_path: Path) -> None:
+    def test_file_lock_needs_local_or_hdfs_storage(self, path: str, tmp_path: Path) -> None:
         options = {"provider": "FileSystemBasedLockProvider", "filesystem.path": path}
         with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.filesystem\.path .* no file"):
             self.of(tmp_path, options)
 
-    def test_a_zookeeper_lock_has_a_path(self, tmp_path: Path) -> None:
+    def test_zookeeper_lock_needs_path(self, tmp_path: Path) -> None:
         options = {"provider": "ZookeeperBasedLockProvider", "zookeeper.url": "localhost:1"}
         with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
             self.of(tmp_path, options)
@@ -605,7 +605,7 @@ class TestChoice:
         assert isinstance(lock, ZooKeeperLock)
         assert "/hudi/t in ZooKeeper at localhost:1" in lock.holder()
 
-    def test_a_lock_of_the_hive_metastore_has_a_server_and_a_name(self, tmp_path: Path) -> None:
+    def test_hive_metastore_lock_needs_server_and_name(self, tmp_path: Path) -> None:
         options = {
             "provider": "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
             "hivemetastore.database": "sales",
@@ -621,16 +621,16 @@ class TestChoice:
         with pytest.raises(StorageError, match=r"Hive metastore at .*Could not connect"):
             lock.acquire(0)
 
-    def test_an_unknown_provider_is_refused(self, tmp_path: Path) -> None:
+    def test_unknown_lock_provider_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):
             self.of(tmp_path, {"provider": "com.example.OurLocks"})
 
-    def test_a_validity_of_too_few_renewals_is_refused(self, tmp_path: Path) -> None:
+    def test_lock_validity_below_renewals_is_refused(self, tmp_path: Path) -> None:
         options = {"storage.validity.timeout.secs": "30", "storage.renew.interval.secs": "10"}
         with pytest.raises(ConfigError, match="less than ten times"):
             self.of(tmp_path, options)
 
-    def test_the_implicit_key_is_hudis(self, tmp_path: Path) -> None:
+    def test_implicit_lock_key_matches_hudi(self, tmp_path: Path) -> None:
         class Named(Storage):
             pass
 

@@ -77,7 +77,9 @@ def changed(table: HudiTable, choose: random.Random, turn: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_read_changes(tmp_path: Path, version: int, *, ordered: bool, seed: int) -> None:
+def test_log_compaction_changes_no_read(
+    tmp_path: Path, version: int, *, ordered: bool, seed: int
+) -> None:
     table, choose = made(tmp_path / "t", version, ordered=ordered), random.Random(seed)
     done, before = 0, content(table)
     for turn in range(14):
@@ -121,7 +123,7 @@ def test_blocks_stand_for_those_that_they_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_planned_is_carried_out_later(tmp_path: Path, version: int) -> None:
+def test_log_compaction_plan_executes_later(tmp_path: Path, version: int) -> None:
     table = made(tmp_path / "t", version)
     for v in range(6, 12):
         table.upsert(people([0, 1, 2], v))
@@ -140,7 +142,7 @@ def test_what_is_planned_is_carried_out_later(tmp_path: Path, version: int) -> N
     assert not table.check(deep=True).findings
 
 
-def test_a_plan_that_a_compaction_has_overtaken_goes(tmp_path: Path) -> None:
+def test_log_compaction_plan_is_cancelled_by_compaction(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9)
     for v in range(6, 12):
         table.upsert(people([0], v))
@@ -162,7 +164,7 @@ def test_a_plan_that_a_compaction_has_overtaken_goes(tmp_path: Path) -> None:
     assert content(later) == before
 
 
-def test_after_commits_where_that_is_asked(tmp_path: Path) -> None:
+def test_inline_log_compaction_runs_if_enabled(tmp_path: Path) -> None:
     options = {"hoodie.log.compaction.inline": True, "hoodie.log.compaction.blocks.threshold": 3}
     table = made(tmp_path / "t", 9, options=options)
     for v in range(6, 9):
@@ -171,7 +173,7 @@ def test_after_commits_where_that_is_asked(tmp_path: Path) -> None:
     assert table.inspect.commits()["operation"].to_pylist()[-1] == "LOG_COMPACT"
 
 
-def test_what_cannot_be_merged_alone_is_refused(tmp_path: Path) -> None:
+def test_log_compaction_refuses_field_merges(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9)
     with pytest.raises(ConfigError, match="min_log_files"):
         table.log_compact(min_log_files=1)
@@ -210,7 +212,7 @@ def test_rows_that_a_change_log_deletes_are_not_brought_back(tmp_path: Path, ver
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_range_does_not_see_what_is_only_repeated(tmp_path: Path, version: int) -> None:
+def test_incremental_skips_rows_log_compaction_repeated(tmp_path: Path, version: int) -> None:
     """A late row of the range stands there, unless the range has a commit of those that beat it."""
     table = made(tmp_path / "t", version)
     times = [last_time(table)]

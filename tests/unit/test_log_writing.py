@@ -54,7 +54,7 @@ def values(table: HudiTable) -> dict[str, tuple[Any, ...]]:
     ("version", "kind"),
     [(6, "hfile"), *((version, kind) for version in (6, 8, 9) for kind in ("avro", "parquet"))],
 )
-def test_every_kind_of_block_is_read_back(tmp_path: Path, version: int, kind: str) -> None:
+def test_log_blocks_of_every_type_round_trip(tmp_path: Path, version: int, kind: str) -> None:
     table = table_of(tmp_path / "t", version, hoodie_logfile_data_block_format=kind)
     table.upsert(TABLE.rows([5, 1, 3], v=2, ts=20))
     ((block,),) = appended(table)
@@ -88,7 +88,7 @@ def test_blocks_tell_the_rows_that_they_update(tmp_path: Path, version: int) -> 
     assert stats.by_position
 
 
-def test_each_file_group_counts_in_its_own_base_file(tmp_path: Path) -> None:
+def test_log_file_group_uses_its_own_base_file(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", 9, hoodie_parquet_small_file_limit="0")
     table.upsert(TABLE.rows([20], v=1, ts=10))
     table.upsert(TABLE.rows([20, 1], v=2, ts=20))
@@ -105,7 +105,7 @@ def test_positions_are_left_out_where_they_must_be(tmp_path: Path, version: int)
     assert set(block["header"]) == {"INSTANT_TIME", "SCHEMA"}
 
 
-def test_a_key_that_a_base_file_has_twice_has_no_position(tmp_path: Path) -> None:
+def test_duplicate_key_has_no_position(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", 9)
     table.insert(TABLE.rows([1], v=1, ts=10))
     table.upsert(TABLE.rows([1], v=2, ts=20))
@@ -114,7 +114,7 @@ def test_a_key_that_a_base_file_has_twice_has_no_position(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_full_log_file_is_followed_by_another(tmp_path: Path, version: int) -> None:
+def test_full_log_file_is_followed_by_next_version(tmp_path: Path, version: int) -> None:
     table = table_of(
         tmp_path / "t",
         version,
@@ -153,7 +153,7 @@ def test_rows_keep_the_columns_that_the_data_lack(tmp_path: Path, version: int, 
     }
 
 
-def test_an_update_of_some_columns_names_the_record_and_its_time(tmp_path: Path) -> None:
+def test_partial_update_block_has_key_and_time(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", 9)
     with pytest.raises(SchemaMismatch, match="'ts'"):
         table.upsert(pa.table({"id": ["k1"], "n": ["b"]}), partial=True)

@@ -41,7 +41,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in found]
 
 
-def test_a_commit_says_what_it_did(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_commit_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pyhudi")
     table = made(tmp_path)
     assert said(caplog, logging.INFO) == []
@@ -65,7 +65,7 @@ def test_services_after_a_commit(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert lines[0].startswith(f"{tmp_path}: compaction after {result.instant}: <ServiceResult")
 
 
-def test_a_warning_is_logged_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_warning_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = made(tmp_path, options={"hoodie.metadata.enable": True})
     table.insert(rows("a"))
     with warnings.catch_warnings(record=True) as caught:
@@ -77,7 +77,7 @@ def test_a_warning_is_logged_too(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert told.filename == __file__, "the line that called the verb"
 
 
-def test_a_try_that_gave_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_conflict_retry_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "pyhudi")
     tries = []
 
@@ -93,7 +93,7 @@ def test_a_try_that_gave_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert all("another was faster" in line for line in lines)
 
 
-def test_a_wait_for_the_lock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lock_wait_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = made(tmp_path)
     caplog.set_level(logging.DEBUG, "pyhudi")
     lock = StorageLock(Storage(str(tmp_path)), SystemClock(), validity_ms=60_000, renew_ms=6_000)
@@ -114,7 +114,7 @@ def test_a_wait_for_the_lock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert table.refresh().count() == 1
 
 
-def test_nothing_is_shown_without_a_handler(tmp_path: Path) -> None:
+def test_logging_is_silent_without_handler(tmp_path: Path) -> None:
     code = (
         "import warnings, pyhudi, logging; warnings.simplefilter('ignore');"
         "from pyhudi.config.log import warn; warn('heard');"
@@ -143,7 +143,7 @@ VERBS: dict[str, Callable[[pyhudi.HudiTable], pyhudi.WriteResult]] = {
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
-def test_nothing_to_write_makes_no_commit(
+def test_empty_write_logs_no_commit(
     tmp_path: Path, kind: Any, verb: Callable[[pyhudi.HudiTable], pyhudi.WriteResult]
 ) -> None:
     table = made(tmp_path, rows("a"), type=kind)

@@ -61,7 +61,7 @@ def dies(base: Path, verb: str, options: dict[str, str]) -> None:
 @pytest.mark.parametrize("small", ["0", "104857600"])
 @pytest.mark.parametrize("verb", list(VERBS))
 @pytest.mark.parametrize(("version", "kind"), KINDS)
-def test_what_is_not_complete_does_not_count(
+def test_prefetched_lookup_ignores_incomplete_writes(
     tmp_path: Path,
     clock: StandingClock,
     monkeypatch: pytest.MonkeyPatch,

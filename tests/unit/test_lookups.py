@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> HudiTable:
     return pyhudi.open_table(tmp_path)
 
 
-def test_of_many_partitions_only_that_of_the_key_is_listed(
+def test_key_lookup_lists_partition_of_key_only(
     table: HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -55,7 +55,7 @@ def test_of_many_partitions_only_that_of_the_key_is_listed(
     assert asked == []
 
 
-def test_the_next_look_up_lists_nothing(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_lookup_lists_nothing(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.scan(where="id = 'k011'").count() == 1
     listed: list[str] = []
     list_dir = Storage.list_dir
@@ -86,7 +86,7 @@ def test_few_and_many_keys(tmp_path: Path, kind: Any, keys: int) -> None:
     assert len(table.state.storage.list(".hoodie/metadata/record_index")) > 10
 
 
-def test_a_condition_beside_the_keys_is_still_asked(table: HudiTable) -> None:
+def test_key_lookup_applies_other_conditions(table: HudiTable) -> None:
     told = str(table.scan(where="id IN ('k011', 'k012') AND v > 11").explain())
     assert "record_index" in told
     assert "column_stats(v)" in told
@@ -94,9 +94,7 @@ def test_a_condition_beside_the_keys_is_still_asked(table: HudiTable) -> None:
     assert "column_stats(id)" in str(table.scan(where="id > 'k15'").explain())
 
 
-def test_a_path_is_read_once_for_all_of_its_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_lookup_reads_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"hoodie.parquet.small.file.limit": "0"}
     table = TABLE.make(tmp_path, version=9, kind="cow", options=options)
     table = pyhudi.open_table(tmp_path, options=options)

@@ -157,7 +157,7 @@ def test_buckets_are_not_joined(tmp_path: Path) -> None:
     assert table.inspect.health().advice == ()
 
 
-def test_a_budget_of_bytes(tmp_path: Path) -> None:
+def test_maintain_respects_byte_budget(tmp_path: Path) -> None:
     table = logged(tmp_path / "t")
     result = table.maintain("1 KB")
     assert [done.file_groups for done in result.done if done.service == "compact"] == [1]
@@ -165,7 +165,7 @@ def test_a_budget_of_bytes(tmp_path: Path) -> None:
     assert table.maintain().after.log_files == 0
 
 
-def test_a_budget_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintain_respects_time_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = logged(tmp_path / "t")
     monkeypatch.setattr(maintain, "_UNIT", 1)
     real, late = SystemClock.now_ms, 0
@@ -183,7 +183,7 @@ def test_a_budget_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert any("the budget is spent" in left for left in result.left)
 
 
-def test_what_is_pending_is_carried_out(tmp_path: Path) -> None:
+def test_maintain_executes_pending_plans(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (instant,) = table.compact(execute=False).scheduled
     assert any("1 planned compactions" in one.reason for one in table.inspect.health().advice)
@@ -244,7 +244,7 @@ def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_lost_metadata_table_is_told_with_the_way_out(version: int, tmp_path: Path) -> None:
+def test_maintain_reports_lost_metadata_table_with_hint(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     wanted = rows(table)
     shutil.rmtree(tmp_path / "t/.hoodie/metadata")

@@ -81,7 +81,7 @@ def assert_kept(base: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("making", list(MAKINGS))
-def test_a_service_of_others(
+def test_index_build_fails_after_concurrent_service(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], making: str
 ) -> None:
     """It looks at no work that is undone, and moves every row."""
@@ -95,7 +95,7 @@ def test_a_service_of_others(
     assert_kept(base, 9)
 
 
-def test_a_write_beside_who_took_the_making_over(
+def test_write_continues_next_to_takeover_of_index_build(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """What was begun beside writers is ended alone (seed 27005901 of v9-mor-simple-metadata)."""
@@ -118,7 +118,7 @@ def test_a_write_beside_who_took_the_making_over(
     assert_kept(base, 10)
 
 
-def test_a_restore_beside_who_ends_an_index(
+def test_restore_is_fenced_from_index_build(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """Its indexing is complete, so that nothing pending tells of it."""
@@ -133,7 +133,7 @@ def test_a_restore_beside_who_ends_an_index(
     assert_kept(base, 9)
 
 
-def test_who_fails_takes_nothing_back_that_others_list(
+def test_failed_build_keeps_index_of_others(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """They had gone on with it, and stood still as well (seed 28020111, under odds)."""

@@ -167,7 +167,7 @@ def meeting(monkeypatch: pytest.MonkeyPatch, *others: Callable[[], object]) -> l
 
 
 @pytest.mark.parametrize(("kind", "mine", "other"), pairwise(list(KINDS), list(VERBS), list(VERBS)))
-def test_it_is_as_if_the_other_had_come_before(
+def test_conflicting_write_is_retried_on_new_snapshot(
     kind: str, mine: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", kind)
@@ -183,7 +183,7 @@ def test_it_is_as_if_the_other_had_come_before(
 
 
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v8-mor-bloom", "v6-cow-simple"])
-def test_a_key_that_others_bring_and_then_cluster(
+def test_upsert_finds_key_added_and_clustered_concurrently(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What held the key when it was brought is replaced already when it is looked for again."""
@@ -201,7 +201,7 @@ def test_a_key_that_others_bring_and_then_cluster(
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_a_delete_by_keys_without_partitions(
+def test_delete_keys_without_partitions_sees_concurrent_rows(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", kind)
@@ -218,7 +218,7 @@ RINGS = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", **dict.fromkeys(
 
 
 @pytest.mark.parametrize("more", [{}, RINGS], ids=["numbers", "rings"])
-def test_a_delete_from_a_bucket_that_others_make_meanwhile(
+def test_delete_keys_sees_concurrently_created_bucket(
     more: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(
@@ -341,7 +341,7 @@ def test_files_that_a_cleaner_takes_before_a_filter_is_planned(
 
 
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v9-mor-record-index"])
-def test_a_record_index_that_was_compacted_since_the_timeline_was_read(
+def test_write_retries_if_record_index_was_compacted(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names a file group of then, and is not damaged: there is no warning, and another try."""
@@ -373,7 +373,7 @@ def adds(table: pyhudi.HudiTable, name: str) -> Callable[[], object]:
 
 
 class TestRetries:
-    def test_a_write_that_is_overtaken_again_and_again_is_done(
+    def test_repeatedly_conflicting_write_succeeds(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
@@ -384,9 +384,7 @@ class TestRetries:
         assert len(begun) == 4
         assert read(table)["a"] == ("rome", 1)
 
-    def test_the_last_time_nobody_can_be_faster(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_last_retry_holds_lock(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         held: list[bool] = []
         begin = Transaction.start
@@ -421,7 +419,7 @@ class TestRetries:
 
     @pytest.mark.parametrize("megabytes", [0, 40])
     @pytest.mark.slow
-    def test_a_stream_is_there_a_second_time(
+    def test_retried_stream_is_replayed(
         self, megabytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
@@ -497,7 +495,9 @@ def test_columns_that_change_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
     assert set(read(table)) == {*START, "e", "f"}
 
 
-def test_an_index_that_comes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_maintains_concurrently_built_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
     second = pyhudi.open_table(table.uri, options=table.options)
     meeting(monkeypatch, lambda: second.create_index("bloom_filters"))
@@ -507,7 +507,7 @@ def test_an_index_that_comes_meanwhile(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_compaction_that_is_planned_meanwhile(
+def test_write_retries_after_concurrent_compaction_plan(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to version 6 the log file would stand below the new base file."""
@@ -522,7 +522,7 @@ def test_a_compaction_that_is_planned_meanwhile(
 
 class TestOnce:
     @pytest.mark.parametrize("version", [6, 8, 9])
-    def test_what_is_asked_for_again_is_done_once(self, version: int, tmp_path: Path) -> None:
+    def test_commit_id_writes_once(self, version: int, tmp_path: Path) -> None:
         kind = {6: "v6-mor-global", 8: "v8-mor-bloom", 9: "v9-cow-record-index"}[version]
         table = make(tmp_path / "table", kind)
         first = table.insert(rows_of({"e": ("rome", 1)}), commit_id="job/1")
@@ -561,21 +561,21 @@ class TestOnce:
         assert table.bulk_insert(rows, commit_id="job/1").was_written_before
         assert len(read(table)) == len(START) + 1
 
-    def test_what_changes_nothing_is_done_once_too(self, tmp_path: Path) -> None:
+    def test_commit_id_of_empty_write_is_remembered(self, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         assert table.delete("v > 5", commit_id="job/1").committed
         table.upsert(rows_of({"a": ("rome", 9)}))
         assert table.delete("v > 5", commit_id="job/1").was_written_before
         assert read(table)["a"] == ("rome", 9)
 
-    def test_an_empty_id_is_none(self, tmp_path: Path) -> None:
+    def test_empty_commit_id_means_none(self, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         with pytest.raises(pyhudi.ConfigError, match="commit_id"):
             table.upsert(rows_of({"e": ("rome", 1)}), commit_id="")
 
 
 class TestEarlyDetection:
-    def test_a_younger_write_gives_way_before_it_writes(
+    def test_later_write_aborts_before_writing_files(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         early = "hoodie.write.concurrency.early.conflict.detection.enable"
@@ -604,7 +604,7 @@ class TestEarlyDetection:
 
 class TestOtherLocks:
     @pytest.mark.parametrize("file", [".hoodie/lock", ".hoodie/.aux/lock"])
-    def test_a_lock_file_of_another_kind(self, file: str, tmp_path: Path) -> None:
+    def test_foreign_lock_file_stops_write(self, file: str, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         table.storage.put(file, b"")
         with pytest.raises(UnsupportedTableFeature, match=r"lock\.provider.*" + file):
@@ -615,7 +615,7 @@ class TestOtherLocks:
             rows_of({"a": ("rome", 1)})
         )
 
-    def test_a_heartbeat_of_hudi(self, tmp_path: Path) -> None:
+    def test_heartbeat_of_hudi_stops_write(self, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         instant = "29990101000000000"
         table.storage.put(f".hoodie/timeline/{instant}.commit.requested", b"")
@@ -638,7 +638,7 @@ class TestOtherLocks:
             table.upsert(rows_of({"a": ("rome", 1)}))
 
     @pytest.mark.parametrize("name", ["1.commit", "99999999999999999_99999999999999999.commit"])
-    def test_what_is_no_time_names_its_file(self, name: str, tmp_path: Path) -> None:
+    def test_invalid_instant_names_its_file(self, name: str, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         path = f".hoodie/timeline/{name}"
         table.storage.put(path, b"")
@@ -647,19 +647,19 @@ class TestOtherLocks:
         assert error.value.file == path
 
 
-def test_a_single_writer_takes_no_lock(tmp_path: Path) -> None:
+def test_single_writer_takes_no_lock(tmp_path: Path) -> None:
     alone = {"hoodie.write.concurrency.mode": "single_writer"}
     table = make(tmp_path / "table", "v9-cow-record-index", **alone)
     assert not (tmp_path / "table/.hoodie/.locks").exists()
     assert read(table) == START
 
 
-def test_a_mode_that_there_is_not_is_named(tmp_path: Path) -> None:
+def test_unknown_concurrency_mode_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"concurrency\.mode.*sometimes"):
         make(tmp_path / "table", "v9-mor-bucket", **{"hoodie.write.concurrency.mode": "sometimes"})
 
 
-def test_the_lock_of_a_dead_process_is_taken_at_once(tmp_path: Path) -> None:
+def test_lock_of_failed_process_is_taken_immediately(tmp_path: Path) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
     child = os.fork()
     if child == 0:
@@ -689,7 +689,7 @@ class TestNonBlocking:
         )  # fmt: skip
 
     @pytest.mark.parametrize("version", [8, 9])
-    def test_nobody_gives_way(
+    def test_non_blocking_writes_do_not_conflict(
         self, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Both begin the same buckets, and write to the same keys."""
@@ -709,7 +709,7 @@ class TestNonBlocking:
         ids = {stat["file_id"][8:] for stat in table.inspect.files().to_pylist()}
         assert ids == {"-0000-0000-0000-000000000000-0"}
 
-    def test_a_delete_counts_for_a_bucket_that_is_not_there_yet(
+    def test_non_blocking_delete_applies_to_future_bucket(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The other request came first, and is complete last."""
@@ -733,7 +733,9 @@ class TestNonBlocking:
         assert read(table) == START
         assert not pyhudi.open_table(table.uri).check(deep=True).findings
 
-    def test_the_later_request_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_non_blocking_later_request_wins(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """As Hudi reads it: not the one that was complete last."""
         table = self.make(tmp_path / "table", 9, "mor", **{"hoodie.metadata.enable": "false"})
         second = pyhudi.open_table(table.uri, options=table.options)
@@ -754,7 +756,7 @@ class TestNonBlocking:
     @pytest.mark.parametrize(
         "verb", [*sorted(set(VERBS) - {"upsert", "insert", "delete_keys"}), "partial"]
     )
-    def test_what_reads_before_it_writes_is_refused(self, verb: str, tmp_path: Path) -> None:
+    def test_non_blocking_refuses_read_modify_write(self, verb: str, tmp_path: Path) -> None:
         table = self.make(tmp_path / "table")
         table.upsert(rows_of(START))
         some = rows_of({"a": ("rome", 1)}).drop_columns(["v"])
@@ -804,7 +806,7 @@ def test_files_that_others_took_away_from_one_who_stood_still(
     assert taken
 
 
-def test_a_file_group_that_is_gone_when_its_rows_are_found(
+def test_delete_retries_if_file_group_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its commit came late, and was taken back (seed 26003469, under odds)."""

@@ -75,7 +75,7 @@ def read(
     return reader.read_all().sort_by("n"), stats
 
 
-def test_what_is_superseded_is_let_go_before_anything_goes_to_disk(store: _native.Store) -> None:
+def test_merge_drops_superseded_records_before_spilling(store: _native.Store) -> None:
     whole, _ = read(store, None)
     limited, stats = read(store, 32 << 20)
     assert stats.spilled_parts == 0
@@ -96,19 +96,19 @@ def test_parts_that_are_still_too_large_are_split_again(store: _native.Store) ->
         assert getattr(stats, count) == getattr(in_memory, count), count
 
 
-def test_a_folder_that_cannot_be_used_is_an_error(store: _native.Store, tmp_path: Path) -> None:
+def test_spill_to_unusable_directory_raises(store: _native.Store, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="memory_limit"):
         read(store, 100_000, str(tmp_path / "missing"))
 
 
-def test_nothing_is_left_on_disk(store: _native.Store, tmp_path: Path) -> None:
+def test_spill_leaves_nothing_on_disk(store: _native.Store, tmp_path: Path) -> None:
     folder = tmp_path / "spill"
     folder.mkdir()
     read(store, 100_000, str(folder))
     assert not list(folder.iterdir())
 
 
-def test_a_limit_that_makes_no_sense_is_told(golden: GoldenTables) -> None:
+def test_memory_limit_refuses_senseless_values(golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack("v9_mor_event_time"))
     with pytest.raises(ConfigError, match="memory_limit"):
         table.scan(memory_limit=10)

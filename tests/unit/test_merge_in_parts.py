@@ -80,7 +80,7 @@ def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str, index: str)
     assert large.equals(whole)
 
 
-def test_a_key_that_comes_twice_is_told(tmp_path: Path) -> None:
+def test_large_merge_reports_duplicate_source_key(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     table.insert(rows(0, 10, 1))
     twice = pa.concat_tables([rows(0, ROWS, 2), rows(7, 1, 3)])

@@ -30,13 +30,13 @@ def timeline(*times: str, action: str = "deltacommit", layout: int = 2) -> Timel
     return of_instants(files, chosen)
 
 
-def test_every_commit_since_the_first_ordinary_one_must_be_there() -> None:
+def test_metadata_table_needs_commits_after_first_ordinary_one() -> None:
     check_not_behind(timeline(T[0], T[1], T[2]), timeline("0" * 17, T[1], T[2]))
     with pytest.raises(CorruptTable, match=T[2]):
         check_not_behind(timeline(T[1], T[2], T[3]), timeline("0" * 17, T[1], T[3]))
 
 
-def test_what_it_was_initialised_with_need_not_be_there() -> None:
+def test_metadata_table_may_miss_commits_before_initialization() -> None:
     init = Instant("0" * 17, "deltacommit", State.COMPLETED, T[2], "x")
     own = of_instants([init], LAYOUT_2)
     check_not_behind(timeline(T[0], T[1]), own)
@@ -50,7 +50,7 @@ def test_what_it_was_initialised_with_need_not_be_there() -> None:
         check_not_behind(timeline(T[0]), timeline())
 
 
-def test_what_was_planned_before_it_was_made_is_not_its_beginning() -> None:
+def test_plan_before_initialization_is_not_its_start() -> None:
     """Its initial commits are archived, so the first one that is active is one of the last."""
 
     def late(*times: str) -> Timeline:
@@ -66,7 +66,7 @@ def test_what_was_planned_before_it_was_made_is_not_its_beginning() -> None:
         check_not_behind(data, late(T[3], T[5]))
 
 
-def test_a_reopened_instant_does_not_count_as_complete() -> None:
+def test_reopened_instant_is_not_complete() -> None:
     found = timeline(T[0], T[1]).reopened({T[1]})
     assert [one.requested for one in found.commits] == [T[0]]
     assert not found.is_committed(T[1])

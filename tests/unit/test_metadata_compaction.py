@@ -110,7 +110,7 @@ def test_blocks_without_changes_are_taken_over(tmp_path: Path, seed: int) -> Non
         assert group.taken_over() > KEYS / 2
 
 
-def test_the_first_and_the_last_keys_go(tmp_path: Path) -> None:
+def test_metadata_compaction_drops_first_and_last_key(tmp_path: Path) -> None:
     group = Group(tmp_path, 1)
     keys = [key(number) for number in range(KEYS)]
     group.log(keys, [])
@@ -127,7 +127,7 @@ def test_the_first_and_the_last_keys_go(tmp_path: Path) -> None:
     assert group.compact().rows == 10
 
 
-def test_a_file_of_another_schema_is_written_anew(tmp_path: Path) -> None:
+def test_metadata_compaction_rewrites_file_of_other_schema(tmp_path: Path) -> None:
     group = Group(tmp_path, 1)
     group.log([key(number) for number in range(KEYS)], [])
     group.compact()

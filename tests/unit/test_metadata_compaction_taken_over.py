@@ -29,7 +29,7 @@ def rows(ids: str, value: int) -> pa.Table:
 
 @pytest.mark.filterwarnings("ignore:.*services wait:pyhudi.errors.MetadataTableWarning")
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_the_files_of_who_took_it_over_stay(
+def test_metadata_compaction_keeps_files_of_other_executor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     base = tmp_path / "t"
@@ -57,7 +57,7 @@ def test_the_files_of_who_took_it_over_stay(
 @pytest.mark.filterwarnings("ignore:.*services wait:pyhudi.errors.MetadataTableWarning")
 @pytest.mark.parametrize("late_at", ["in_step", "publish"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_nothing_is_published_without_its_files(
+def test_metadata_compaction_publishes_only_with_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, late_at: str
 ) -> None:
     base = tmp_path / "t"

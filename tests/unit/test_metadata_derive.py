@@ -145,7 +145,7 @@ def _places(partition: _native.MetadataPartition) -> dict[str, tuple[str, str]]:
     return {row["key"]: (row["partition"], row["file_id"]) for row in found}
 
 
-def test_a_record_beats_the_deletion_of_its_key(both: Both) -> None:
+def test_metadata_record_beats_deletion_of_its_key(both: Both) -> None:
     recorder = both.recording.recorder()
     moved = recorder.locations("p", "f", 1, added=pa.array(["k"]), removed=pa.array(["gone"]))
     left = recorder.locations("q", "g", 1, added=pa.array([], pa.string()), removed=pa.array(["k"]))

@@ -86,9 +86,7 @@ def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_new_table_gets_what_its_release_gives_and_a_record_index(
-    tmp_path: Path, version: int
-) -> None:
+def test_new_table_has_partitions_of_release_and_record_index(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path / "t", version=version)
     stats = set() if version == 6 else {"column_stats", "partition_stats"}
     assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
@@ -128,7 +126,7 @@ def test_without_a_use_for_it_no_record_index_is_made(tmp_path: Path, how: dict[
     assert ids(table) == ["ax"]
 
 
-def test_no_metadata_table_is_made_where_it_is_turned_off(tmp_path: Path) -> None:
+def test_metadata_table_is_absent_if_disabled(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", options=OFF)
     assert table.config.metadata_partitions == ()
     table.upsert(TABLE.rows(["ax"]))
@@ -259,7 +257,7 @@ def test_rebuilt_it_says_what_hudis_says(tmp_path: Path, name: str) -> None:
     assert sorted(map(str, table.scan().to_arrow().to_pylist())) == expected
 
 
-def test_all_work_can_be_done_elsewhere(tmp_path: Path) -> None:
+def test_metadata_tasks_run_on_any_engine(tmp_path: Path) -> None:
     engine = Travelling()
     table = pyhudi.open_table(unpack("v8_mor_part_avro", tmp_path), engine=engine)
     table.create_index("record_index")
@@ -353,7 +351,7 @@ def test_statistics_of_partitions_need_partitions(tmp_path: Path, concurrently: 
     assert "partition_stats" not in table.config.metadata_partitions
 
 
-def test_a_write_makes_what_its_options_ask_for(tmp_path: Path) -> None:
+def test_write_builds_partitions_of_options(tmp_path: Path) -> None:
     uri = TABLE.make(tmp_path / "t", options=OFF).uri
     pyhudi.open_table(uri).upsert(TABLE.rows(["ax", "by"]))
     assert pyhudi.open_table(uri).config.metadata_partitions == ()
@@ -383,7 +381,7 @@ def test_columns_that_come_later_have_statistics(tmp_path: Path, version: int) -
         assert table.scan(where=where).count() == without == 1
 
 
-def test_an_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
+def test_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v8_mor_secondary_index", tmp_path))
     assert "secondary_index_idx_name" in table.config.metadata_partitions
     with pytest.raises(ConfigError, match="needs record_index"):
@@ -395,7 +393,7 @@ def test_an_index_of_hudi_can_be_dropped(tmp_path: Path) -> None:
     assert table.rebuild_metadata() == ("files", "record_index")
 
 
-def test_what_cannot_be_created_or_dropped_is_told(tmp_path: Path) -> None:
+def test_create_and_drop_index_report_refusals(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", options=ON)
     with pytest.raises(ConfigError, match="already"):
         table.create_index("record_index")
@@ -412,7 +410,7 @@ def test_what_cannot_be_created_or_dropped_is_told(tmp_path: Path) -> None:
         pyhudi.open_table(table.uri, as_of="2099-01-01").drop_index("files")
 
 
-def test_a_live_writer_keeps_the_metadata_table_as_it_is(tmp_path: Path) -> None:
+def test_active_writer_blocks_metadata_changes(tmp_path: Path) -> None:
     """The golden table has a pending write, whose heartbeat unpacking has made young."""
     table = pyhudi.open_table(unpack("v9_mor_inflight", tmp_path))
     table.storage.put(f".hoodie/.heartbeat/{pending(table)[0]}", b"")
@@ -447,7 +445,7 @@ def ids_of(table: pyhudi.HudiTable) -> list[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_beside_a_pending_compaction(tmp_path: Path, version: int) -> None:
+def test_metadata_table_is_built_next_to_pending_compaction(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path / "t", version=version, options=OFF, kind="mor")
     table = pyhudi.open_table(table.uri)
     table.insert(TABLE.rows(["ax", "by"]))

@@ -127,7 +127,7 @@ def test_bounds_of_a_partition_become_narrower(tmp_path: Path) -> None:
         assert (found[city]["min"], found[city]["max"]) == (bounds["min"], bounds["max"])
 
 
-def test_a_compaction_leaves_what_was_appended_since_it_was_planned(tmp_path: Path) -> None:
+def test_partition_stats_keep_appends_after_compaction_plan(tmp_path: Path) -> None:
     unpack("v9_mor_compaction", tmp_path)
     base = tmp_path / "v9_mor_compaction"
     (completed,) = (base / ".hoodie/timeline").glob("*.commit")
@@ -195,7 +195,7 @@ def test_tight_statistics_read_the_index_in_few_tasks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_late_column_is_null_in_files_that_lack_it(
+def test_partition_stats_count_nulls_of_missing_column(
     tmp_path: Path, version: int, kind: Any
 ) -> None:
     """Also in partitions that get it by a later commit; and a new partition has no such files."""

@@ -118,7 +118,7 @@ def test_entries_with_null_characters_of_an_older_release(
     assert entries(base) == expected(base)
 
 
-def test_a_new_index_holds_what_hudis_does(base: Path, tmp_path: Path) -> None:
+def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
     storage = Storage(str(base))
     config = TableConfig.load(storage, SystemClock())
     timeline = Timeline.load(storage, config)
@@ -159,7 +159,7 @@ def test_values_whose_text_is_not_certain_are_refused() -> None:
     assert refusal(one, pa.schema([("other", pa.string())]))
 
 
-def test_an_index_without_a_record_index_is_refused(base: Path) -> None:
+def test_secondary_index_needs_record_index(base: Path) -> None:
     path = base / ".hoodie/hoodie.properties"
     text = path.read_text()
     path.write_text(

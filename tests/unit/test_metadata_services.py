@@ -45,7 +45,7 @@ ARCHIVED = [
 
 
 @pytest.mark.parametrize("name", ARCHIVED)
-def test_a_base_file_holds_what_hudi_puts_there(
+def test_metadata_base_file_equals_hudi_file(
     golden: GoldenTables, name: str, tmp_path: Path
 ) -> None:
     base = golden.unpack(name)
@@ -121,7 +121,7 @@ def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path)
         ("v9_mor_record_index", True, True),
     ],
 )
-def test_what_is_pending_holds_compaction_up_where_it_has_records(
+def test_metadata_compaction_waits_for_pending_instants_with_records(
     name: str, has_records: bool, waits: bool, tmp_path: Path
 ) -> None:
     """From version 8 on they come after the compaction, by the time of completion."""
@@ -147,7 +147,9 @@ def _empty_plan() -> bytes:
     return serde.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
 
 
-def test_a_failing_service_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_metadata_service_is_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base = unpack("v9_mor_record_index", tmp_path)
     table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 1})
     rows = table.scan().to_arrow().slice(0, 2)
@@ -161,7 +163,7 @@ def test_a_failing_service_is_a_warning(tmp_path: Path, monkeypatch: pytest.Monk
     assert table.check(deep=True).ok
 
 
-def test_a_commit_completes_after_services_of_a_faster_clock(tmp_path: Path) -> None:
+def test_commit_completes_after_services_with_faster_clock(tmp_path: Path) -> None:
     table = pyhudi.open_table(str(unpack("v9_mor_record_index", tmp_path)))
     own = metadata_table(table.storage)
     time, layout = "29990101000000000", own.config.layout
@@ -242,7 +244,7 @@ def test_slices_that_were_left_behind_go(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_table_is_listed_for_a_clean_after_compactions_alone(
+def test_metadata_clean_lists_table_after_compactions_only(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And no slice stays that may go: as if it were listed after each commit."""
@@ -265,7 +267,7 @@ def test_a_table_is_listed_for_a_clean_after_compactions_alone(
     assert not plan(own, Retention(horizon=horizon), partitions).files
 
 
-def test_the_slice_that_a_query_as_of_the_horizon_reads_stays() -> None:
+def test_metadata_clean_keeps_slice_of_earliest_retained_commit() -> None:
     slices = [FileSlice("files", "files-0000-0", str(time), None) for time in (9, 7, 5, 3)]
     outdated = [[one.base_instant for one in slices_before(slices, horizon)] for horizon in "8642"]
     assert outdated == [["5", "3"], ["3"], [], []]
@@ -290,7 +292,7 @@ def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:
     assert found.ok, str(found)
 
 
-def test_a_write_whose_instant_a_service_has_takes_another(
+def test_write_takes_another_instant_than_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a writer's clock is behind that of the one that compacted the metadata table."""
@@ -327,7 +329,7 @@ def test_a_write_whose_instant_a_service_has_takes_another(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
-def test_a_commit_that_came_while_a_compaction_was_planned_is_not_hidden(
+def test_metadata_compaction_hides_no_concurrent_commit(
     name: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer stood still, and its lock was taken (seed 5000421 of v6-mor-bloom-metadata)."""

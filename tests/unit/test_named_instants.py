@@ -106,7 +106,7 @@ def test_order_time_of_an_archived_commit_whose_completion_is_unknown(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["v6_cow_inflight", "v8_mor_inflight"])
-def test_a_pending_write_bounds_no_range(name: str, golden: GoldenTables) -> None:
+def test_pending_write_is_refused_as_range_bound(name: str, golden: GoldenTables) -> None:
     """Its rows would be passed over once it is complete."""
     table = pyhudi.open_table(golden.unpack(name))
     pending = table.state.timeline.pending("commit", "deltacommit")[0]
@@ -115,7 +115,7 @@ def test_a_pending_write_bounds_no_range(name: str, golden: GoldenTables) -> Non
             table.incremental(*bounds)
 
 
-def test_a_plain_time_names_nothing(tmp_path: Path) -> None:
+def test_plain_time_is_a_point_in_time(tmp_path: Path) -> None:
     """So Hudi takes bounds: 1.2.0 gives the rows of the commit that was requested then."""
     table = ROWS.make(tmp_path / "t")
     result = table.upsert(ROWS.rows("a"))
@@ -193,7 +193,7 @@ def same(result: Any) -> dict[str, Any]:
     return {name: getattr(result, name) for name in names}
 
 
-def test_a_copied_table_of_version_6_is_followed_by_requested_times(tmp_path: Path) -> None:
+def test_copied_table_of_version_6_uses_requested_times(tmp_path: Path) -> None:
     """A copy changes modification times."""
     table = ROWS.make(tmp_path / "t", version=6)
     first = table.upsert(ROWS.rows("a"))

@@ -19,7 +19,7 @@ FILE_ID = "9e007cbe-6993-47e2-8c43-81c568fa6bbc-0"
 TIME = "20261121084258055"
 
 
-def test_a_base_name_has_file_id_token_and_instant() -> None:
+def test_base_file_name_has_file_id_token_and_instant() -> None:
     name = f"{FILE_ID}_0-1860-2728_{TIME}.parquet"
     assert parse_base_name(name) == BaseName(FILE_ID, "0-1860-2728", TIME)
     assert base_file_name(FILE_ID, "0-1860-2728", TIME, "parquet") == name
@@ -41,7 +41,7 @@ def test_log_names_with_and_without_token_and_suffix(name: str, expected: LogNam
     assert parse_log_name(name) == expected
 
 
-def test_a_made_log_name_is_read_back() -> None:
+def test_log_file_name_round_trips() -> None:
     name = log_file_name(FILE_ID, TIME, 2, "3-4-5")
     assert parse_log_name(name) == LogName(FILE_ID, TIME, 2, "3-4-5", "")
 
@@ -62,7 +62,7 @@ def test_a_made_log_name_is_read_back() -> None:
         "_SUCCESS",
     ],
 )
-def test_what_is_no_data_file_is_passed_over(name: str) -> None:
+def test_foreign_file_name_is_ignored(name: str) -> None:
     assert parse_base_name(name) is None
     assert parse_log_name(name) is None
 
@@ -71,16 +71,14 @@ def test_what_is_no_data_file_is_passed_over(name: str) -> None:
     ("extension", "of_table"),
     [("hfile", None), ("lance", None), ("orc", "parquet"), ("parquet", "orc"), ("hfile", "orc")],
 )
-def test_a_base_file_of_another_format_is_refused_not_lost(
-    extension: str, of_table: str | None
-) -> None:
+def test_base_file_of_other_format_is_refused(extension: str, of_table: str | None) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.base\.file\.format"):
         parse_base_name(f"{FILE_ID}_0-1-2_{TIME}.{extension}", of_table)
 
 
 @pytest.mark.parametrize("name", ["part-0.parquet", "2-0.snappy.parquet"])
 @pytest.mark.parametrize("group", ["", "_fg%3Dbucket-0"])
-def test_a_file_of_another_writer_is_refused_not_lost(name: str, group: str) -> None:
+def test_file_of_unknown_writer_is_refused(name: str, group: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match="_hudiext"):
         parse_base_name(f"{name}_{TIME}{group}_hudiext")
     assert parse_base_name(name) is None

@@ -82,7 +82,7 @@ def test_dates_with_slashes(tmp_path: Path) -> None:
         table.insert(TABLE.rows(["2"], part="2024"))
 
 
-def test_an_outer_partition_with_a_metadata_file_in_the_base_format(tmp_path: Path) -> None:
+def test_outer_partition_with_metadata_file_in_base_format_is_found(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", metadata=False, first=TABLE.rows(["1"], part="a"))
     mark = tmp_path / "t" / "a" / MARK
     mark.rename(mark.with_name(f"{MARK}.parquet"))
@@ -129,7 +129,7 @@ def test_another_writer_makes_one_meanwhile(
         (pa.string(), ["a", "b", "a"], {}, 3),
     ],
 )
-def test_only_text_with_slashes_makes_paths_of_several_depths(
+def test_nesting_check_applies_to_text_with_slashes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: pa.DataType,
@@ -154,7 +154,7 @@ def test_only_text_with_slashes_makes_paths_of_several_depths(
     assert len([path for path in asked if path.endswith(MARK)]) == looked
 
 
-def test_a_check_finds_them_in_a_table_that_has_them(tmp_path: Path) -> None:
+def test_check_finds_nested_partitions(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", metadata=False, first=TABLE.rows(["1", "2"], part="a/b"))
     assert table.check().ok
     (tmp_path / "t" / "a" / MARK).write_text("#partition metadata\n")

@@ -41,7 +41,7 @@ DEEP_NULLS = {"m": [("a", [[1, None], None, []]), ("b", None)]}
 
 @pytest.mark.parametrize("blocks", ["avro", "parquet"])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_every_verb_keeps_them(tmp_path: Path, kind: Kind, blocks: str) -> None:
+def test_null_elements_survive_every_operation(tmp_path: Path, kind: Kind, blocks: str) -> None:
     first = row("a", NULLS, DEEP_NULLS)
     table = made(tmp_path / "t", kind, first, **{"hoodie.logfile.data.block.format": blocks})
     expected: dict[str, tuple[Any, Any]] = {"a": (NULLS, DEEP_NULLS)}

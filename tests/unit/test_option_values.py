@@ -15,7 +15,7 @@ from pyhudi.config.option_parsing import choice, number, switch, whole_number
 from pyhudi.errors import ConfigError
 
 
-def test_the_first_name_that_is_there_counts() -> None:
+def test_option_aliases_use_first_name_present() -> None:
     options = {"new": " TRUE ", "old": "false"}
     assert switch(options, "newest", "new", "old", default=None) is True
     assert switch(options, "old", "new", default=None) is False
@@ -62,7 +62,7 @@ def test_blanks_around_a_switch_mean_nothing(
     assert len(table.scan(where="v = 2").tasks) == tasks
 
 
-def test_an_index_of_hudis_alone_is_for_reading(tmp_path: Path) -> None:
+def test_index_type_only_hudi_has_is_read_only(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"]})
     pyhudi.create_table(tmp_path, rows, key="id")
     table = pyhudi.open_table(tmp_path, options={"hoodie.index.type": " hbase "})

@@ -109,7 +109,7 @@ def as_read(table: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("version", ["0.11", "0.12"])
 @pytest.mark.parametrize("packed", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
-def test_every_type_in_every_encoding(tmp_path: Path, version: str, packed: str) -> None:
+def test_orc_decodes_every_type_and_encoding(tmp_path: Path, version: str, packed: str) -> None:
     rng = random.Random(f"{version} {packed}")
     for number, rows in enumerate((1, 3000, 7001)):
         table = table_of(rng, rows)
@@ -131,7 +131,7 @@ def test_every_type_in_every_encoding(tmp_path: Path, version: str, packed: str)
         assert _native.base_file_rows(_native.Store(str(tmp_path)), file.name) == rows
 
 
-def test_only_columns_that_are_asked_for(tmp_path: Path) -> None:
+def test_orc_reads_requested_columns_only(tmp_path: Path) -> None:
     table = as_read(table_of(random.Random(7), 500))
     file = tmp_path / "f.orc"
     orc.write_table(table, file)
@@ -253,7 +253,7 @@ def write(file: Path, table: pa.Table, **spec: Any) -> _native.BaseFile:
 
 
 @pytest.mark.parametrize("packed", ["uncompressed", "gzip", "snappy", "lz4_raw", "zstd"])
-def test_what_is_written_two_readers_read_alike(tmp_path: Path, packed: str) -> None:
+def test_orc_files_read_alike_in_two_readers(tmp_path: Path, packed: str) -> None:
     rng = random.Random(packed)
     for number, (rows, stripe) in enumerate([(0, 1), (1, 1), (3001, 1 << 15), (5000, 1 << 26)]):
         table, file = stored_table(rng, rows), tmp_path / f"f{number}.orc"
@@ -286,7 +286,7 @@ def test_runs_of_every_kind(tmp_path: Path) -> None:
         assert orc.read_table(file).to_pydict() == table.to_pydict()
 
 
-def test_what_hudi_keeps_beside_rows(tmp_path: Path) -> None:
+def test_orc_metadata_of_hudi_is_written(tmp_path: Path) -> None:
     table = pa.table({"k": pa.array(["b", "a", "c"])})
     write(tmp_path / "f.orc", table, key_column="k", bloom_type="DYNAMIC_V0")
     kept = orc.ORCFile(tmp_path / "f.orc").metadata
@@ -307,7 +307,7 @@ def test_times_are_refused_by_name(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_null_without_room_is_refused(tmp_path: Path) -> None:
+def test_orc_refuses_null_without_room(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
     avro = _native.avro_schema(schema, "r", "n")
     with pytest.raises(SchemaMismatch, match="column n must not be null"):

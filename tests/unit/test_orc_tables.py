@@ -83,7 +83,7 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("read", READS)
-def test_it_reads_as_parquet_does(twins: tuple[Path, Path], read: str) -> None:
+def test_orc_table_reads_like_parquet_table(twins: tuple[Path, Path], read: str) -> None:
     parquet, orc = (READS[read](opened(base)) for base in twins)
     assert parquet.num_rows > 0
     assert orc.schema == parquet.schema
@@ -101,7 +101,7 @@ def test_counts_files_and_checks(twins: tuple[Path, Path]) -> None:
     assert kinds <= {"size_differs"}, kinds
 
 
-def test_a_damaged_file_is_told(twins: tuple[Path, Path], tmp_path: Path) -> None:
+def test_orc_damage_names_file(twins: tuple[Path, Path], tmp_path: Path) -> None:
     base = tmp_path / "damaged"
     shutil.copytree(twins[1], base)
     file = max(base.glob("oslo/*.orc"))
@@ -135,7 +135,7 @@ def test_rows_with_times_are_not_written_anew(twins: tuple[Path, Path], verb: st
     assert {path: path.stat().st_size for path in twins[1].rglob("*")} == before
 
 
-def test_a_table_of_several_formats_is_read_only(twins: tuple[Path, Path], tmp_path: Path) -> None:
+def test_mixed_format_table_is_read_only(twins: tuple[Path, Path], tmp_path: Path) -> None:
     base = tmp_path / "both"
     shutil.copytree(twins[1], base)
     with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as lines:

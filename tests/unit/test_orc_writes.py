@@ -131,7 +131,7 @@ def test_verbs_and_services_keep_the_rows(
 
 
 @pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
-def test_what_replaces_and_takes_back(tmp_path: Path, version: int, kind: str) -> None:
+def test_orc_overwrites_and_rollbacks_work(tmp_path: Path, version: int, kind: str) -> None:
     one = made(tmp_path / "t", version, kind, "simple")
     one.table.insert(one.given(range(30)))
     one.table.upsert(one.given(range(10), n=50, ts=2))
@@ -192,7 +192,7 @@ def test_changes_are_captured(tmp_path: Path, version: int, kind: Any) -> None:
     assert (updated["before"]["n"], updated["after"]["n"]) == (1, -1)
 
 
-def test_a_history_of_changes(tmp_path: Path) -> None:
+def test_orc_change_data_capture_works(tmp_path: Path) -> None:
     rng = random.Random(3)
     for number, (version, kind, index) in enumerate(
         [(9, "mor", "record_index"), (6, "cow", "bloom")]
@@ -248,7 +248,7 @@ def test_secondary_and_record_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_no_statistics_of_orc(tmp_path: Path, version: int) -> None:
+def test_orc_has_no_statistics(tmp_path: Path, version: int) -> None:
     table = THINGS.make(tmp_path / "t", version=version, first=range(9))
     assert set(pyhudi.open_table(tmp_path / "t").config.metadata_partitions) == {
         "files",
@@ -264,7 +264,7 @@ def test_no_statistics_of_orc(tmp_path: Path, version: int) -> None:
         assert not (tmp_path / name).exists()
 
 
-def test_no_expression_index_over_orc(tmp_path: Path) -> None:
+def test_orc_refuses_expression_index(tmp_path: Path) -> None:
     table = THINGS.make(tmp_path / "t", first=range(9))
     with pytest.raises(UnsupportedTableFeature, match=r"base\.file\.format is ORC"):
         table.create_index("column_stats", ["city"], name="up", function="upper")
@@ -324,7 +324,7 @@ def test_tables_of_hudi_are_written(tmp_path: Path, name: str) -> None:
     assert not list((tmp_path / name).glob("*/*.parquet"))
 
 
-def test_only_orc_and_parquet_are_made(tmp_path: Path) -> None:
+def test_create_accepts_orc_and_parquet_only(tmp_path: Path) -> None:
     for form in ("hfile", "lance"):
         options = {"hoodie.table.base.file.format": form}
         with pytest.raises(UnsupportedTableFeature, match=r"base\.file\.format is"):

@@ -63,9 +63,7 @@ def test_dates_beyond_those_of_python_say_how_pandas_has_them(tmp_path: Path) ->
     assert pa.Table.from_pandas(table.scan().to_pandas(dtype_backend="pyarrow"))["d"][0] == days[0]
 
 
-def test_the_schema_is_told_without_reading(
-    table: pyhudi.HudiTable, engine: RecordingEngine
-) -> None:
+def test_scan_schema_needs_no_read(table: pyhudi.HudiTable, engine: RecordingEngine) -> None:
     first, last = table.inspect.commits()["requested"].to_pylist()
     engine.forget()
     for rows in (table.scan(columns=["id", "n"]), table.diff(first, last)):
@@ -73,7 +71,7 @@ def test_the_schema_is_told_without_reading(
     assert engine.tasks == []
 
 
-def test_each_stream_reads_anew(table: pyhudi.HudiTable, engine: RecordingEngine) -> None:
+def test_scan_streams_read_again(table: pyhudi.HudiTable, engine: RecordingEngine) -> None:
     scan = table.scan(columns=["id"])
     engine.forget()
     streams = [pa.RecordBatchReader.from_stream(scan) for _ in range(2)]
@@ -157,7 +155,7 @@ def test_columns_that_are_shown_as_text_are_text_in_splits(tmp_path: Path) -> No
     assert pa.concat_tables([part.to_arrow() for part in scan.splits()]).schema == scan.schema
 
 
-def test_a_split_whose_file_is_damaged_says_so(tmp_path: Path) -> None:
+def test_split_names_damaged_file(tmp_path: Path) -> None:
     parts = odd_table(tmp_path / "odd").scan().splits()
     for file in (tmp_path / "odd").rglob("*.parquet"):
         file.write_bytes(b"no" * (file.stat().st_size // 2))
@@ -165,7 +163,7 @@ def test_a_split_whose_file_is_damaged_says_so(tmp_path: Path) -> None:
         parts[0].to_arrow()
 
 
-def test_a_table_is_handed_over_as_its_rows(tmp_path: Path) -> None:
+def test_table_exports_arrow_stream(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
     trips = pyhudi.create_table(tmp_path / "t", rows, key="id")
     assert trips.to_arrow().equals(rows)

@@ -104,7 +104,7 @@ def expression(chance: random.Random) -> pc.Expression:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_filter_means_what_it_means_to_pyarrow(
+def test_dataset_filter_matches_pyarrow(
     dataset: pds.Dataset, everything: pa.Table, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -184,7 +184,7 @@ def test_counting_reads_one_column(dataset: pds.Dataset, engine: RecordingEngine
     assert engine.columns == {"n"}
 
 
-def test_what_else_a_dataset_does(dataset: pds.Dataset, everything: pa.Table) -> None:
+def test_dataset_supports_other_methods(dataset: pds.Dataset, everything: pa.Table) -> None:
     assert dataset.schema == everything.schema
     assert dataset.head(3).num_rows == 3
     assert dataset.take([4, 0]).equals(everything.take([4, 0]))
@@ -195,7 +195,7 @@ def test_what_else_a_dataset_does(dataset: pds.Dataset, everything: pa.Table) ->
     assert sorted_rows(dataset.scanner().to_reader()) == sorted_rows(everything)
 
 
-def test_a_written_copy_is_the_same(
+def test_dataset_written_copy_is_equal(
     dataset: pds.Dataset, everything: pa.Table, tmp_path: Path
 ) -> None:
     pds.write_dataset(dataset, tmp_path / "copy", format="parquet")
@@ -213,14 +213,12 @@ def test_a_written_copy_is_the_same(
         lambda dataset: dataset.to_table(columns=["nope"]),
     ],
 )
-def test_what_it_cannot_do_is_an_error_and_not_an_empty_answer(
-    dataset: pds.Dataset, past_its_scanner: Any
-) -> None:
+def test_dataset_unsupported_method_raises(dataset: pds.Dataset, past_its_scanner: Any) -> None:
     with pytest.raises((ConfigError, SchemaMismatch, FileNotFoundError)):
         past_its_scanner(dataset)
 
 
-def test_a_limit_counts_before_a_filter_of_the_dataset(table: pyhudi.HudiTable) -> None:
+def test_dataset_limit_applies_before_filter(table: pyhudi.HudiTable) -> None:
     scan = table.scan(limit=7, where="n >= 0")
     first, wanted = scan.to_arrow(), pc.field("text") == "a"
     dataset = scan.to_dataset()
@@ -264,7 +262,7 @@ def test_fragments_are_the_dataset_in_parts(dataset: pds.Dataset, everything: pa
     )
 
 
-def test_it_travels_by_pickle(dataset: pds.Dataset) -> None:
+def test_dataset_pickles(dataset: pds.Dataset) -> None:
     kept = dataset.filter(pc.field("n") >= 100)
     assert pickle.loads(pickle.dumps(kept)).count_rows() == 12
 
@@ -374,7 +372,7 @@ def test_filters_that_cannot_compare_floats_as_sql_does(table: pyhudi.HudiTable)
     assert dataset.count_rows(filter=pc.field("n") * 2 > 40) > 0
 
 
-def test_a_duckdb_that_mistakes_decimals_is_refused(
+def test_dataset_refuses_duckdb_with_decimal_bug(
     table: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duckdb, "__version__", "1.1.3")
@@ -386,7 +384,7 @@ def test_a_duckdb_that_mistakes_decimals_is_refused(
 
 
 @pytest.mark.parametrize("taken", ["head(1)", "filter(F).head(1)", "to_batches().__next__()"])
-def test_who_takes_few_rows_comes_to_an_end(table: pyhudi.HudiTable, taken: str) -> None:
+def test_dataset_head_stops_reading(table: pyhudi.HudiTable, taken: str) -> None:
     """Threads of Arrow's read on while the interpreter ends."""
     program = f"""
 import pyarrow.compute as pc

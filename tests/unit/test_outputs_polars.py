@@ -119,9 +119,7 @@ def test_polars_finds_what_it_finds_in_all_rows(scan: pyhudi.Scan, seed: int) ->
         same(lazy.filter(wanted).collect(), rows)
 
 
-def test_a_partition_that_cannot_match_is_not_read(
-    scan: pyhudi.Scan, engine: RecordingEngine
-) -> None:
+def test_polars_prunes_partitions(scan: pyhudi.Scan, engine: RecordingEngine) -> None:
     lazy = scan.to_polars_lazy().filter(pl.col("city") == "rome").select("id")
     assert lazy.collect().height == 20
     assert engine.partitions == ["rome"]
@@ -174,7 +172,7 @@ def test_conditions_that_are_pushed(scan: pyhudi.Scan, engine: RecordingEngine) 
     ]
 
 
-def test_of_long_lists_the_ends_are_pushed(scan: pyhudi.Scan, engine: RecordingEngine) -> None:
+def test_polars_pushes_bounds_of_long_lists(scan: pyhudi.Scan, engine: RecordingEngine) -> None:
     many, everything = list(range(20, 1500)), scan.to_polars()
     engine.forget()
     wanted = pl.col("n").is_in(many) & pl.col("text").is_in([str(n) for n in many] + ["a"])
@@ -189,7 +187,7 @@ def test_of_long_lists_the_ends_are_pushed(scan: pyhudi.Scan, engine: RecordingE
     ]
 
 
-def test_a_limit_counts_before_a_filter_that_comes_after_it(
+def test_polars_limit_applies_before_later_filter(
     scan: pyhudi.Scan, engine: RecordingEngine
 ) -> None:
     everything, lazy = scan.to_polars(), scan.to_polars_lazy()
@@ -209,7 +207,7 @@ def test_counting_reads_one_column(scan: pyhudi.Scan, engine: RecordingEngine) -
     assert len(engine.columns) == 1
 
 
-def test_a_scan_with_a_limit_and_a_filter_of_its_own(table: pyhudi.HudiTable) -> None:
+def test_polars_scan_with_limit_and_filter(table: pyhudi.HudiTable) -> None:
     limited = table.scan(limit=5, where="n >= 0")
     everything = limited.to_polars()
     assert everything.height == 5
@@ -220,14 +218,14 @@ def test_a_scan_with_a_limit_and_a_filter_of_its_own(table: pyhudi.HudiTable) ->
     assert filtered.to_polars_lazy().collect_schema().names() == ["n", "id"]
 
 
-def test_no_rows_at_all(scan: pyhudi.Scan) -> None:
+def test_polars_scan_without_rows(scan: pyhudi.Scan) -> None:
     lazy = scan.to_polars_lazy()
     nothing = lazy.filter(pl.col("city") == "paris").select("id", "f").collect()
     assert nothing.schema == {"id": pl.String, "f": pl.Float64}
     assert nothing.height == 0
 
 
-def test_it_joins_with_itself_and_streams(scan: pyhudi.Scan) -> None:
+def test_polars_joins_with_itself_and_streams(scan: pyhudi.Scan) -> None:
     lazy = scan.to_polars_lazy()
     counted = lazy.join(lazy, on="id").filter(pl.col("n") >= 100).select(pl.len())
     assert counted.collect(engine="streaming").item() == 12
@@ -240,7 +238,7 @@ def test_without_polars(scan: pyhudi.Scan, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("version", ["1.9.0", "1.21.0", "0.20.31"])
-def test_a_polars_that_loses_filters_is_refused(
+def test_polars_version_that_loses_filters_is_refused(
     scan: pyhudi.Scan, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setattr(pl, "__version__", version)
@@ -248,7 +246,7 @@ def test_a_polars_that_loses_filters_is_refused(
         scan.to_polars_lazy()
 
 
-def test_an_error_while_it_is_collected_says_what_was_wrong(tmp_path: Path) -> None:
+def test_polars_collect_reports_cause(tmp_path: Path) -> None:
     table = odd_table(tmp_path / "odd")
     lazy = table.scan().to_polars_lazy()
     for file in (tmp_path / "odd").rglob("*.parquet"):

@@ -84,7 +84,7 @@ def noting(verb: Any, used: list[type]) -> Any:
 
 
 @pytest.mark.parametrize("names", [[], ["w1"]])
-def test_nothing_to_replace_is_no_commit(tmp_path: Path, names: Iterable[str]) -> None:
+def test_overwrite_of_nothing_makes_no_commit(tmp_path: Path, names: Iterable[str]) -> None:
     table = TABLE.make(tmp_path / "t")
     assert not table.overwrite_partitions(TABLE.rows(names, _hoodie_is_deleted=True)).committed
     assert rows_of(tmp_path / "t") == ["x1", "x2", "y1", "z1"]

@@ -35,17 +35,17 @@ def test_packs_are_full_but_not_over(sizes: PackSizes, packs: list[tuple[int, ..
     assert sizes_of(found) == packs
 
 
-def test_no_tasks_no_packs() -> None:
+def test_packing_no_tasks_makes_no_packs() -> None:
     assert packed(lambda _: iter(()), [], int, PackSizes()) == []
 
 
-def test_a_pack_gives_the_rows_of_its_tasks_in_turn(golden: GoldenTables) -> None:
+def test_packed_task_returns_rows_in_task_order(golden: GoldenTables) -> None:
     scan = pyhudi.open_table(golden.unpack("v9_mor_part_avro")).scan()
     (pack,) = packed(read_task, scan.tasks, task_size, PackSizes())
     assert pa.Table.from_batches(read_pack(pack), scan.schema).equals(scan.to_arrow())
 
 
-def test_a_large_base_file_is_read_in_parts(tmp_path: Path) -> None:
+def test_large_base_file_is_split_for_reading(tmp_path: Path) -> None:
     rows = pa.table({"id": [f"k{n:06}" for n in range(40_000)], "v": range(40_000)})
     off = {"hoodie.metadata.enable": "false"}
     base = tmp_path / "t"

@@ -27,7 +27,7 @@ def _chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("axes", AXES)
-def test_each_pair_of_values_meets(axes: tuple[Any, ...]) -> None:
+def test_pairwise_covers_each_pair(axes: tuple[Any, ...]) -> None:
     every = list(product(*axes))
     chosen = pairwise(*axes)
     assert pairs(chosen) == pairs(every)
@@ -40,7 +40,7 @@ def test_three_axes_take_a_third_of_the_cross() -> None:
 
 
 @pytest.mark.parametrize("axes", AXES)
-def test_each_value_is_met(axes: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairwise_covers_each_value(axes: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = each_value(*axes)
     assert [{*met} for met in zip(*chosen, strict=True)] == [{*axis} for axis in axes]
     assert len(chosen) == max(map(len, axes))
@@ -48,7 +48,7 @@ def test_each_value_is_met(axes: tuple[Any, ...], monkeypatch: pytest.MonkeyPatc
     assert pairs(each_value(*axes)) == pairs(pairwise(*axes))
 
 
-def test_what_cannot_be_is_left_out_and_all_else_meets() -> None:
+def test_pairwise_skips_impossible_cases() -> None:
     def allowed(version: int, kind: str, index: str, *_: Any) -> bool:
         return (version, index) != (6, "a") and (kind, index) != ("cow", "g")
 
@@ -58,12 +58,12 @@ def test_what_cannot_be_is_left_out_and_all_else_meets() -> None:
     assert all(allowed(*case) for case in chosen)
 
 
-def test_by_hand_every_case_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_runs_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYHUDI_EVERY_SETTING", "1")
     assert pairwise(*AXES[1]) == list(product(*AXES[1]))
 
 
-def test_a_file_meets_each_test_and_each_value_in_a_few_cases() -> None:
+def test_oracle_pool_covers_each_test_and_value() -> None:
     """As tests beside Apache Hudi are chosen."""
     axes = product(("a", "b"), ("one", "two"), (6, 8, 9), ("cow", "mor"))
     cases: list[list[Setting]] = [

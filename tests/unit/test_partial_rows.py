@@ -118,9 +118,7 @@ def test_log_blocks_hold_whole_rows(tmp_path: Path, version: int, order_by: str 
 
 
 @pytest.mark.parametrize(("version", "kind"), [(8, "cow"), (9, "mor")])
-def test_a_new_row_without_a_required_value_is_refused(
-    tmp_path: Path, version: int, kind: Any
-) -> None:
+def test_new_row_without_required_value_is_refused(tmp_path: Path, version: int, kind: Any) -> None:
     fields = [
         pa.field("id", pa.string()),
         pa.field("n", pa.int64(), nullable=False),

@@ -36,7 +36,7 @@ def test_rows_of_a_partition_that_hudi_cannot_have_are_refused(
     assert len(table.history()) == before
 
 
-def test_a_name_before_the_colon_changes_nothing(tmp_path: Path) -> None:
+def test_prefix_before_colon_is_accepted(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", options=HIVE)
     with pytest.raises(SchemaMismatch, match=r"part=10:30.*\n?.*urlencode=true"):
         table.insert(TABLE.rows("b", part="10:30"))

@@ -41,7 +41,7 @@ def values(config: TableConfig, path: str, *, incremental: bool = False, **types
     return {name: scalar.as_py() for name, scalar in found.items()}
 
 
-def test_every_level_is_read_in_the_type_of_its_column() -> None:
+def test_partition_value_levels_use_column_types() -> None:
     config = table("n,day,x,b,f", **HIVE)
     types: dict[str, pa.DataType] = {
         "n": pa.int32(),
@@ -73,7 +73,7 @@ def test_odd_texts_are_themselves(path: str, told: str | None) -> None:
 
 
 @pytest.mark.parametrize("path", ["city=", "city=a%2Fb", "town=x"])
-def test_what_is_not_certain_is_left_to_the_files(path: str) -> None:
+def test_ambiguous_partition_value_is_read_from_files(path: str) -> None:
     assert values(table("city", "SIMPLE", **HIVE), path, city=pa.string()) == {}
 
 
@@ -123,7 +123,7 @@ def test_generators_that_do_not_say_more_tell_nothing(generator: str) -> None:
     assert values(table("city", generator), "x", city=pa.string()) == {}
 
 
-def test_a_timestamp_is_read_from_the_files_that_have_it() -> None:
+def test_timestamp_partition_value_is_read_from_files() -> None:
     instant = {"at": pa.timestamp("us", "UTC")}
     assert values(table("at", "SIMPLE", **HIVE), "at=-1", **instant) == {}
     dropped = table("at", "SIMPLE", **HIVE, **DROPPED)
@@ -149,7 +149,7 @@ def test_dropped_columns_take_what_the_path_says() -> None:
         (table("at", "SIMPLE", **DROPPED), "", pa.string()),
     ],
 )
-def test_a_dropped_value_that_the_path_does_not_tell_is_refused(
+def test_dropped_partition_value_missing_in_path_is_refused(
     config: TableConfig, path: str, kind: pa.DataType
 ) -> None:
     with pytest.raises(UnsupportedTableFeature, match=r"drop\.partition\.columns"):
@@ -193,7 +193,7 @@ def test_encoded_and_custom_levels_are_pruned_by_their_values() -> None:
     assert partition_filter(encoded, schema, times) is None
 
 
-def test_only_timestamp_generators_give_text_for_other_types() -> None:
+def test_partition_text_is_only_for_timestamp_generators() -> None:
     schema = pa.schema({"at": pa.int64(), "city": pa.string()})
     assert text_columns(table("at", "TIMESTAMP"), schema) == ("at",)
     assert text_columns(table("city", "TIMESTAMP"), schema) == ()
@@ -210,7 +210,7 @@ def test_partitions_of_dates_with_slashes_are_left_out(tmp_path: Path) -> None:
     assert set(scan.explain().pruned["partition"].to_pylist()) == {NULL, "2024/01/05"}
 
 
-def test_a_scan_gives_the_instants_that_the_files_have(tmp_path: Path) -> None:
+def test_scan_returns_partition_timestamps_of_files(tmp_path: Path) -> None:
     at = pa.array([1709209800000000, -1, None], pa.timestamp("us", "UTC"))
     rows = pa.table({"id": ["a", "b", "c"], "at": at, "ts": [1, 1, 1]})
     opened = pyhudi.create_table(str(tmp_path / "t"), rows, key="id", partition_by="at", version=6)

@@ -11,7 +11,7 @@ from tests.helpers.parts import chosen_part, in_part, is_dealt
 PARTS = 3
 
 
-def test_a_long_test_is_in_one_part_and_any_other_in_each(request: pytest.FixtureRequest) -> None:
+def test_long_test_is_in_one_part(request: pytest.FixtureRequest) -> None:
     items = request.session.items
     parts = [in_part(items, (number, PARTS)) for number in range(PARTS)]
     met = Counter(item for part in parts for item in part)
@@ -19,7 +19,7 @@ def test_a_long_test_is_in_one_part_and_any_other_in_each(request: pytest.Fixtur
     assert in_part(items, None) == items
 
 
-def test_each_part_has_some_of_each_file(request: pytest.FixtureRequest) -> None:
+def test_each_part_has_tests_of_each_file(request: pytest.FixtureRequest) -> None:
     dealt = [item for item in request.session.items if is_dealt(item)]
     whole = Counter(item.path for item in dealt)
     for number in range(PARTS):
@@ -29,12 +29,12 @@ def test_each_part_has_some_of_each_file(request: pytest.FixtureRequest) -> None
 
 
 @pytest.mark.parametrize("bad", ["0/3", "4/3", "2", "a/3", "1/"])
-def test_no_such_part(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_part_is_refused(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYHUDI_PART", bad)
     with pytest.raises(pytest.UsageError, match="PYHUDI_PART"):
         chosen_part()
 
 
-def test_the_second_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_of_three_parts_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYHUDI_PART", "2/3")
     assert chosen_part() == (1, 3)

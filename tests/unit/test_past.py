@@ -45,7 +45,7 @@ class TestGuards:
     COMMITS = tuple(f"{t(number)}.commit" for number in (1, 2, 3))
 
     @pytest.mark.parametrize(("asked", "allowed"), [(3, True), (4, False), (9, False)])
-    def test_what_a_pending_write_can_still_change_is_refused(
+    def test_time_travel_refuses_time_pending_write_can_change(
         self, asked: int, allowed: bool
     ) -> None:
         whole = timeline(*self.COMMITS, f"{t(4)}.commit.requested", f"{t(5)}.commit")
@@ -56,19 +56,19 @@ class TestGuards:
                 timeline_as_of(whole, t(asked))
 
     @pytest.mark.parametrize("pending", ["compaction.requested", "clean.inflight"])
-    def test_a_pending_service_changes_no_row(self, pending: str) -> None:
+    def test_time_travel_ignores_pending_service(self, pending: str) -> None:
         whole = timeline(*self.COMMITS, f"{t(2)}1.{pending}")
         assert first_incomplete_commit(whole) is None
         assert timeline_as_of(whole, t(9)).commits == whole.commits
 
-    def test_a_pending_clustering_is_told_from_an_overwrite_by_its_plan(self) -> None:
+    def test_pending_clustering_is_told_from_overwrite_by_plan(self) -> None:
         name = f"{t(4)}.replacecommit.requested"
         plan: dict[str, Any] = {name: {"clusteringPlan": {"inputGroups": []}}}
         assert first_incomplete_commit(timeline(*self.COMMITS, contents=plan)) is None
         assert first_incomplete_commit(timeline(*self.COMMITS, name)) is not None
 
     @pytest.mark.parametrize(("asked", "allowed"), [(1, False), (2, True), (3, True)])
-    def test_what_the_cleaner_did_not_retain_is_refused(self, asked: int, allowed: bool) -> None:
+    def test_time_travel_refuses_cleaned_snapshot(self, asked: int, allowed: bool) -> None:
         whole = timeline(*self.COMMITS, contents={**clean(4, t(1)), **clean(5, t(2))})
         if allowed:
             timeline_as_of(whole, t(asked))
@@ -77,20 +77,20 @@ class TestGuards:
                 timeline_as_of(whole, t(asked))
 
     @pytest.mark.parametrize("earliest", ["", None])
-    def test_a_cleaner_of_versions_retains_the_active_timeline(self, earliest: str | None) -> None:
+    def test_version_cleaner_retains_active_timeline(self, earliest: str | None) -> None:
         whole = timeline(*self.COMMITS, contents=clean(4, earliest))
         assert timeline_as_of(whole, t(1)).commits == whole.commits[:1]
         with pytest.raises(HistoryUnavailable, match=f"before {t(1)}"):
             timeline_as_of(whole, t(0))
 
-    def test_a_cut_timeline_does_not_grow_again(self) -> None:
+    def test_cut_timeline_stays_cut(self) -> None:
         cut = timeline_as_of(timeline(*self.COMMITS), t(2))
         assert timeline_as_of(cut, t(1)).commits == cut.commits[:1]
         with pytest.raises(ConfigError, match=t(2)):
             timeline_as_of(cut, t(3))
 
 
-def test_an_archived_clean_counts_when_no_other_is_left(tmp_path: Path) -> None:
+def test_time_travel_counts_archived_clean(tmp_path: Path) -> None:
     base = unpack("v6_cow_archived", tmp_path)
     for path in (base / ".hoodie").glob("*.clean*"):
         path.unlink()
@@ -108,7 +108,7 @@ PENDING = {name for name in names() if name.endswith(("_inflight", "_mor_crash")
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name not in {*PENDING, *REFUSED}])
-def test_the_newest_time_is_the_snapshot(name: str, golden: GoldenTables) -> None:
+def test_time_travel_to_newest_time_is_snapshot(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     scan = table.scan(as_of="2099-01-01")
     assert scan.schema == table.scan().schema
@@ -116,13 +116,15 @@ def test_the_newest_time_is_the_snapshot(name: str, golden: GoldenTables) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(PENDING))
-def test_there_is_no_newest_time_while_a_write_is_pending(name: str, golden: GoldenTables) -> None:
+def test_time_travel_refuses_newest_time_while_write_is_pending(
+    name: str, golden: GoldenTables
+) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     with pytest.raises(HistoryUnavailable, match="incomplete"):
         table.scan(as_of="2099-01-01")
 
 
-def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None:
+def test_time_travel_ignores_later_log_blocks(tmp_path: Path) -> None:
     name = "v6_mor_part_avro"
     base, known = unpack(name, tmp_path), facts(name)
     asked = known["expected"]["as_of"][1]
@@ -137,7 +139,7 @@ def test_an_archived_time_reads_without_later_log_blocks(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["v6_cow_simple", "v8_mor_event_time", "v9_mor_part_avro"])
-def test_a_time_before_the_first_commit_is_an_error(name: str, golden: GoldenTables) -> None:
+def test_time_travel_before_first_commit_raises(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     first = table.inspect.commits()["requested"][0].as_py()
     for asked in ("2000-01-01", before(first)):
@@ -157,7 +159,7 @@ def before(instant: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_archived", "v9_cow_archived"])
-def test_the_first_commit_can_be_an_archived_one(name: str, tmp_path: Path) -> None:
+def test_time_travel_finds_archived_first_commit(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     first = facts(name)["archived"][0]["requested"]
     # Without its cleans nothing else refuses the time.
@@ -173,7 +175,7 @@ def test_the_first_commit_can_be_an_archived_one(name: str, tmp_path: Path) -> N
     ("first", "before"),
     [(t(1), t(0)), ("00000000000002", "00000000000001"), ("20240101000000", "20231231235959")],
 )
-def test_a_closed_span_has_both_its_ends(first: str, before: str) -> None:
+def test_closed_range_includes_both_ends(first: str, before: str) -> None:
     span = Span.closed(first, first)
     of = {
         text: Instant(text, "commit", State.REQUESTED, None, text)
@@ -183,14 +185,14 @@ def test_a_closed_span_has_both_its_ends(first: str, before: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name.endswith("cow_empty")])
-def test_a_table_without_commits_is_empty_at_any_time(name: str, golden: GoldenTables) -> None:
+def test_time_travel_of_empty_table_is_empty(name: str, golden: GoldenTables) -> None:
     table = pyhudi.open_table(golden.unpack(name))
     assert not table.state.timeline.commits
     assert table.scan(as_of="2000-01-01").count() == 0
     assert table.incremental(end="2000-01-01").count() == 0
 
 
-def test_the_schema_is_that_of_the_time(golden: GoldenTables) -> None:
+def test_time_travel_uses_schema_of_its_time(golden: GoldenTables) -> None:
     name = "v9_cow_evolution"
     first = facts(name)["expected"]["as_of"][0]
     table = pyhudi.open_table(golden.unpack(name))
@@ -201,9 +203,7 @@ def test_the_schema_is_that_of_the_time(golden: GoldenTables) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_the_schema_before_a_service_is_looked_up_in_the_archive(
-    tmp_path: Path, version: int
-) -> None:
+def test_time_travel_finds_archived_schema_before_service(tmp_path: Path, version: int) -> None:
     rows = pa.table({"id": ["a"], "v": [1]})
     options = {
         "hoodie.archive.automatic": "false",
@@ -293,13 +293,13 @@ class TestCleanerOfFileVersions:
 
         return [is_readable(time) for time in times]
 
-    def test_a_file_that_was_superseded_is_not_missed(self, tmp_path: Path) -> None:
+    def test_superseded_file_is_not_missed(self, tmp_path: Path) -> None:
         _, times = self.table(tmp_path)
         assert self.readable(tmp_path, times) == [True] * 4
         self.clean(tmp_path, times[-1], times[0])
         assert self.readable(tmp_path, times) == [False, True, True, True]
 
-    def test_a_file_of_a_replaced_group_is_missed_before_that(self, tmp_path: Path) -> None:
+    def test_file_of_replaced_group_is_missed_before_replacement(self, tmp_path: Path) -> None:
         _, times = self.table(tmp_path)
         self.clean(tmp_path, times[-1], times[1], times[2])
         assert self.readable(tmp_path, times) == [True, False, False, True]

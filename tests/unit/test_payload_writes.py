@@ -62,9 +62,7 @@ def test_rows_of_a_class(tmp_path: Path, name: str, version: int) -> None:
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8])
 @pytest.mark.parametrize("name", ["dms", "mysql", "postgres"])
-def test_a_class_knows_its_marker_in_any_case(
-    tmp_path: Path, name: str, version: int, kind: str
-) -> None:
+def test_payload_marker_ignores_case(tmp_path: Path, name: str, version: int, kind: str) -> None:
     """`AWSDmsAvroPayload`, `AbstractDebeziumAvroPayload` (Hudi 0.15.0, 1.2.0)."""
     payload = PAYLOADS[name]
     table = class_table(tmp_path / "t", payload, version, kind)
@@ -92,7 +90,7 @@ def rows_of(table: pyhudi.HudiTable) -> dict[str, tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8])
-def test_a_null_flag_of_deletion_is_filled_as_any_column(
+def test_null_delete_flag_is_filled_like_other_columns(
     tmp_path: Path, version: int, kind: str
 ) -> None:
     """PartialUpdateAvroPayload."""
@@ -133,9 +131,7 @@ def test_deletes_among_rows_of_a_key_are_merged_as_rows(
 
 @pytest.mark.parametrize("index", ["simple", "record_index"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_late_delete_does_not_undo_a_delete_by_key(
-    tmp_path: Path, version: int, index: str
-) -> None:
+def test_late_delete_does_not_undo_delete_by_key(tmp_path: Path, version: int, index: str) -> None:
     """A delete by key has no ordering value, and wins; the late one would lose to the old row."""
     kinds = {"id": pa.string(), "ts": pa.int64(), "_hoodie_is_deleted": pa.bool_()}
     schema = pa.schema(kinds.items())

@@ -108,12 +108,12 @@ def on_ring(files: dict[str, bytes], key: str) -> list[int]:
     return [n for n, (_, prefix) in enumerate(NODES) if rings.may_match(one(f"{prefix}-0"))]
 
 
-def test_a_key_is_at_the_first_node_that_is_not_before_it() -> None:
+def test_consistent_hashing_picks_first_node_at_or_after_hash() -> None:
     files = {f"{RING}/00000000000000.hashing_meta": ring()}
     assert [on_ring(files, key) for key in ("k1", "é", "日本語キー")] == [[0], [1], [3]]
 
 
-def test_a_ring_in_the_making_or_of_no_committed_instant_is_not_used() -> None:
+def test_uncommitted_hashing_metadata_is_ignored() -> None:
     first = f"{RING}/00000000000000.hashing_meta"
     assert on_ring({first: ring(children=True)}, "k1") == [0, 1, 2, 3]
     assert on_ring({}, "k1") == [0, 1, 2, 3]

@@ -37,12 +37,14 @@ STATS = pa.record_batch(
         (">", [5], True, True),
     ],
 )
-def test_what_bounds_rule_out(op: str, values: list[int], first: bool, second: bool) -> None:
+def test_min_max_bounds_exclude_conditions(
+    op: str, values: list[int], first: bool, second: bool
+) -> None:
     found = ruled_out(STATS, ("n", op, pa.array(values, pa.int64()))).to_pylist()
     assert found == [first, second, False, False, True]
 
 
-def test_a_long_list_is_compared_by_its_ends() -> None:
+def test_long_list_is_compared_by_its_ends() -> None:
     many = pa.array(range(100, 300), pa.int64())
     assert ruled_out(STATS, ("n", "in", many)).to_pylist() == [True, True, False, False, True]
 
@@ -65,13 +67,13 @@ def test_seconds_become_days_in_any_zone() -> None:
 
 
 @pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "!="])
-def test_a_range_says_nothing_of_texts(op: str) -> None:
+def test_key_range_ignores_string_conditions(op: str) -> None:
     """Of a year beyond 9999 the text begins with a plus, and is less than any other."""
     assert days(op, 1_700_000_000, format="yyyy-MM-dd") == []
 
 
 @pytest.mark.parametrize("pattern", ["dd.MM.yyyy", "yyyy-dd", "yyyy-MM-dd'T'", "E yyyy", "MM", ""])
-def test_a_pattern_that_does_not_grow_with_time_says_nothing(pattern: str) -> None:
+def test_non_monotonic_pattern_prunes_nothing(pattern: str) -> None:
     assert days("=", 1_700_000_000, format=pattern) == []
 
 

@@ -30,16 +30,16 @@ def keys(where: object, fields: str, generator: str = "SIMPLE", **besides: str) 
     return wanted_keys(config, parse_where(where, SCHEMA).conjuncts, set(besides.values()))
 
 
-def test_a_bare_key_is_the_value() -> None:
+def test_bare_key_is_column_value() -> None:
     assert keys([("id", "=", "k1")], "id") == ["k1"]
     assert keys([("n", "in", [2, 1])], "n") == ["1", "2"]
 
 
-def test_a_complex_key_of_one_field_is_given_in_both_forms() -> None:
+def test_complex_key_of_one_field_has_both_encodings() -> None:
     assert keys([("id", "=", "k1")], "id", "COMPLEX") == ["id:k1", "k1"]
 
 
-def test_a_key_of_several_fields_needs_them_all() -> None:
+def test_key_of_several_fields_needs_all() -> None:
     where = [("id", "in", ["a", "b"]), ("n", "=", 7)]
     assert keys(where, "id,n", "COMPLEX") == ["id:a,n:7", "id:b,n:7"]
     assert keys(where[:1], "id,n", "COMPLEX") is None
@@ -51,7 +51,7 @@ def test_conditions_on_one_column_meet() -> None:
     assert keys([("id", "=", "a"), ("id", "=", "b")], "id") == []
 
 
-def test_the_stored_key_can_be_asked_for() -> None:
+def test_stored_key_column_selects_keys() -> None:
     assert keys([("_hoodie_record_key", "=", "id:k1")], "id,n", "COMPLEX") == ["id:k1"]
 
 
@@ -79,7 +79,7 @@ def test_columns_that_are_shown_otherwise_tell_no_key() -> None:
     assert field_keys(conjuncts, (), ()) is None
 
 
-def test_a_key_generator_of_ones_own_tells_no_key() -> None:
+def test_custom_key_generator_prunes_nothing() -> None:
     assert keys([("id", "=", "a")], "id", "USER_PROVIDED") is None
 
 
@@ -95,7 +95,7 @@ def test_a_key_generator_of_ones_own_tells_no_key() -> None:
         ({}, None),
     ],
 )
-def test_a_plain_key_is_sure_only_by_a_named_generator(
+def test_plain_key_is_certain_only_with_named_generator(
     properties: dict[str, str], found: str | None
 ) -> None:
     config = TableConfig({"hoodie.table.recordkey.fields": "id", **properties})
@@ -103,7 +103,7 @@ def test_a_plain_key_is_sure_only_by_a_named_generator(
 
 
 @pytest.mark.parametrize("fields", ["n", "day", "id,n", "missing", ""])
-def test_a_plain_key_is_one_text_column(fields: str) -> None:
+def test_plain_key_is_single_string_column(fields: str) -> None:
     config = TableConfig(
         {"hoodie.table.recordkey.fields": fields, "hoodie.table.keygenerator.type": "SIMPLE"}
     )

@@ -213,7 +213,7 @@ def test_new_groups_are_cut_at_the_greatest_file_size() -> None:
     ]
 
 
-def test_a_key_in_two_groups_is_updated_in_both() -> None:
+def test_duplicate_key_is_updated_in_both_groups() -> None:
     groups = [group("g0"), group("g1")]
     assert shape(plan(target(), rows("a"), tagged((0, 0), (0, 1)), groups)) == [
         ("BaseFileTask", "g0", "a"),
@@ -301,7 +301,7 @@ def test_files_of_new_groups_are_cut_by_bytes() -> None:
     assert [file.inserts for file in files] == [range(1001), range(1001, 1002), range(1002, 1010)]
 
 
-def test_a_group_that_gets_rows_and_loses_keys_is_one_task() -> None:
+def test_group_with_inserts_and_deletes_is_one_task() -> None:
     for mor, kind in ((True, LogFileTask), (False, BaseFileTask)):
         found = placed(
             SESSION,

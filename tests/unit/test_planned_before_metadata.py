@@ -20,7 +20,7 @@ def rows(ids: str, value: int) -> pa.Table:
 @pytest.mark.parametrize("version", [8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("made", ["anew", "later"])
-def test_it_is_not_behind_because_of_them(
+def test_plans_before_metadata_table_do_not_make_it_stale(
     tmp_path: Path, kind: Any, version: int, made: str
 ) -> None:
     options = {"hoodie.parquet.small.file.limit": "0"}

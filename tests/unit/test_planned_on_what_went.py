@@ -15,7 +15,7 @@ from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, rows_read
 @pytest.mark.parametrize("metadata", [False, True])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_it_is_made_again(
+def test_write_planned_on_rolled_back_commit_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Any, metadata: bool
 ) -> None:
     base = tmp_path / "t"

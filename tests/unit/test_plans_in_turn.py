@@ -23,7 +23,7 @@ TABLE = TableBuilder(
 
 
 @pytest.mark.parametrize("service", ["compact", "cluster"])
-def test_a_plan_does_not_give_way_to_the_one_before(
+def test_service_plan_ignores_previous_own_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
     """Seed 27003731: each commit counts that it went on without who makes an index, and is dead."""

@@ -69,7 +69,7 @@ def test_without_positions_the_first_row_of_a_key_is_updated(tmp_path: Path) -> 
     assert merged(tmp_path, TWICE, data([("k", 10), ("k", 30)], None)) == (wanted, False)
 
 
-def test_one_block_without_positions_leaves_all_to_the_keys(tmp_path: Path) -> None:
+def test_block_without_positions_falls_back_to_keys(tmp_path: Path) -> None:
     first = data([("k", 10), ("k", 30)], log_bytes.positions([0, 2]))
     second = data([("other", 20)], None, instant="3")
     wanted: Rows = [("k", 3), ("k", 30), ("other", 20)]

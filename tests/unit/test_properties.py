@@ -40,7 +40,7 @@ def parsed(text: str) -> dict[str, str]:
         ("a=b\\", "a", "b"),
     ],
 )
-def test_one_property(text: str, key: str, value: str) -> None:
+def test_properties_parse_single_property(text: str, key: str, value: str) -> None:
     assert parsed(text) == {key: value}
 
 

@@ -59,7 +59,7 @@ def index(table: HudiTable) -> None:
     pyhudi.open_table(table.uri).create_index("record_index", partitioned=True)
 
 
-def test_a_write_finds_keys_by_the_index_that_there_is(
+def test_write_uses_current_index_after_change(
     table: HudiTable, before_the_properties: Callable[[Callable[[], object]], None]
 ) -> None:
     before_the_properties(lambda: index(table))
@@ -76,7 +76,7 @@ def test_a_write_finds_keys_by_the_index_that_there_is(
     )
 
 
-def test_a_read_finds_rows_beside_an_index_that_is_new(
+def test_read_finds_rows_next_to_new_index(
     table: HudiTable, before_the_properties: Callable[[Callable[[], object]], None]
 ) -> None:
     before_the_properties(lambda: index(table))

@@ -255,7 +255,7 @@ def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) 
         (lambda _: LocalEngine("4"), "threads is '4'"),  # type: ignore[arg-type]
     ],
 )
-def test_the_argument_is_named(
+def test_argument_error_names_argument(
     table: HudiTable, call: Callable[[HudiTable], Any], said: str
 ) -> None:
     with pytest.raises(ConfigError, match=said):
@@ -298,7 +298,7 @@ def test_the_argument_is_named(
         (lambda t: t.update("n = 1", {"n": "from"}), "but got the end", "single"),
     ],
 )
-def test_an_error_says_what_to_do_next(
+def test_errors_have_hints(
     priced: HudiTable, call: Callable[[HudiTable], Any], said: str, hint: str
 ) -> None:
     with pytest.raises(HudiError, match=said) as raised:
@@ -314,7 +314,7 @@ def priced(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
     return pyhudi.create_table(tmp_path_factory.mktemp("priced") / "t", rows, key="id")
 
 
-def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
+def test_missing_directory_error_has_hint(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path in ("file", "file/below"):
         with pytest.raises(StorageError, match="Not a directory") as raised:
@@ -322,7 +322,7 @@ def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
         assert "is a file" in raised.value.hint
 
 
-def test_what_a_file_system_forbids_is_told() -> None:
+def test_permission_error_names_cause() -> None:
     for number, hint in ((13, "may not"), (28, "full"), (30, "another folder")):
         assert hint in StorageError(f"/t/.hoodie/x: said so (os error {number})").hint
     assert StorageError("x", hint="mine").hint == "mine"
@@ -472,7 +472,7 @@ def test_categories_are_written_as_their_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["upsert", "insert", "delete_keys", "overwrite"])
-def test_a_column_twice_is_named(table: HudiTable, verb: str) -> None:
+def test_repeated_column_error_names_column(table: HudiTable, verb: str) -> None:
     rows = pa.Table.from_arrays([*ROWS.columns, ROWS["id"]], [*ROWS.column_names, "id"])
     with pytest.raises(SchemaMismatch, match="more than one column 'id'"):
         getattr(table, verb)(rows)

@@ -85,7 +85,7 @@ def test_failed_writes_are_rolled_back(tmp_path: Path) -> None:
     assert not timeline_of(base).pending()
 
 
-def test_what_a_living_writer_may_need_stays(tmp_path: Path) -> None:
+def test_repair_keeps_files_of_active_writer(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, 9, "cow")
     opened = open_whole(Handle(Storage(str(base))), SystemClock())
@@ -128,7 +128,7 @@ def test_shared_log_files_stay(tmp_path: Path) -> None:
     assert copy.exists()
 
 
-def test_a_plain_check_changes_nothing(tmp_path: Path) -> None:
+def test_check_without_repair_changes_nothing(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, 9, "mor")
     path = left(base, str(int(timeline_of(base).commits[0].requested) + 1))

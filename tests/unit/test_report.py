@@ -69,7 +69,7 @@ def test_sum_of_rows_says_from_when_it_is(name: str, is_whole: bool, tmp_path: P
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_page_says_what_inspect_says(name: str, tmp_path: Path) -> None:
+def test_report_matches_inspect(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     page = reported(table)
     assert page.elsewhere == []
@@ -131,7 +131,7 @@ def test_kinds_of_work_have_their_lanes(tmp_path: Path) -> None:
     assert "rows: 9" in charts["rows by commit"].text
 
 
-def test_an_empty_table_has_a_page(tmp_path: Path) -> None:
+def test_report_of_empty_table_renders(tmp_path: Path) -> None:
     page = reported(TABLE.make(tmp_path / "t"))
     assert page.figures["file_groups"] == page.figures["active_instants"] == 0
     told = [element.text for element in page.all("p", "note")]
@@ -166,7 +166,7 @@ def test_damage_is_told_and_the_rest_is_shown(tmp_path: Path) -> None:
     assert len(page.all("path", "mark")) == 2 * 2
 
 
-def test_the_page_is_of_the_moment_that_the_handle_shows(tmp_path: Path) -> None:
+def test_report_shows_snapshot_of_handle(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", first=range(9))
     first = table.state.timeline.commits[0].requested
     table.upsert(TABLE.rows(range(3)))
@@ -175,7 +175,7 @@ def test_the_page_is_of_the_moment_that_the_handle_shows(tmp_path: Path) -> None
     assert any(badge.text.startswith("as of ") for badge in page.all("span", "badge"))
 
 
-def test_the_page_goes_to_a_path_or_an_open_file(tmp_path: Path) -> None:
+def test_report_accepts_path_or_open_file(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t", metadata=False)
     page = tmp_path / "page.html"
     assert table.report(page) == str(page)

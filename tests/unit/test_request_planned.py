@@ -56,7 +56,7 @@ def requested(table: Any) -> list[Path]:
 
 
 @pytest.mark.parametrize("action", ["compaction", "clean", "clustering"])
-def test_a_plan_goes_where_others_went_on(table: Any, action: str) -> None:
+def test_plan_is_withdrawn_after_concurrent_commit(table: Any, action: str) -> None:
     found, instant = opened(table, action)
     pyhudi.open_table(table.uri).upsert(people([1], 2, 2))
     with pytest.raises(CommitConflict, match="the lock was taken"):
@@ -78,7 +78,7 @@ class Meanwhile(Lost):
 
 
 @pytest.mark.parametrize("with_others", [False, True])
-def test_a_compaction_stays_that_others_have_gone_by(table: Any, *, with_others: bool) -> None:
+def test_compaction_others_depend_on_is_kept(table: Any, *, with_others: bool) -> None:
     """Up to version 6 their log files bear its instant (seed 25351097, where they were lost).
 
     with_others: some went on before it was there, too.
@@ -103,7 +103,7 @@ def test_a_compaction_stays_that_others_have_gone_by(table: Any, *, with_others:
     assert table.check(deep=True).findings == ()
 
 
-def test_a_write_beside_a_compaction_that_is_withdrawn_is_made_anew(
+def test_write_is_retried_after_concurrent_plan_is_withdrawn(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.upsert(people(range(4), 2, 2))
@@ -124,13 +124,13 @@ def test_a_write_beside_a_compaction_that_is_withdrawn_is_made_anew(
     assert values_read(Path(table.uri)) == {"k00": 2, "k01": 3, "k02": 2, "k03": 2}
 
 
-def test_a_plan_stays_where_nobody_did(table: Any) -> None:
+def test_plan_is_kept_without_concurrent_commit(table: Any) -> None:
     found, instant = opened(table, "compaction")
     instant.request_planned(b"plan", found.timeline)
     assert [file.read_bytes() for file in requested(table)] == [b"plan"]
 
 
-def test_a_plan_of_the_dead_without_a_commit_is_withdrawn(table: Any, tmp_path: Path) -> None:
+def test_plan_of_failed_writer_without_commit_is_withdrawn(table: Any, tmp_path: Path) -> None:
     """The planner stood still, and died before its second look (seed 13000059, without it)."""
     table.upsert(people(range(4), 2, 2))
     (planned,) = table.refresh().compact(execute=False).scheduled
@@ -144,14 +144,14 @@ def test_a_plan_of_the_dead_without_a_commit_is_withdrawn(table: Any, tmp_path: 
     assert values_read(Path(table.uri)) == {"k00": 2, "k01": 3, "k02": 2, "k03": 2}
 
 
-def test_nothing_is_requested_once_the_lock_is_gone(table: Any) -> None:
+def test_request_fails_after_lock_loss(table: Any) -> None:
     found, instant = opened(table, "compaction", after=0)
     with pytest.raises(CommitConflict):
         instant.request_planned(b"plan", found.timeline)
     assert requested(table) == []
 
 
-def test_a_clustering_that_was_begun_again_and_has_no_plan(tmp_path: Path) -> None:
+def test_restarted_clustering_without_plan_is_handled(tmp_path: Path) -> None:
     """Who stood still made its inflight file after others had carried it out (seed 27002358)."""
     table = PEOPLE.make(tmp_path, version=9)
     table.upsert(people(range(4), 1, 1))
@@ -162,7 +162,7 @@ def test_a_clustering_that_was_begun_again_and_has_no_plan(tmp_path: Path) -> No
     assert values_read(tmp_path) == dict.fromkeys(["k00", "k01", "k02", "k03"], 1)
 
 
-def test_no_log_compaction_is_planned_while_a_write_may_begin_log_files(table: Any) -> None:
+def test_log_compaction_waits_for_writes_that_may_start_log_files(table: Any) -> None:
     """Up to version 6: one that dies takes them along, and the plan names them (seed 27002393)."""
     for value in range(2, 5):
         table.upsert(people(range(4), value, value))

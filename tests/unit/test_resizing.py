@@ -151,7 +151,7 @@ def test_rows_are_in_the_buckets_that_their_keys_hash_to(tmp_path: Path) -> None
         assert file.startswith(f"{wanted}-0_")
 
 
-def test_only_buckets_that_change_are_written_anew(tmp_path: Path) -> None:
+def test_bucket_resize_rewrites_changed_buckets_only(tmp_path: Path) -> None:
     table = visits(tmp_path)
     split = {"hoodie.bucket.index.split.threshold": "3"}
     table.upsert(VISITS.rows(range(0, 400, 2), v=1))
@@ -161,7 +161,7 @@ def test_only_buckets_that_change_are_written_anew(tmp_path: Path) -> None:
     assert buckets(table) == [2, 4]
 
 
-def test_a_plan_is_refused_by_writers_and_carried_out_later(tmp_path: Path) -> None:
+def test_bucket_resize_plan_blocks_writers_until_executed(tmp_path: Path) -> None:
     table = with_options(visits(tmp_path), SPLIT)
     (planned,) = table.cluster(execute=False).scheduled
     with pytest.raises(CommitConflict, match=r"clustering \d+ is pending"):
@@ -176,7 +176,7 @@ def test_a_plan_is_refused_by_writers_and_carried_out_later(tmp_path: Path) -> N
     assert stored(table)["k003"] == 1
 
 
-def test_nothing_is_planned_while_a_write_is_pending(
+def test_bucket_resize_is_not_planned_next_to_pending_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = with_options(visits(tmp_path), SPLIT)
@@ -215,7 +215,7 @@ def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
     assert table.check(deep=True).ok
 
 
-def test_what_a_failed_attempt_left_of_a_ring_does_not_count(tmp_path: Path) -> None:
+def test_hashing_metadata_of_failed_attempt_is_ignored(tmp_path: Path) -> None:
     table = with_options(visits(tmp_path), SPLIT)
     (planned,) = table.cluster(partitions=["oslo"], execute=False).scheduled
     folder = tmp_path / "visits/.hoodie/.bucket_index/consistent_hashing_metadata/oslo"
@@ -229,7 +229,7 @@ def test_what_a_failed_attempt_left_of_a_ring_does_not_count(tmp_path: Path) -> 
     assert read_by_key(table) == before
 
 
-def test_a_plan_over_which_somebody_wrote_is_taken_off(tmp_path: Path) -> None:
+def test_overtaken_bucket_resize_plan_is_cancelled(tmp_path: Path) -> None:
     table = with_options(visits(tmp_path), SPLIT)
     (planned,) = table.cluster(execute=False).scheduled
     allowed = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
@@ -240,7 +240,7 @@ def test_a_plan_over_which_somebody_wrote_is_taken_off(tmp_path: Path) -> None:
     assert stored(table)["k003"] == 1
 
 
-def test_the_files_of_a_table_that_hudi_resized_tell_its_ring(tmp_path: Path) -> None:
+def test_files_of_hudi_resize_reveal_hashing_metadata(tmp_path: Path) -> None:
     for name in ("v6_mor_resized", "v9_mor_resized"):
         table = pyhudi.open_table(unpack(name, tmp_path), options=SPLIT)
         timeline = Timeline.load(table.storage, table.config)
@@ -253,7 +253,7 @@ def test_the_files_of_a_table_that_hudi_resized_tell_its_ring(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stale", [False, True])
-def test_an_archived_ring_that_nobody_confirmed(tmp_path: Path, stale: bool) -> None:
+def test_archived_unconfirmed_hashing_metadata_is_used(tmp_path: Path, stale: bool) -> None:
     """As Hudi 0.15 leaves it, of a clustering that was carried out or one that was taken back."""
     table = with_options(visits(tmp_path, version=6), SPLIT)
     (instant,) = table.cluster().instants
@@ -295,7 +295,7 @@ def test_other_hash_fields_than_the_table_has(tmp_path: Path) -> None:
     assert right.refresh().scan().to_arrow().num_rows == before
 
 
-def test_a_plan_that_others_count_on_is_not_taken_off(tmp_path: Path) -> None:
+def test_bucket_resize_plan_others_depend_on_is_kept(tmp_path: Path) -> None:
     """As those of Hudi do with `SparkConsistentBucketDuplicateUpdateStrategy`."""
     table = with_options(visits(tmp_path), SPLIT)
     (planned,) = table.cluster(execute=False).scheduled
@@ -333,7 +333,7 @@ def test_maintenance_and_commits_resize_what_is_due(tmp_path: Path, split: bool)
     assert stored(table) == {f"k{n:03}": 2 for n in range(60)}
 
 
-def test_a_new_bucket_of_a_ring_that_an_overwriting_has_replaced(
+def test_bucket_created_after_replaced_hashing_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One of the two buckets has no file yet.
@@ -415,7 +415,7 @@ def chosen(
     ]
 
 
-def test_the_largest_buckets_are_split_while_there_is_room() -> None:
+def test_largest_buckets_split_first() -> None:
     ring = stored_ring(100, 200, 300, number=7)
     sizes = {100: 1500, 200: 999, 300: 2000}
     # The last bucket's range goes over the end of the ring.
@@ -427,7 +427,7 @@ def test_the_largest_buckets_are_split_while_there_is_room() -> None:
     assert chosen(ring, sizes, most=3) == []
 
 
-def test_a_range_of_one_hash_is_not_split() -> None:
+def test_single_hash_range_is_not_split() -> None:
     assert middle_of([(4, "a"), (5, "b"), (9, "c")], 5) is None
     assert chosen(stored_ring(4, 5, 9), {5: 5000}) == []
 
@@ -450,13 +450,13 @@ def test_small_neighbours_are_merged_around_the_ring() -> None:
     assert chosen(ring, small, fewest=5) == []
 
 
-def test_what_a_split_adds_a_merge_may_take() -> None:
+def test_split_buckets_can_merge_again() -> None:
     ring = stored_ring(100, 200, 300)
     found = chosen(ring, {100: 5000, 200: 10, 300: 10}, fewest=3)
     assert [group for group, _ in found] == [[100], [200, 300]]
 
 
-def test_the_parts_of_a_ring() -> None:
+def test_hashing_metadata_nodes_round_trip() -> None:
     ring = stored_ring(100, 200, 300).nodes
     assert span_of(ring, 200) == Span(100, 200)
     places = pa.array([0, 100, 101, 200, 201, 300, 301, (1 << 31) - 1])
@@ -471,7 +471,7 @@ def test_the_parts_of_a_ring() -> None:
     ]
 
 
-def test_a_plan_reads_as_it_was_written(tmp_path: Path) -> None:
+def test_bucket_resize_plan_round_trips(tmp_path: Path) -> None:
     slice_ = slice_of(100, 10)
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "p100-0_0_1.parquet").write_bytes(b"x" * 10)

@@ -62,7 +62,7 @@ def files_of(table: HudiTable) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_table_is_brought_back_to_each_commit(version: int, kind: str, tmp_path: Path) -> None:
+def test_restore_returns_to_each_commit(version: int, kind: str, tmp_path: Path) -> None:
     made(tmp_path / "t", version, kind)
     # The metadata table can follow as long as it is not compacted.
     table = pyhudi.open_table(tmp_path / "t", options={COMPACT_AFTER: 100})
@@ -110,7 +110,7 @@ def test_a_table_is_brought_back_to_each_commit(version: int, kind: str, tmp_pat
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_the_newest_commit_is_rolled_back(version: int, kind: str, tmp_path: Path) -> None:
+def test_rollback_removes_newest_commit(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     before, files = rows_of(table), files_of(table)
     table.upsert(people(range(1, 6), 3), commit_metadata={"by": "mistake"})
@@ -149,7 +149,7 @@ def test_replaced_file_groups_come_back(version: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (9, "mor")])
-def test_a_metadata_table_that_cannot_follow_is_made_anew(
+def test_restore_rebuilds_metadata_table_that_cannot_roll_back(
     version: int, kind: str, tmp_path: Path
 ) -> None:
     made(tmp_path / "t", version, kind)
@@ -172,7 +172,7 @@ def test_a_metadata_table_that_cannot_follow_is_made_anew(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_an_index_that_was_made_since_is_made_anew(version: int, tmp_path: Path) -> None:
+def test_restore_rebuilds_index_created_since(version: int, tmp_path: Path) -> None:
     """Its base files have what goes."""
     table = made(tmp_path / "t", version, "cow")
     table.drop_index("record_index")
@@ -184,7 +184,7 @@ def test_an_index_that_was_made_since_is_made_anew(version: int, tmp_path: Path)
     assert sound(table)
 
 
-def test_a_time_is_the_newest_commit_by_then(tmp_path: Path) -> None:
+def test_restore_to_time_uses_newest_commit_until_then(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = rows_of(table)
     commits = table.inspect.commits()["requested"].to_pylist()
@@ -201,7 +201,7 @@ def test_a_time_is_the_newest_commit_by_then(tmp_path: Path) -> None:
         table.restore("yesterday")
 
 
-def test_a_column_that_was_added_since_goes(tmp_path: Path) -> None:
+def test_restore_removes_column_added_since(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     first = table.inspect.commits()["requested"].to_pylist()[-1]
     table.drop_index("column_stats")
@@ -215,7 +215,7 @@ def test_a_column_that_was_added_since_goes(tmp_path: Path) -> None:
     assert sound(table)
 
 
-def test_what_cannot_be_taken_back_is_refused(tmp_path: Path) -> None:
+def test_restore_refuses_impossible_targets(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.upsert(people(range(9), 3))
     first, second, last = table.inspect.commits()["requested"].to_pylist()
@@ -237,7 +237,7 @@ def test_what_cannot_be_taken_back_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v9_cow_clean_commits", "v6_cow_clean_versions"])
-def test_no_file_that_was_cleaned_is_missed(name: str, tmp_path: Path) -> None:
+def test_restore_misses_no_cleaned_file(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     commits = table.inspect.commits()["requested"].to_pylist()
     before = table.scan().to_arrow()
@@ -246,7 +246,7 @@ def test_no_file_that_was_cleaned_is_missed(name: str, tmp_path: Path) -> None:
     assert table.refresh().scan().to_arrow().equals(before)
 
 
-def test_a_saved_file_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_restore_reports_missing_savepoint_file(tmp_path: Path) -> None:
     table = made(tmp_path / "t", kind="cow")
     saved = table.savepoint()
     table.upsert(people(range(4), 3))
@@ -286,7 +286,7 @@ def completed_after(table: HudiTable, early: str, late: str) -> None:
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
 @pytest.mark.parametrize("saved", ["", "before", "after"])
-def test_a_clustering_that_was_completed_later(
+def test_restore_removes_clustering_completed_later(
     version: int, kind: str, saved: str, tmp_path: Path
 ) -> None:
     table = by_city(tmp_path / "t", version, kind)
@@ -316,9 +316,7 @@ def test_a_clustering_that_was_completed_later(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(8, "cow"), (9, "mor")])
-def test_no_file_is_missed_that_a_later_completion_replaced(
-    version: int, kind: str, tmp_path: Path
-) -> None:
+def test_restore_misses_no_file_replaced_later(version: int, kind: str, tmp_path: Path) -> None:
     table = by_city(tmp_path / "t", version, kind)
     table.upsert(of_city("rome", 1))
     table.cluster(execute=False, sort_by=["v"], partitions=["rome"])
@@ -353,7 +351,7 @@ def test_writers_beside_each_other(save: bool, tmp_path: Path) -> None:
     assert rows_of(table) == shown(rome=1, oslo=2)
 
 
-def test_the_last_completed_is_saved_though_a_clean_has_passed_its_request(tmp_path: Path) -> None:
+def test_savepoint_covers_last_completed_commit_after_clean(tmp_path: Path) -> None:
     table = by_city(tmp_path / "t", 9)
     early = table.upsert(of_city("rome", 1)).instant
     table.upsert(of_city("oslo", 2))
@@ -365,9 +363,7 @@ def test_the_last_completed_is_saved_though_a_clean_has_passed_its_request(tmp_p
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_the_base_file_of_a_compaction_is_no_loss_where_its_slice_is_saved(
-    version: int, tmp_path: Path
-) -> None:
+def test_savepoint_slice_covers_base_file_of_compaction(version: int, tmp_path: Path) -> None:
     table = by_city(tmp_path / "t", version, "mor")
     table.upsert(of_city("rome", 1))
     assert table.compact(execute=False).scheduled
@@ -385,7 +381,7 @@ def test_the_base_file_of_a_compaction_is_no_loss_where_its_slice_is_saved(
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_failed_write_is_rolled_back_by_name(name: str, tmp_path: Path) -> None:
+def test_rollback_accepts_failed_write(name: str, tmp_path: Path) -> None:
     base = unpacked(name, tmp_path)
     for path in heartbeats(base):
         path.unlink()
@@ -402,7 +398,7 @@ def test_a_failed_write_is_rolled_back_by_name(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_writer_that_lives_is_not_disturbed(name: str, tmp_path: Path) -> None:
+def test_restore_refuses_active_writer(name: str, tmp_path: Path) -> None:
     base = unpacked(name, tmp_path)
     for path in heartbeats(base):
         path.touch()
@@ -419,7 +415,7 @@ def test_a_writer_that_lives_is_not_disturbed(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["v6_mor_compaction", "v8_mor_compaction", "v9_mor_compaction"])
-def test_a_compaction_is_taken_back(name: str, tmp_path: Path) -> None:
+def test_restore_removes_compaction(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base)
     key = table.config.record_key_fields[0]
@@ -463,7 +459,7 @@ def test_log_files_from_before_an_upgrade_go_with_their_commits(to: int, tmp_pat
 
 
 @pytest.mark.parametrize("keep", [0, 1])
-def test_a_log_file_of_several_commits_goes_only_as_a_whole(keep: int, tmp_path: Path) -> None:
+def test_restore_deletes_shared_log_file_only_as_whole(keep: int, tmp_path: Path) -> None:
     table = pyhudi.create_table(
         tmp_path / "t", people(range(4), 1), key="id", type="mor", version=6,
         options={"hoodie.metadata.enable": False},
@@ -502,7 +498,7 @@ def _pending_restore(table: HudiTable, targets: list[Any], state: State) -> str:
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("version", [6, 9])
-def test_the_next_write_ends_a_restore(version: int, state: State, tmp_path: Path) -> None:
+def test_restore_is_completed_by_next_write(version: int, state: State, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     later = list(reversed(timeline_of(tmp_path / "t").commits[1:]))
     time = _pending_restore(table, later, state)
@@ -517,7 +513,7 @@ def test_the_next_write_ends_a_restore(version: int, state: State, tmp_path: Pat
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_write_leaves_a_restore_of_hudi_that_may_be_under_way(
+def test_write_waits_for_running_restore_of_hudi(
     version: int, state: State, tmp_path: Path
 ) -> None:
     """Hudi shows no heartbeat for it."""
@@ -544,14 +540,14 @@ def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> N
         table.refresh().upsert(people(range(7, 9), 4))
 
 
-def test_a_restore_without_a_plan_is_left_to_hudi(tmp_path: Path) -> None:
+def test_restore_of_hudi_without_plan_is_left(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.config.layout.inflight(table.storage, "20990101000000000", RESTORE)
     with pytest.raises(CommitConflict, match="has no plan"):
         table.upsert(people(range(1), 4))
 
 
-def test_a_restore_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
+def test_running_restore_is_left_alone(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     time = _pending_restore(table, [timeline_of(tmp_path / "t").commits[-1]], State.INFLIGHT)
     with (
@@ -563,7 +559,7 @@ def test_a_restore_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_mor_restore", "v8_cow_restore", "v9_mor_restore"])
-def test_a_restore_that_hudi_left_is_ended(name: str, tmp_path: Path) -> None:
+def test_restore_abandoned_by_hudi_is_completed(name: str, tmp_path: Path) -> None:
     """Hudi died when it had taken everything back, and before it said so."""
     base = unpack(name, tmp_path)
     (restored,) = timeline_of(base).completed(RESTORE)

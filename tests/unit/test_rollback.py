@@ -91,7 +91,7 @@ def test_append_markers_are_refused_where_nothing_is_appended(storage: Storage) 
         requests_by_markers(storage, table_version(9), TIME, marked)
 
 
-def test_a_failed_write_of_an_old_release_leaves_committed_rows(tmp_path: Path) -> None:
+def test_rollback_of_old_release_keeps_committed_rows(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v6by14_mor_crash", tmp_path))
     before = sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist())
     table.delete_keys(pa.table({"id": ["nobody"], "city": ["osaka"]}))
@@ -148,7 +148,7 @@ def test_listing_calls_off_the_slice_before_the_write_and_the_one_that_is_told(
     ]
 
 
-def test_a_torn_log_file_is_deleted_unless_a_commit_names_it(tmp_path: Path) -> None:
+def test_rollback_deletes_torn_log_file_unless_committed(tmp_path: Path) -> None:
     table = PEOPLE.make(tmp_path, version=6, kind="mor", first=["a", "b"])
     table.upsert(PEOPLE.rows(["a"], v=2))
     timeline, storage = table.refresh().state.timeline, table.storage
@@ -287,7 +287,7 @@ def commands(base: Path) -> list[str]:
     return sorted(path.name for path in base.glob("p/.*_1-0-1"))
 
 
-def test_a_writer_that_stood_still_takes_its_second_command_block_back(tmp_path: Path) -> None:
+def test_stalled_rollback_removes_its_second_command_block(tmp_path: Path) -> None:
     """It made sure that there was none, slept, and another one carried the rollback out."""
     storage = Storage(str(tmp_path))
     storage.put(f"p/{OLD_LOG}", b"x")
@@ -304,7 +304,7 @@ def test_a_writer_that_stood_still_takes_its_second_command_block_back(tmp_path:
     assert commands(tmp_path) == [f".g0-0_{OLD}.log.4_1-0-1"]
 
 
-def test_the_only_command_block_stays(tmp_path: Path) -> None:
+def test_rollback_keeps_only_command_block(tmp_path: Path) -> None:
     """Who comes next takes it for the rollback's own: without it the failed blocks would count."""
     storage = Storage(str(tmp_path))
     storage.put(f"p/{OLD_LOG}", b"x")
@@ -325,7 +325,7 @@ def test_command_block_is_the_next_log_version(tmp_path: Path) -> None:
     assert header["TARGET_INSTANT_TIME"] == TIME
 
 
-def test_two_rollbacks_of_one_write(tmp_path: Path) -> None:
+def test_concurrent_rollbacks_of_one_write_agree(tmp_path: Path) -> None:
     """Who began the first one stood still (seed 27000001 of the simulation)."""
     table = PEOPLE.make(tmp_path)
     table.upsert(PEOPLE.rows(["a", "b"]))

@@ -38,7 +38,7 @@ def without_data_files(table: HudiTable) -> HudiTable:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_no_file_is_opened_for_what_commits_tell(tmp_path: Path, version: int) -> None:
+def test_count_opens_no_file_if_commits_suffice(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path, version=version, kind="cow")
     table.upsert(TABLE.rows(range(40)))
     table.upsert(TABLE.rows(range(30, 50), v=2))
@@ -69,7 +69,7 @@ def test_log_files_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["size", "errors", "count", "twice"])
-def test_what_a_commit_does_not_tell_for_certain_a_footer_does(
+def test_count_reads_footer_if_commits_are_uncertain(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = TABLE.make(tmp_path, version=9, kind="cow")

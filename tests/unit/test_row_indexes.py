@@ -115,7 +115,7 @@ def test_record_index_by_data_partition(tmp_path: Path, kind: Kind) -> None:
         table.create_index("secondary_index", ["name"], name="by_name")
 
 
-def test_a_new_table_gets_a_record_index_by_data_partition(tmp_path: Path) -> None:
+def test_new_table_has_partitioned_record_index(tmp_path: Path) -> None:
     options = {"hoodie.metadata.record.level.index.enable": "true"}
     table = TABLE.make(tmp_path / "t", order_by=None, options=options)
     assert definitions(table)["record_index"]["indexOptions"] == {"isPartitioned": "true"}
@@ -244,7 +244,7 @@ def test_wrong_requests_are_told(
         ),
     ],
 )
-def test_what_cannot_be_made_is_refused(
+def test_unsupported_index_is_refused(
     tmp_path: Path, version: int, kind: str, columns: list[str], how: dict[str, Any], said: str
 ) -> None:
     table = make(tmp_path / "t", version)
@@ -273,7 +273,7 @@ def test_indexes_of_hudi_are_kept_up(tmp_path: Path, name: str) -> None:
     assert "expr_index_idx_day" in told or "column_stats" in told
 
 
-def test_an_index_over_an_unknown_function_is_refused_before_anything_is_written(
+def test_index_over_unknown_function_is_refused_before_writing(
     tmp_path: Path,
 ) -> None:
     base = tmp_path / "v8_cow_expression_index"

@@ -38,6 +38,6 @@ def test_pickled_it_is_the_rows() -> None:
     assert pickle.loads(pickle.dumps(rows)).equals(pa.table({"n": pa.array([1, 2], pa.int64())}))
 
 
-def test_no_rows_have_the_schema() -> None:
+def test_empty_selection_keeps_schema() -> None:
     rows = SelectedRows(chunked([]), pa.array([], pa.int64()))
     assert pa.table(rows).equals(chunked([]))

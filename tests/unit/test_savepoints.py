@@ -53,7 +53,7 @@ def timeline_of(base: Path) -> Timeline:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_savepoint_names_the_files_of_its_commit(version: int, kind: str, tmp_path: Path) -> None:
+def test_savepoint_lists_files_of_commit(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     first, last = table.inspect.commits()["requested"].to_pylist()
     assert table.savepoint("before the change") == last
@@ -81,7 +81,7 @@ def test_a_savepoint_names_the_files_of_its_commit(version: int, kind: str, tmp_
     assert timeline.commits[0].requested == first
 
 
-def test_what_hudi_saved_is_told(tmp_path: Path) -> None:
+def test_savepoints_of_hudi_are_listed(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_mor_restore", tmp_path))
     (saved,) = table.savepoints().to_pylist()
     assert (saved["comment"], saved["saved_by"], saved["files"]) == ("keep", "golden", 5)
@@ -97,7 +97,7 @@ def test_what_hudi_saved_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
+def test_savepoint_refuses_impossible_commits(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     with pytest.raises(HistoryUnavailable, match="no completed commit 20200101000000000"):
         table.savepoint(instant="20200101000000000")
@@ -123,7 +123,7 @@ def test_commits_that_a_clean_has_passed_are_refused(name: str, tmp_path: Path) 
     table.savepoint()
 
 
-def test_what_a_pending_clean_takes_is_not_saved(tmp_path: Path) -> None:
+def test_savepoint_refuses_files_of_pending_clean(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (path, name), *_ = (
         (one["partition"], one["base_file"]) for one in table.inspect.slices().to_pylist()
@@ -149,7 +149,7 @@ def test_what_a_pending_clean_takes_is_not_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_crash_leaves_nothing_that_stays(version: int, tmp_path: Path) -> None:
+def test_savepoint_crash_leaves_nothing(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     for dies_at in range(1, 20):
         storage = CrashingStorage(table.uri, dies_at)
@@ -176,7 +176,7 @@ def test_a_crash_leaves_nothing_that_stays(version: int, tmp_path: Path) -> None
         pytest.fail("the savepoint never came to its end")
 
 
-def test_a_savepoint_waits_for_who_has_the_lock(tmp_path: Path) -> None:
+def test_savepoint_waits_for_lock(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     impatient = {
         "hoodie.write.lock.wait_time_ms": 20,
@@ -216,9 +216,7 @@ def cleaned_past(table: HudiTable) -> tuple[str, Any, list[str]]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_saved_moment_is_shown_though_cleans_have_passed_it(
-    version: int, kind: str, tmp_path: Path
-) -> None:
+def test_savepoint_is_readable_after_cleans(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     saved, rows, others = cleaned_past(table)
     assert sorted_rows(table.scan(as_of=saved)) == rows
@@ -234,9 +232,7 @@ def test_a_saved_moment_is_shown_though_cleans_have_passed_it(
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_a_saved_moment_whose_files_were_taken_all_the_same_is_refused(
-    version: int, kind: str, tmp_path: Path
-) -> None:
+def test_savepoint_with_deleted_files_is_refused(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     folder = tmp_path / "t" / table.config.layout.folder
     # As a cleaner leaves it that does not see the savepoint.

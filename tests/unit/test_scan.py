@@ -45,7 +45,7 @@ def open_golden(golden: GoldenTables, name: str = PARTITIONED) -> pyhudi.HudiTab
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_filter_gives_what_filtering_all_rows_gives(name: str, golden: GoldenTables) -> None:
+def test_scan_filter_equals_filtering_all_rows(name: str, golden: GoldenTables) -> None:
     table = open_golden(golden, name)
     everything = table.scan(meta_fields=True).to_arrow()
     for column in everything.column_names:
@@ -91,7 +91,7 @@ def test_paths_of_numbers_are_told_apart(where: str, kept: list[str], golden: Go
     "path",
     ["city=", "town=x"],
 )
-def test_a_path_that_does_not_tell_the_value_is_kept(path: str, golden: GoldenTables) -> None:
+def test_scan_keeps_partition_with_unknown_value(path: str, golden: GoldenTables) -> None:
     table = open_golden(golden, "v6_cow_urlencode")
     conjuncts = parse_where("city = 'x'", table.schema).conjuncts
     test = partition_filter(table.config, table.schema, conjuncts)
@@ -99,7 +99,7 @@ def test_a_path_that_does_not_tell_the_value_is_kept(path: str, golden: GoldenTa
     assert test(path)
 
 
-def test_the_folder_of_nulls_before_version_5_is_read_as_text_alone(golden: GoldenTables) -> None:
+def test_null_partition_directory_before_version_5_is_text(golden: GoldenTables) -> None:
     text = open_golden(golden, "v4_mor_part")
     values = path_values(text.config, text.schema, "default")
     assert values == {"city": pa.scalar("default")}
@@ -122,7 +122,7 @@ def test_meta_columns_are_in_front_on_request(golden: GoldenTables) -> None:
     assert names[5:] == table.schema.names
 
 
-def test_a_filter_can_look_at_columns_that_are_not_asked_for(golden: GoldenTables) -> None:
+def test_scan_filter_may_use_unselected_columns(golden: GoldenTables) -> None:
     table = open_golden(golden)
     wanted = table.scan().to_arrow().filter(pc.field("city") == "quito")["id"]
     found = table.scan(columns=["id"], where="city = 'quito'").to_arrow()
@@ -131,7 +131,7 @@ def test_a_filter_can_look_at_columns_that_are_not_asked_for(golden: GoldenTable
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 1000])
-def test_a_limit_is_a_prefix_of_the_scan(limit: int, golden: GoldenTables) -> None:
+def test_scan_limit_returns_prefix(limit: int, golden: GoldenTables) -> None:
     table = open_golden(golden)
     whole = table.scan().to_arrow()
     assert table.scan(limit=limit).to_arrow().equals(whole.slice(0, limit).combine_chunks())
@@ -144,7 +144,7 @@ def test_count_is_the_number_of_rows(name: str, golden: GoldenTables) -> None:
     assert table.scan().count() == table.scan().to_arrow().num_rows
 
 
-def test_a_count_of_base_files_reads_no_row(
+def test_count_of_base_files_reads_no_rows(
     golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = open_golden(golden, "v9_cow_all_types")
@@ -153,7 +153,7 @@ def test_a_count_of_base_files_reads_no_row(
     assert table.scan().count() == rows > 0
 
 
-def test_a_partition_column_alone_can_be_read(golden: GoldenTables) -> None:
+def test_scan_reads_partition_column_alone(golden: GoldenTables) -> None:
     table = open_golden(golden)
     assert sorted_rows(table.scan(columns=["city"])) == sorted_rows(
         table.scan().to_arrow().select(["city"])
@@ -172,7 +172,7 @@ def test_tasks_travel_by_pickle(golden: GoldenTables) -> None:
     assert sorted_rows(pa.Table.from_batches(batches, scan.schema)) == sorted_rows(scan)
 
 
-def test_the_outputs_have_the_same_rows(golden: GoldenTables) -> None:
+def test_scan_outputs_return_same_rows(golden: GoldenTables) -> None:
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
@@ -205,7 +205,7 @@ def test_wrong_arguments_are_told_at_once(
         open_golden(golden).scan(**arguments)
 
 
-def test_a_merge_rule_that_is_not_known_is_refused_but_base_files_read(tmp_path: Path) -> None:
+def test_scan_refuses_unknown_merge_rule_except_read_optimized(tmp_path: Path) -> None:
     base = unpack("v9_mor_event_time", tmp_path)
     with (base / ".hoodie" / "hoodie.properties").open("a", encoding="utf-8") as file:
         file.write("hoodie.record.merge.mode=CUSTOM\nhoodie.record.merge.strategy.id=mine\n")
@@ -215,7 +215,7 @@ def test_a_merge_rule_that_is_not_known_is_refused_but_base_files_read(tmp_path:
     assert table.scan(read_optimized=True).count() > 0
 
 
-def test_a_damaged_file_is_an_error_that_names_it(golden: GoldenTables, tmp_path: Path) -> None:
+def test_scan_names_damaged_file(golden: GoldenTables, tmp_path: Path) -> None:
     base = tmp_path / "table"
     shutil.copytree(golden.unpack("v9_cow_nonpart"), base)
     damaged = pyhudi.open_table(base).scan().plan()["base_file"][0].as_py()
@@ -225,7 +225,7 @@ def test_a_damaged_file_is_an_error_that_names_it(golden: GoldenTables, tmp_path
     assert raised.value.file == damaged
 
 
-def test_a_handle_stays_at_its_moment_until_refreshed(golden: GoldenTables, tmp_path: Path) -> None:
+def test_handle_keeps_snapshot_until_refresh(golden: GoldenTables, tmp_path: Path) -> None:
     base = tmp_path / "table"
     shutil.copytree(golden.unpack("v9_mor_no_metadata"), base)
     old, writer = pyhudi.open_table(base), pyhudi.open_table(base)
@@ -253,7 +253,7 @@ def test_unknown_options_name_the_nearest(golden: GoldenTables) -> None:
         pyhudi.open_table(golden.unpack(PARTITIONED), options={"hoodie.parquet.max.fil.size": 1})
 
 
-def test_a_block_that_its_decoder_gives_up_is_damage_of_a_named_file(tmp_path: Path) -> None:
+def test_scan_names_file_of_undecodable_block(tmp_path: Path) -> None:
     """The Parquet crate panics on some."""
     base = unpack("v9_mor_parquet_log", tmp_path)
     (log,) = base.glob("city=quito/.*_20261121081424632.log.1_*")

@@ -43,7 +43,7 @@ def read(files: dict[str, bytes], **properties: Any) -> TableSchema:
 T1, T2, T3 = (f".hoodie/2024010100000000{n}.commit" for n in (1, 2, 3))
 
 
-def test_the_newest_commit_with_a_schema_tells() -> None:
+def test_schema_comes_from_newest_commit() -> None:
     files = {T1: commit(avro("a")), T2: commit(avro("a", "b")), T3: commit("")}
     found = read(files)
     assert found.arrow.names == [*META_FIELDS, "a", "b"]
@@ -55,7 +55,7 @@ def of_service(operation: str, content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER", "LOG_COMPACT", "INDEX"])
-def test_a_service_does_not_tell(operation: str) -> None:
+def test_schema_ignores_services(operation: str) -> None:
     older = of_service(operation, commit(avro("a")))
     assert read({T1: commit(avro("a", "b")), T2: older}).data_columns == ["a", "b"]
     creation = {"hoodie.table.create.schema": avro("c").replace(":", r"\:")}
@@ -63,12 +63,12 @@ def test_a_service_does_not_tell(operation: str) -> None:
     assert read({T2: older}, **creation).data_columns == ["a"]
 
 
-def test_a_table_never_written_has_the_schema_of_its_creation() -> None:
+def test_schema_of_unwritten_table_is_creation_schema() -> None:
     found = read({}, **{"hoodie.table.create.schema": avro("a").replace(":", r"\:")})
     assert (found.data_columns, found.meta_columns) == (["a"], list(META_FIELDS))
 
 
-def test_a_table_without_any_schema_says_what_to_do() -> None:
+def test_missing_schema_error_has_hint() -> None:
     with pytest.raises(SchemaMismatch, match="create it with a schema"):
         read({})
 
@@ -77,7 +77,7 @@ def test_meta_fields_that_a_commit_lists_are_not_doubled() -> None:
     assert read({T1: commit(avro(*META_FIELDS, "a"))}).arrow.names == [*META_FIELDS, "a"]
 
 
-def test_a_table_without_meta_fields_has_none() -> None:
+def test_schema_without_meta_fields_has_no_meta_columns() -> None:
     found = read({T1: commit(avro("a"))}, **{"hoodie.populate.meta.fields": "false"})
     assert found.arrow.names == ["a"]
 
@@ -92,7 +92,7 @@ def test_dropped_partition_columns_are_appended_as_text() -> None:
     assert found.arrow.field("city").type == pa.string()
 
 
-def test_the_newest_commit_tells_how_older_files_name_the_columns() -> None:
+def test_schema_names_of_older_files_come_from_newest_commit() -> None:
     def ids(name: str, version: int) -> str:
         fields = [{"id": 7, "name": name, "optional": True, "type": "string"}]
         return json.dumps({"version_id": version, "type": "record", "fields": fields})
@@ -114,7 +114,7 @@ def test_the_newest_commit_tells_how_older_files_name_the_columns() -> None:
     "text",
     ["no json", '{"fields": 1}', '{"type": "record", "name": "r", "fields": [{"name": "a"}]}'],
 )
-def test_a_schema_that_is_none_is_damage_of_the_commit(text: str) -> None:
+def test_invalid_schema_names_commit(text: str) -> None:
     with pytest.raises(CorruptTable) as error:
         read({T1: commit(text)})
     assert error.value.file == T1
@@ -137,7 +137,7 @@ def test_files_tell_the_schema_where_commits_do_not(
     assert told.arrow.names == [field["name"] for field in facts(name)["schema"]["fields"]]
 
 
-def test_what_is_read_may_have_nulls_inside_structs_lists_and_maps() -> None:
+def test_scan_schema_allows_nulls_in_nested_types() -> None:
     strict = pa.field("x", pa.int32(), nullable=False)
     point = pa.struct([strict])
     item = pa.field("item", point, nullable=False)
@@ -151,7 +151,7 @@ def test_what_is_read_may_have_nulls_inside_structs_lists_and_maps() -> None:
     assert read_as.field("m").type == pa.map_(pa.string(), loose)
 
 
-def test_the_narrow_column_is_of_fixed_width_if_there_is_one() -> None:
+def test_narrowest_column_is_of_fixed_width() -> None:
     columns = pa.schema([("a", pa.string()), ("b", pa.int64()), ("c", pa.int32())])
     assert narrow_column(columns) == "b"
     assert narrow_column(columns, besides=["b", "c"]) == "a"

@@ -145,9 +145,7 @@ def test_rows_stay_those_of_hudi(state: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_no_older_rows_stand_in_for_those_that_a_dying_clean_took(
-    version: int, tmp_path: Path
-) -> None:
+def test_crashed_clean_shows_no_older_rows(version: int, tmp_path: Path) -> None:
     state = f"v{version}_cow_pending_clean"
     table = pyhudi.open_table(unpack(state, tmp_path))
     rows: dict[str, Any] = {}

@@ -71,7 +71,7 @@ DIGITS = Decimal("12345678901234567.89")
         ("1.50", pa.string(), "1.50"),
     ],
 )
-def test_what_is_written_is_set_digit_by_digit(text: str, kind: pa.DataType, wanted: Any) -> None:
+def test_set_keeps_literal_digits(text: str, kind: pa.DataType, wanted: Any) -> None:
     assert value_of(text, kind) == [wanted] * 3
 
 
@@ -89,7 +89,7 @@ def test_what_is_written_is_set_digit_by_digit(text: str, kind: pa.DataType, wan
         ("'2024-01-01T12:00:00+02:00'", pa.timestamp("us")),
     ],
 )
-def test_what_spark_spells_or_reads_otherwise_is_refused(text: Any, kind: pa.DataType) -> None:
+def test_set_refuses_values_spark_formats_differently(text: Any, kind: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch):
         value_of(text, kind)
 
@@ -124,7 +124,7 @@ def test_other_values_are_literals() -> None:
 @pytest.mark.parametrize(
     "text", ["sum(a)", "a; b", "(select 1)", "a ->> 'x'", "CASE a WHEN 1 THEN 2 END"]
 )
-def test_what_it_cannot_say_is_refused(text: str) -> None:
+def test_set_refuses_unsupported_sql(text: str) -> None:
     with pytest.raises(ConfigError):
         value_of(text, pa.int64())
 
@@ -141,7 +141,7 @@ def test_values_that_do_not_fit_are_refused() -> None:
         value_of("a + 9223372036854775807", pa.int64())
 
 
-def test_no_value_changes_on_its_way_into_a_column() -> None:
+def test_set_refuses_value_that_would_change() -> None:
     for value in (1.5, "a / 2", "1.5", "'1.5'", pc.field("f")):
         with pytest.raises(SchemaMismatch, match=r"1\.5|0\.5"):
             value_of(value, pa.int64())
@@ -205,7 +205,7 @@ def test_comparisons_in_comparisons_are_bounded() -> None:
         value_of(text, pa.float64())
 
 
-def test_a_name_in_another_case_is_told_the_column_that_may_be_meant() -> None:
+def test_set_suggests_column_of_other_case() -> None:
     with pytest.raises(SchemaMismatch, match=r"Did you mean 't\.a'"):
         set_value("T.A", pa.int64(), NAMES, "set 'x'")
 

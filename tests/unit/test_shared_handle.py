@@ -22,9 +22,7 @@ def rows(*given: tuple[str, str, int]) -> pa.Table:
     )
 
 
-def test_who_looked_earlier_does_not_take_the_handle_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refresh_never_moves_handle_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread stands still between its look at the table and what the handle shows then."""
     table = pyhudi.create_table(tmp_path / "t", rows(("x", "x", 0)), key="id")
     load = pyhudi.api.table._load
@@ -49,7 +47,7 @@ def test_who_looked_earlier_does_not_take_the_handle_back(
 
 
 @pytest.mark.parametrize("on", ["id", ["id"]])
-def test_a_merge_matches_by_the_key_that_it_was_asked_for(tmp_path: Path, on: Any) -> None:
+def test_merge_uses_key_it_was_created_with(tmp_path: Path, on: Any) -> None:
     """Where somebody has made the table anew since, with another key."""
     before = rows(("1", "a", 0), ("2", "b", 0))
     table = pyhudi.create_table(tmp_path / "t", before, key="id")

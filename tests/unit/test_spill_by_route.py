@@ -44,7 +44,7 @@ def test_slices_and_sums_of_rows() -> None:
         assert both.to_table()["n"].to_pylist() == [*numbers[:2], numbers[5]]
 
 
-def test_a_run_is_sorted_within_its_route() -> None:
+def test_spill_run_is_sorted_within_route() -> None:
     with PartitionedSpill[str](1 << 20, order=("n",)) as spill:
         part = rows(0, 50)
         spill.add(pa.array(["a"] * 50), part.take(pa.array(range(49, -1, -1))))
@@ -58,12 +58,12 @@ def test_pickled_rows_do_not_need_the_spill() -> None:
     assert pickle.loads(pickled)["n"].to_pylist() == list(range(10))
 
 
-def test_an_empty_spill_has_no_routes() -> None:
+def test_empty_spill_has_no_routes() -> None:
     with PartitionedSpill[int](1) as spill:
         assert spill.routes() == {}
 
 
-def test_a_failing_local_disk_is_an_error_of_the_tree(
+def test_spill_disk_failure_raises_storage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))

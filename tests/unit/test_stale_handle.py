@@ -96,7 +96,7 @@ EXPECTED = dict(zip(WHERES, (80, 80, 80, 80, 1, 40), strict=True))
 
 @pytest.mark.parametrize(("index", "version", "kind"), CASES)
 @pytest.mark.slow
-def test_the_rows_of_its_moment_are_found(
+def test_stale_handle_finds_rows_of_its_snapshot(
     tmp_path: Path, index: str, version: int, kind: Any
 ) -> None:
     make(tmp_path, index, version, kind)
@@ -151,7 +151,7 @@ def test_compactions_of_the_metadata_table_bring_no_later_rows(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "mor")])
-def test_a_handle_that_is_up_to_date_uses_every_index(
+def test_current_handle_uses_every_index(
     tmp_path: Path, version: int, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, "record", version, kind).upsert(rows(2))
@@ -180,7 +180,7 @@ class TestFilesThatWent:
 
     @pytest.mark.parametrize("options", [{}, NO_METADATA])
     @pytest.mark.parametrize("version", [6, 9])
-    def test_a_clean_of_them_is_told(
+    def test_stale_handle_reports_clean(
         self, tmp_path: Path, version: int, options: dict[str, str]
     ) -> None:
         first = make(tmp_path, "simple", version, "cow")
@@ -196,7 +196,7 @@ class TestFilesThatWent:
 
     @pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
     @pytest.mark.parametrize("version", [6, 8, 9])
-    def test_a_clean_that_is_at_work_is_told(
+    def test_stale_handle_reports_running_clean(
         self, tmp_path: Path, version: int, policy: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = TABLE.make(tmp_path, version=version, options=NO_METADATA)
@@ -249,7 +249,7 @@ class TestFilesThatWent:
     @pytest.mark.parametrize(
         ("horizon", "gone"), [(t(2), False), (t(3), True), (t(4), True), (t(5), True)]
     )
-    def test_what_was_pending_then_replaces_what_is_shown(
+    def test_pending_replacement_is_checked(
         self, pending: str, done: str, horizon: str, gone: bool
     ) -> None:
         then = timeline(*(f"{t(number)}.commit" for number in (1, 3, 4)), f"{t(2)}.{pending}")
@@ -268,7 +268,7 @@ class TestFilesThatWent:
 
     @pytest.mark.parametrize(("horizon", "gone"), [(t(2), False), (t(3), True), (None, True)])
     @pytest.mark.parametrize("planned", [True, False])
-    def test_an_earlier_time_needs_more(
+    def test_earlier_snapshot_needs_more_files(
         self, horizon: str | None, gone: bool, planned: bool
     ) -> None:
         commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
@@ -283,14 +283,14 @@ class TestFilesThatWent:
         if horizon is not None:
             check_still_there(then, now)
 
-    def test_what_was_cleaned_before_is_not_of_since(self) -> None:
+    def test_earlier_clean_is_not_counted(self) -> None:
         commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
         whole = timeline(*commits, contents=clean(5, t(2)))
         check_still_there(timeline_as_of(whole, t(2)), whole)
 
     @pytest.mark.parametrize("service", ["compact", "cluster"])
     @pytest.mark.parametrize(("version", "options"), [(6, NO_METADATA), (8, {}), (9, NO_METADATA)])
-    def test_a_service_that_was_pending(
+    def test_pending_service_is_checked(
         self, tmp_path: Path, version: int, options: dict[str, str], service: str
     ) -> None:
         kind: Any = "mor" if service == "compact" else "cow"
@@ -333,16 +333,16 @@ class TestFilesThatWent:
             older.diff(times[0], times[3]).to_arrow()
         assert older.scan(as_of=times[3]).count() == 2 * COUNT
 
-    def test_a_clean_that_is_known_has_left_what_is_shown(self) -> None:
+    def test_known_clean_keeps_snapshot(self) -> None:
         then = timeline(f"{t(1)}.commit", contents=clean(2, t(9)))
         check_still_there(then, then)
 
-    def test_a_clean_of_nothing_is_none(self) -> None:
+    def test_empty_clean_is_ignored(self) -> None:
         then = timeline(f"{t(1)}.commit")
         nothing = {f"{t(2)}.clean": {"earliestCommitToRetain": "", "totalFilesDeleted": 0}}
         check_still_there(then, timeline(f"{t(1)}.commit", contents=nothing))
 
-    def test_a_commit_that_was_taken_back_is_told(self) -> None:
+    def test_stale_handle_reports_rolled_back_commit(self) -> None:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         now = timeline(f"{t(1)}.commit", f"{t(3)}.rollback")
         with pytest.raises(HistoryUnavailable, match=t(2)):
@@ -352,7 +352,7 @@ class TestFilesThatWent:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         check_still_there(then, timeline(f"{t(2)}.commit", f"{t(3)}.commit"))
 
-    def test_what_is_neither_active_nor_archived_is_told(self) -> None:
+    def test_stale_handle_reports_unknown_instant(self) -> None:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         with pytest.raises(HistoryUnavailable, match=f"{t(2)}.*made anew"):
             check_still_there(then, timeline(f"{t(3)}.commit"))
@@ -360,7 +360,7 @@ class TestFilesThatWent:
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("options", [{}, NO_METADATA], ids=["metadata", "listed"])
-def test_a_table_that_was_made_anew_is_told(
+def test_stale_handle_reports_recreated_table(
     tmp_path: Path, version: Any, options: dict[str, str]
 ) -> None:
     table = TABLE.make(tmp_path, version=version, kind="cow", options=options)
@@ -383,7 +383,7 @@ def test_a_table_that_was_made_anew_is_told(
 # On version 6 the new metadata table lacks a commit.
 @pytest.mark.filterwarnings("ignore::pyhudi.errors.MetadataTableWarning")
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_table_that_was_made_anew_and_has_no_commit_is_told(tmp_path: Path, version: Any) -> None:
+def test_stale_handle_reports_recreated_empty_table(tmp_path: Path, version: Any) -> None:
     TABLE.make(tmp_path, version=version, kind="mor").upsert(rows(1))
     held = pyhudi.open_table(tmp_path)
     shutil.rmtree(tmp_path)
@@ -417,7 +417,7 @@ GONE: dict[str, Callable[[Path, Any], None]] = {
 
 
 @pytest.mark.parametrize(("kind", "gone"), pairwise(("cow", "mor"), [*GONE]))
-def test_what_inspect_cannot_show_any_more_is_told(tmp_path: Path, kind: Any, gone: str) -> None:
+def test_inspect_reports_unavailable_snapshot(tmp_path: Path, kind: Any, gone: str) -> None:
     base = tmp_path / "t"
     TABLE.make(base, version=9, kind=kind).upsert(rows(1))
     held = pyhudi.open_table(base)
@@ -457,7 +457,7 @@ class TestMetadataMadeAnew:
     @pytest.mark.parametrize(
         ("version", "kind", "change"), pairwise((6, 8, 9), ("cow", "mor"), [*SINCE])
     )
-    def test_the_rows_of_its_moment_are_found(
+    def test_stale_lookup_finds_rows_of_its_snapshot(
         self, tmp_path: Path, version: int, kind: Any, change: str
     ) -> None:
         make(tmp_path, "simple", version, kind, named=False)
@@ -470,7 +470,7 @@ class TestMetadataMadeAnew:
         assert held.scan().count() == COUNT
 
     @pytest.mark.parametrize("version", [6, 8, 9])
-    def test_a_commit_that_was_taken_back_is_told(self, tmp_path: Path, version: int) -> None:
+    def test_stale_lookup_reports_rolled_back_commit(self, tmp_path: Path, version: int) -> None:
         TABLE.make(tmp_path, version=version, kind="cow").upsert(rows(1))
         last = pyhudi.open_table(tmp_path).upsert(rows(1, first=200))
         remade(tmp_path)
@@ -481,7 +481,7 @@ class TestMetadataMadeAnew:
             held.scan().to_arrow()
         assert held.refresh().count() == COUNT
 
-    def test_after_a_commit_that_wrote_no_files(self, tmp_path: Path) -> None:
+    def test_stale_lookup_works_after_commit_without_files(self, tmp_path: Path) -> None:
         make(tmp_path, "simple", 9, "cow", named=False)
         remade(tmp_path).alter().add_column("more", pa.int64()).execute()
         held = pyhudi.open_table(tmp_path)
@@ -552,7 +552,7 @@ class TestIndexMadeAnew:
         ("version", "where", "archived", "instant"),
         pairwise((8, 9), ("v = 1", "id = 'k000'"), (False, True), ("new", "same")),
     )
-    def test_the_row_of_its_moment_is_found(
+    def test_stale_lookup_finds_row_of_its_snapshot(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, where: str,
         archived: bool, instant: str,
     ) -> None:  # fmt: skip
@@ -590,7 +590,7 @@ def free_instant(making: Making) -> str:
     return next(time for time in (f"{number:017d}" for number in count()) if time not in known)
 
 
-def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None:
+def test_stale_handle_reads_after_archive(tmp_path: Path) -> None:
     keeps = {
         "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "5",
         "hoodie.clean.commits.retained": "3", "hoodie.clean.automatic": "false",
@@ -607,7 +607,7 @@ def test_a_handle_reads_on_once_its_commits_are_archived(tmp_path: Path) -> None
         assert held.count() == COUNT
 
 
-def test_a_timeline_is_later_only_with_something_new(tmp_path: Path) -> None:
+def test_timeline_is_newer_only_with_new_instants(tmp_path: Path) -> None:
     table = make(tmp_path, "simple", 9, "cow")
     state = table.state
     assert later_timeline(state.storage, state.config, state.timeline) is None

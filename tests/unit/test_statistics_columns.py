@@ -70,7 +70,7 @@ def told(table: pyhudi.HudiTable) -> set[str]:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_what_untyped_statistics_tell_wrongly_has_none(tmp_path: Path, version: int) -> None:
+def test_untyped_statistics_skip_unsupported_columns(tmp_path: Path, version: int) -> None:
     table = made(tmp_path / "t", version)
     table.insert(rows("a"))
     assert told(table) == ({*ODD.names} if version == 9 else TOLD)
@@ -80,9 +80,7 @@ def test_what_untyped_statistics_tell_wrongly_has_none(tmp_path: Path, version: 
 
 
 @pytest.mark.parametrize("column", sorted(UNTOLD))
-def test_what_untyped_statistics_tell_wrongly_is_not_to_be_named(
-    tmp_path: Path, column: str
-) -> None:
+def test_untyped_statistics_refuse_named_unsupported_columns(tmp_path: Path, column: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=column) as raised:
         made(tmp_path / "t", 8, columns=column)
     assert "version 9" in raised.value.hint
@@ -110,7 +108,7 @@ def test_columns_that_were_named_stay_so_in_another_version(tmp_path: Path) -> N
     assert told(table) == {"id"}
 
 
-def test_a_definition_that_lists_what_has_no_statistics_does_not_stand_in_the_way(
+def test_column_stats_definition_ignores_unsupported_columns(
     tmp_path: Path,
 ) -> None:
     """Hudi 1.0.2 lists times of milliseconds, and writes statistics of them."""
@@ -160,7 +158,7 @@ def test_first_columns_that_were_chosen_are_all(
     assert listed(table) == told(table) == {"id", "n"}
 
 
-def test_an_index_over_first_columns_is_of_no_others(tmp_path: Path) -> None:
+def test_index_over_first_columns_excludes_others(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, PLAIN)
     table.drop_index("column_stats")
     table.create_index("column_stats", ["id"])
@@ -168,7 +166,7 @@ def test_an_index_over_first_columns_is_of_no_others(tmp_path: Path) -> None:
     assert told(table) == {"id"}
 
 
-def test_as_many_first_columns_as_were_chosen_may_come_later(tmp_path: Path) -> None:
+def test_first_columns_of_definition_may_grow(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, PLAIN, most="5")
     table.insert(plain("a"))
     table.upsert(plain("b", tip=1.0, tax=1.0), schema_mode="merge")

@@ -19,7 +19,7 @@ def storage(tmp_path: Path) -> Storage:
     return Storage(str(tmp_path))
 
 
-def test_a_forked_child_holds_no_writer_up(storage: Storage) -> None:
+def test_forked_child_blocks_no_writer(storage: Storage) -> None:
     """A file's lock is of whoever has it open, which a child has that is forked meanwhile."""
     swaps, stop = [0], threading.Event()
 
@@ -51,7 +51,7 @@ def test_a_forked_child_holds_no_writer_up(storage: Storage) -> None:
         thread.join()
 
 
-def test_a_first_version_is_not_put_over_what_another_program_creates(storage: Storage) -> None:
+def test_first_version_does_not_replace_concurrent_file(storage: Storage) -> None:
     """As Hudi does its lock file, by no guard."""
     turns, meet = 300, threading.Barrier(2, timeout=60)
     path = Path(storage.uri) / "lock"

@@ -47,7 +47,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_small_commit_asks_storage_so_often(
+def test_small_commit_has_expected_storage_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Literal["cow", "mor"]
 ) -> None:
     table = TABLE.make(tmp_path / "t", kind=kind)

@@ -56,7 +56,9 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("uri", "name"), NAMES)
-def test_the_core_knows_every_option(uri: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storage_options_are_known_to_core(
+    uri: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     is_time = "timeout" in name and name != "retry_timeout"
     switches = ("allow", "disable", "only", "enabled", "style", "skip", "unsigned", "fallback")
@@ -86,7 +88,7 @@ def test_short_and_large_names_are_the_same() -> None:
     }
 
 
-def test_every_provider_has_its_own_names() -> None:
+def test_storage_providers_have_own_option_names() -> None:
     google = {"GOOGLE_SERVICE_ACCOUNT_PATH": "f", "token": "t", "allow_http": False}
     assert dict(check_storage_options("gs://b/t", google)) == {
         "google_service_account": "f",
@@ -128,7 +130,7 @@ def test_values_are_never_shown() -> None:
         assert "hidden" not in f"{one!r}{one.options!r}{one.options}{vars(one)}"
 
 
-def test_a_value_that_cannot_be_parsed_is_not_told_when_it_is_secret() -> None:
+def test_secret_value_is_hidden_in_parse_error() -> None:
     for uri, name in (
         (URI, "proxy_url"),
         ("gs://b/t", "service_account_key"),
@@ -164,12 +166,12 @@ def test_other_schemes_are_refused_by_name(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["s3://", "s3:///table", "s3:/bucket/table", "gs:///t", "az:///t"])
-def test_a_uri_without_a_bucket_is_refused(uri: str) -> None:
+def test_uri_without_bucket_is_refused(uri: str) -> None:
     with pytest.raises(ConfigError, match="names no bucket"):
         pyhudi.open_table(uri)
 
 
-def test_a_local_path_has_no_options() -> None:
+def test_local_path_refuses_options() -> None:
     with pytest.raises(UnsupportedTableFeature, match="'aws_region'"):
         pyhudi.open_table("/no/table", storage_options={"aws_region": "r"})
 

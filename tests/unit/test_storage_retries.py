@@ -113,20 +113,20 @@ def storage(faults: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage
     thread.join()
 
 
-def test_a_list_that_was_cut_is_asked_for_again(storage: Storage, faults: Faults) -> None:
+def test_cut_listing_is_retried(storage: Storage, faults: Faults) -> None:
     faults.cut = {"list": 2, "list second": 1}
     assert [entry.path for entry in storage.list()] == ["a", "b/c", "d"]
     assert faults.asked == ["list", "list", "list", "list second", "list second"]
 
 
-def test_one_level_that_was_cut_is_asked_for_again(storage: Storage, faults: Faults) -> None:
+def test_cut_listing_of_one_level_is_retried(storage: Storage, faults: Faults) -> None:
     faults.cut = {"list second": 1}
     files = storage.list_dir()[1]
     assert [entry.path for entry in files] == ["a", "b/c", "d"]
     assert faults.asked == ["list", "list second", "list second"]
 
 
-def test_a_list_that_is_always_cut_is_an_error(storage: Storage, faults: Faults) -> None:
+def test_always_cut_listing_raises(storage: Storage, faults: Faults) -> None:
     faults.cut = {"list": 1_000}
     few = Storage(storage.uri, {**storage.options, "max_retries": 2})
     with pytest.raises(StorageError, match="the answer was cut"):
@@ -134,7 +134,7 @@ def test_a_list_that_is_always_cut_is_an_error(storage: Storage, faults: Faults)
     assert faults.asked == ["list"] * 3
 
 
-def test_a_delete_whose_answer_was_cut_is_sent_again(storage: Storage, faults: Faults) -> None:
+def test_cut_delete_is_retried(storage: Storage, faults: Faults) -> None:
     faults.cut = {"delete": 1}
     storage.delete_dir("b")
     assert faults.asked[-2:] == ["delete", "delete"]
@@ -146,7 +146,7 @@ def test_refused_requests_are_sent_again(storage: Storage, faults: Faults) -> No
     assert faults.asked == ["get"] * 4
 
 
-def test_the_number_of_retries_can_be_limited(storage: Storage, faults: Faults) -> None:
+def test_max_retries_limits_requests(storage: Storage, faults: Faults) -> None:
     faults.refused = 1_000
     few = Storage(storage.uri, {**storage.options, "max_retries": 1})
     with pytest.raises(StorageError, match="SlowDown"):
@@ -155,7 +155,7 @@ def test_the_number_of_retries_can_be_limited(storage: Storage, faults: Faults) 
 
 
 @pytest.mark.slow
-def test_a_server_that_was_never_reached_is_given_up(storage: Storage) -> None:
+def test_unreachable_server_is_given_up(storage: Storage) -> None:
     """Long before the time for retries is over: the endpoint may be wrong."""
     options = {**storage.options, "aws_endpoint_url": "http://127.0.0.1:9", "retry_timeout": 100000}
     with pytest.raises(StorageError, match="the server was never reached"):

@@ -43,9 +43,7 @@ def test_steps_end_with_commits(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_a_step_does_not_go_back_behind_a_commit_that_was_rolled_back(
-    tmp_path: Path, version: int
-) -> None:
+def test_stream_offset_does_not_pass_rolled_back_commit(tmp_path: Path, version: int) -> None:
     table = table_of(tmp_path / "t", version, 3)
     read = newest_time(table.state)
     assert read is not None
@@ -58,7 +56,7 @@ def test_a_step_does_not_go_back_behind_a_commit_that_was_rolled_back(
 
 
 @pytest.mark.parametrize("limit", [None, StepLimit(instants=1)])
-def test_a_table_without_commits(tmp_path: Path, limit: StepLimit | None) -> None:
+def test_stream_of_empty_table_has_no_rows(tmp_path: Path, limit: StepLimit | None) -> None:
     state = table_of(tmp_path / "t", 9, 0).state
     assert next_time(state, None, None, limit) is None
     assert next_time(state, None, "", limit) is None

@@ -64,7 +64,7 @@ def test_changes_are_noted_from_then_on(tmp_path: Path, version: int, kind: Any)
     assert pyhudi.open_table(tmp_path).properties[CDC] == "false"
 
 
-def test_the_mode_stays_once_changes_are_noted(tmp_path: Path) -> None:
+def test_cdc_mode_is_fixed_once_changes_exist(tmp_path: Path) -> None:
     table = made(tmp_path)
     with pytest.raises(ConfigError, match="is not true"):
         table.set_properties({MODE: "OP_KEY_ONLY"})
@@ -97,7 +97,7 @@ def test_the_mode_stays_once_changes_are_noted(tmp_path: Path) -> None:
         ("", "does not know"),
     ],
 )
-def test_what_files_depend_on_stays(tmp_path: Path, name: str, reason: str) -> None:
+def test_properties_files_depend_on_are_fixed(tmp_path: Path, name: str, reason: str) -> None:
     table = made(tmp_path)
     before = stored(tmp_path).properties
     for value in ("x", None):
@@ -167,7 +167,7 @@ def of_no_class(base: Path, rows: pa.Table) -> pyhudi.HudiTable:
     return pyhudi.open_table(base)
 
 
-def test_a_class_is_named_where_none_is(tmp_path: Path) -> None:
+def test_payload_class_can_be_named_once(tmp_path: Path) -> None:
     """Hudi 0.15 does not store it for copy-on-write."""
     name = "org.apache.hudi.common.model.AWSDmsAvroPayload"
     rows = pa.table({"id": ["a", "b"], "ts": [1, 1], "Op": ["I", "I"]})
@@ -180,9 +180,7 @@ def test_a_class_is_named_where_none_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["org.apache.hudi.common.model.FirstValueAvroPayload", "a.B"])
-def test_a_class_whose_rules_are_not_known_keeps_pyhudi_from_writing(
-    tmp_path: Path, name: str
-) -> None:
+def test_unknown_payload_class_disables_writes(tmp_path: Path, name: str) -> None:
     rows = pa.table({"id": ["a"], "ts": [1]})
     table = of_no_class(tmp_path, rows)
     table.set_properties({PAYLOAD_CLASS: name})
@@ -197,7 +195,9 @@ def test_a_class_whose_rules_are_not_known_keeps_pyhudi_from_writing(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "cow"), (9, "mor")])
-def test_where_a_class_would_change_rows_it_stays(tmp_path: Path, version: int, kind: Any) -> None:
+def test_payload_class_that_would_change_rows_is_refused(
+    tmp_path: Path, version: int, kind: Any
+) -> None:
     table = made(tmp_path, version=version, type=kind)
     with pytest.raises(ConfigError, match="which of two rows"):
         table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.AWSDmsAvroPayload"})

@@ -46,7 +46,7 @@ def begun(table: Any) -> tuple[Table, OpenInstant]:
     return opened, compaction
 
 
-def test_nothing_is_removed_once_it_is_published(
+def test_planned_compaction_removes_nothing_after_publication(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, compaction = begun(table)
@@ -66,7 +66,7 @@ def test_nothing_is_removed_once_it_is_published(
     assert found(table, compaction).is_completed
 
 
-def test_what_others_have_carried_out_and_archived_is_left(
+def test_planned_compaction_keeps_result_archived_by_other_writer(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An inflight file alone would be taken for a failed write, of which files are removed."""
@@ -85,7 +85,7 @@ def test_what_others_have_carried_out_and_archived_is_left(
     assert list(Path(table.uri).glob(f".hoodie/**/{planned}*")) == []
 
 
-def test_a_late_file_of_who_gave_way_bars_nobody(
+def test_compaction_ignores_file_of_aborted_attempt(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others had taken the plan over and given it back meanwhile (seed 25018529 of
@@ -138,7 +138,7 @@ def test_files_of_an_attempt_that_was_taken_back(
     assert not table.refresh().check(deep=True).findings
 
 
-def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_executor_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one has taken the compaction over and completed it (seed 24001983 of v9-mor-bucket).
 
     In between the first one stood still, and its file names are not those that were completed.
@@ -163,7 +163,7 @@ def test_who_comes_late_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("has_failed", [False, True])
 @pytest.mark.parametrize("is_completed", [False, True])
-def test_a_file_of_who_stood_still_since_its_marker(
+def test_stalled_executor_file_after_marker_is_removed(
     table: Any, monkeypatch: pytest.MonkeyPatch, *, is_completed: bool, has_failed: bool
 ) -> None:
     """Others have removed the marker, and the file would count once the plan is carried out (seeds
@@ -200,7 +200,7 @@ def test_a_file_of_who_stood_still_since_its_marker(
     assert not table.refresh().check(deep=True).findings
 
 
-def test_who_publishes_finds_that_it_is_complete_already(table: Any) -> None:
+def test_executor_detects_completed_plan_at_publication(table: Any) -> None:
     opened, compaction = begun(table)
     metadata = CommitMetadata({}, operation_type="COMPACT")
     content = metadata.encode(opened.config.version, COMPACTION, opened.clock)
@@ -228,7 +228,7 @@ def left_alone(table: HudiTable, opened: OpenInstant) -> None:
     assert opened.is_inflight
 
 
-def test_a_compaction_without_a_heartbeat_is_left_as_long_as_it_is_young(table: Any) -> None:
+def test_compaction_without_heartbeat_is_left_while_recent(table: Any) -> None:
     """So Hudi carries it out (0.15.0 and 1.0.2; 1.2.0 where there is one writer)."""
     base = Path(table.uri)
     opened, compaction = begun(table)
@@ -242,7 +242,7 @@ def test_a_compaction_without_a_heartbeat_is_left_as_long_as_it_is_young(table: 
     assert table.refresh().compact(schedule=False).instants == (compaction.time,)
 
 
-def test_a_base_file_tells_that_a_compaction_is_under_way(table: Any) -> None:
+def test_base_file_shows_running_compaction(table: Any) -> None:
     opened, compaction = begun(table)
     age(Path(table.uri), compaction.time)
     plan = opened.reloaded().timeline.plan(found(table, compaction)) or {}
@@ -252,13 +252,13 @@ def test_a_base_file_tells_that_a_compaction_is_under_way(table: Any) -> None:
     left_alone(table, compaction)
 
 
-def test_a_compaction_that_the_caller_names_is_taken_over_at_once(table: Any) -> None:
+def test_named_compaction_is_taken_over_immediately(table: Any) -> None:
     _, compaction = begun(table)
     assert table.compact(instant=compaction.time).instants == (compaction.time,)
     assert not table.refresh().check(deep=True).findings
 
 
-def test_a_dead_heartbeat_tells_that_a_compaction_is_at_rest(table: Any) -> None:
+def test_expired_heartbeat_shows_idle_compaction(table: Any) -> None:
     """But not that of an attempt before."""
     opened, compaction = begun(table)
     opened.storage.put(heartbeat.path_of(compaction.time), b"")
@@ -272,9 +272,7 @@ def test_a_dead_heartbeat_tells_that_a_compaction_is_at_rest(table: Any) -> None
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clustering_without_a_heartbeat_is_left_as_long_as_it_is_young(
-    version: int, tmp_path: Path
-) -> None:
+def test_clustering_without_heartbeat_is_left_while_recent(version: int, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": 0}
     table = PEOPLE.make(base, version=version, kind="cow", options=options)

@@ -10,7 +10,7 @@ from pyhudi.write import row_sizes
 from pyhudi.write.write_context import WriteContext
 
 
-def test_the_size_of_a_row_follows_from_commits_that_wrote_enough(tmp_path: Path) -> None:
+def test_row_size_comes_from_large_enough_commits(tmp_path: Path) -> None:
     rows = pa.table({"id": [f"key {number}" for number in range(100)], "ts": range(100)})
     table = pyhudi.create_table(tmp_path / "t", rows, key="id", order_by="ts")
     size = sum(file.stat().st_size for file in (tmp_path / "t").glob("*.parquet"))

@@ -54,7 +54,7 @@ class TestNames:
             ("1.indexing", "indexing", State.COMPLETED),
         ],
     )
-    def test_of_both_layouts(
+    def test_file_names_of_both_layouts_parse(
         self, layout: TimelineLayout, name: str, action: str, state: State
     ) -> None:
         parsed = layout.parse(name)
@@ -84,10 +84,10 @@ class TestNames:
             "\N{ARABIC-INDIC DIGIT ONE}.commit",
         ],
     )
-    def test_of_no_instant(self, layout: TimelineLayout, name: str) -> None:
+    def test_foreign_file_names_are_ignored(self, layout: TimelineLayout, name: str) -> None:
         assert layout.parse(name) is None
 
-    def test_that_only_layout_2_has(self) -> None:
+    def test_layout_2_file_names_parse(self) -> None:
         for name in ("1_2.commit", "1_2.replacecommit", "1.clustering.requested"):
             assert LAYOUT_1.parse(name) is None
             assert LAYOUT_2.parse(name) is not None
@@ -146,7 +146,7 @@ class TestStates:
         assert loaded.find("2", "compaction") == loaded.instants[1]
         assert loaded.find("2", "clean") is None
 
-    def test_all_files_of_an_instant(self) -> None:
+    def test_instant_lists_all_its_files(self) -> None:
         loaded = timeline(NEW, "1.compaction.requested", "1.compaction.inflight", "1_2.commit")
         assert [file.file_name for file in loaded.files(loaded.instants[0])] == [
             "1.compaction.requested",
@@ -174,7 +174,7 @@ class TestCommitted:
         assert not loaded.is_committed("1")
         assert loaded.is_committed("2")
 
-    def test_a_commit_with_a_savepoint_can_be_the_start(self) -> None:
+    def test_timeline_may_start_at_savepoint(self) -> None:
         """As in Hudi 0.15.0, 1.0.2 and 1.2.0, whose readers do not look at savepoints there."""
         loaded = timeline(OLD, "2.commit", "2.savepoint", "5.commit")
         assert loaded.first_active == "2"
@@ -193,7 +193,7 @@ class TestCommitted:
 
 
 class TestCompletionTimes:
-    def test_in_the_name(self) -> None:
+    def test_completion_time_is_in_file_name(self) -> None:
         loaded = timeline(NEW, "1_3.commit", "2.deltacommit.inflight")
         assert loaded.completion_time("1") == "3"
         assert loaded.completion_time("2") is None
@@ -290,7 +290,7 @@ def test_unfinished_rename_of_another_writer_is_no_instant(
 
 
 @pytest.mark.parametrize("damage", ["folder", "path"])
-def test_a_missing_folder_is_no_empty_timeline(damage: str, tmp_path: Path) -> None:
+def test_missing_timeline_directory_raises(damage: str, tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"], "ts": [1]})
     table = pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", type="mor")
     timeline_folder, named = tmp_path / ".hoodie/timeline", ".hoodie/timeline"
@@ -313,7 +313,7 @@ def test_a_missing_folder_is_no_empty_timeline(damage: str, tmp_path: Path) -> N
         assert pyhudi.open_table(tmp_path).scan().to_arrow().num_rows == 1
 
 
-def test_a_new_table_has_the_folder(tmp_path: Path) -> None:
+def test_new_table_has_timeline_directory(tmp_path: Path) -> None:
     pyhudi.create_table(tmp_path, pa.schema([("id", pa.string())]), key="id")
     shutil.rmtree(tmp_path / ".hoodie/timeline/history")
     assert pyhudi.open_table(tmp_path).scan().to_arrow().num_rows == 0

@@ -54,7 +54,7 @@ def test_files_of_layout_2() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_each_state_comes_once(layout: TimelineLayout) -> None:
+def test_instant_states_follow_each_other(layout: TimelineLayout) -> None:
     storage = written(layout, "deltacommit")
     files = dict(storage.files)
     with pytest.raises(CommitConflict, match=r"1\.deltacommit\.requested"):
@@ -67,7 +67,7 @@ def test_each_state_comes_once(layout: TimelineLayout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_was_taken_back_is_not_completed(layout: TimelineLayout) -> None:
+def test_rolled_back_instant_cannot_complete(layout: TimelineLayout) -> None:
     storage = MemoryStorage()
     layout.request(storage, "1", "deltacommit", b"plan")
     with pytest.raises(CommitConflict, match="taken back"):
@@ -154,7 +154,7 @@ CLEAN_OF_0_11 = {
 
 
 @pytest.mark.parametrize("more", [{}, {"lastCompletedCommitTimestamp": None}])
-def test_what_a_record_of_an_older_release_lacks_takes_its_default(more: dict[str, None]) -> None:
+def test_record_of_older_release_uses_defaults(more: dict[str, None]) -> None:
     given = CLEAN_OF_0_11 | more
     data = encode_container("HoodieCleanMetadata", given, SystemClock())
     assert container_record(data, "a.clean") == {
@@ -165,7 +165,7 @@ def test_what_a_record_of_an_older_release_lacks_takes_its_default(more: dict[st
     }
 
 
-def test_what_has_no_default_must_be_there() -> None:
+def test_field_without_default_is_required() -> None:
     given = {name: value for name, value in CLEAN_OF_0_11.items() if name != "startCleanTime"}
     with pytest.raises(SchemaMismatch, match="startCleanTime"):
         encode_container("HoodieCleanMetadata", given, SystemClock())

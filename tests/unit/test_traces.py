@@ -45,7 +45,7 @@ def test_ids_that_begin_as_buckets_do() -> None:
 
 
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_SIMPLE"])
-def test_one_file_group_whose_random_id_begins_as_a_buckets_is_none(
+def test_file_id_that_looks_like_bucket_is_not_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str | None
 ) -> None:
     """Of 43,000 ids Hudi makes one such; the table's other commits tell what it is."""
@@ -71,7 +71,7 @@ def test_few_buckets_are_told_from_small_numbers(tmp_path: Path) -> None:
         simple.upsert(rows(0, 1, 6))
 
 
-def test_a_bucket_index_is_refused_where_file_groups_are_none(tmp_path: Path) -> None:
+def test_bucket_index_is_refused_for_other_file_ids(tmp_path: Path) -> None:
     made(tmp_path / "t")
     buckets = pyhudi.open_table(tmp_path / "t", options={"hoodie.index.type": "BUCKET"})
     with pytest.raises(ConfigError, match="file groups are no buckets"):

@@ -51,7 +51,7 @@ def test_rows_and_their_order_are_those_of_one_thread(folder: Path, columns: lis
     assert rows(folder, 2, columns).equals(rows(folder, 1, columns))
 
 
-def test_the_base_file_is_large_enough_for_two_threads(folder: Path) -> None:
+def test_parallel_columns_input_is_large_enough(folder: Path) -> None:
     (base,) = folder.glob("*.parquet")
     group = pq.ParquetFile(base).metadata.row_group(0)
     assert group.total_byte_size > 4 << 20

@@ -155,9 +155,7 @@ NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {
 
 @pytest.mark.parametrize("verb", NOTHING)
 @EVERY_TABLE
-def test_a_write_of_nothing_leaves_no_trace(
-    tmp_path: Path, version: int, kind: str, verb: str
-) -> None:
+def test_empty_write_makes_no_commit(tmp_path: Path, version: int, kind: str, verb: str) -> None:
     table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     before = sorted(tmp_path.rglob("*"))
     result = NOTHING[verb](table)
@@ -173,7 +171,7 @@ def test_a_write_of_nothing_leaves_no_trace(
 
 
 @EVERY_TABLE
-def test_a_write_of_nothing_can_be_a_commit(tmp_path: Path, version: int, kind: str) -> None:
+def test_empty_write_can_make_commit(tmp_path: Path, version: int, kind: str) -> None:
     def commits() -> int:
         return len(pyhudi.open_table(tmp_path).state.timeline.commits)
 

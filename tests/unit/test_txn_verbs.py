@@ -240,7 +240,7 @@ def test_filters_take_partition_values_from_paths(
     check_finds_as_a_scan(table, where, found)
 
 
-def test_an_update_leaves_stored_partition_values_as_they_are(tmp_path: Path) -> None:
+def test_update_keeps_stored_partition_values(tmp_path: Path) -> None:
     TABLE.make(tmp_path / "t", first=TABLE.rows("a"))
     table = pyhudi.open_table(tmp_path / "t", options=STAYS)
     table.upsert(TABLE.rows("a", part="y"))
@@ -283,7 +283,7 @@ def test_filters_take_times_of_partitions_as_text(
         table.delete("part = 9")
 
 
-def test_an_older_ordering_value_makes_an_update_lose(tmp_path: Path) -> None:
+def test_update_loses_with_older_ordering_value(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     table.update("true", {"v": 9, "ts": 5})
     assert set(values(table).values()) == {1}
@@ -374,7 +374,7 @@ def test_partitions_are_named_by_exactly_their_columns(tmp_path: Path) -> None:
         flat.delete_partitions(["x"])
 
 
-def test_a_path_alone_says_that_a_list_is_wanted(tmp_path: Path) -> None:
+def test_delete_partitions_refuses_bare_path(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     for path in ("2024-01-02", "x", "part=x", "x/y"):
         with pytest.raises((ConfigError, SchemaMismatch)) as raised:
@@ -470,7 +470,7 @@ def test_wrong_merges_are_refused(tmp_path: Path) -> None:
     assert len(Timeline.load(table.storage, table.config).commits) == 1
 
 
-def test_a_merge_of_no_rows_makes_no_commit(tmp_path: Path) -> None:
+def test_merge_without_rows_makes_no_commit(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     clauses = table.merge([]).when_matched_update({"v": "source.w"}, where="source.w > 1")
     result = clauses.when_matched_delete().when_not_matched_insert_all().execute()
@@ -493,7 +493,7 @@ def by_who(table: HudiTable) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_merge_finds_keys_in_structs(tmp_path: Path, kind: Any) -> None:
+def test_merge_matches_keys_in_structs(tmp_path: Path, kind: Any) -> None:
     table = pyhudi.create_table(tmp_path, people("ab"), key="who.id", type=kind)
     table.merge(people("b", 2)).when_matched_update({"v": "source.v + who.x"}).execute()
     assert by_who(table) == {"a": (1, 1), "b": (1, 3)}
@@ -506,7 +506,7 @@ def test_a_merge_finds_keys_in_structs(tmp_path: Path, kind: Any) -> None:
         table.merge(pa.table({"who.id": ["b"]})).when_matched_delete().execute()
 
 
-def test_a_struct_around_a_key_or_partition_cannot_be_set(tmp_path: Path) -> None:
+def test_update_refuses_struct_around_key(tmp_path: Path) -> None:
     by_key = pyhudi.create_table(tmp_path / "key", people("ab"), key="who.id")
     parted = pyhudi.create_table(tmp_path / "path", people("ab"), key="id", partition_by="who.id")
     for table in (by_key, parted):
@@ -564,7 +564,7 @@ def test_ctrl_c_leaves_a_clean_table(tmp_path: Path, version: int, kind: str) ->
     assert values(table)["b"] == 3
 
 
-def test_a_pending_clustering_keeps_its_groups(tmp_path: Path) -> None:
+def test_delete_keeps_groups_of_pending_clustering(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     plan = {
         "operationType": "CLUSTER",
@@ -605,7 +605,7 @@ LOST: dict[str, Any] = {"n": 1.5, "f": 0.1}
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_no_verb_changes_a_value_to_fit_its_column(tmp_path: Path, kind: Any) -> None:
+def test_operations_never_change_values_to_fit(tmp_path: Path, kind: Any) -> None:
     table = pyhudi.create_table(tmp_path, NARROW, key="id", type=kind)
     table.insert(wide())
     before = table.scan().to_arrow()

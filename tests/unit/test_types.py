@@ -62,7 +62,7 @@ def test_values_are_the_same_in_base_files(tmp_path: Path) -> None:
     check(table)
 
 
-def test_a_table_widened_on_write_gets_the_columns(tmp_path: Path) -> None:
+def test_schema_merge_widens_table(tmp_path: Path) -> None:
     given = columns()
     table = made(tmp_path / "t", given.select(["id"]), "mor")
     table.upsert(given, schema_mode="merge")
@@ -78,7 +78,7 @@ def short(avro: Any) -> str:
     return f"{kind['type']}, {logical}" if logical else str(kind["type"])
 
 
-def test_the_avro_types_are_those_that_are_told(tmp_path: Path) -> None:
+def test_avro_types_match_documentation(tmp_path: Path) -> None:
     table = made(tmp_path / "t", columns().schema)
     properties = table.config.create_schema
     fields = {field["name"]: field["type"] for field in json.loads(properties or "")["fields"]}
@@ -106,7 +106,7 @@ def family(kind: pa.DataType) -> str:
     return re.split(r"[<(\[]", str(kind).replace("halffloat", "float16"))[0]
 
 
-def test_the_page_tells_each_type_that_is_taken() -> None:
+def test_types_page_lists_accepted_types() -> None:
     rows = {(family(case.given.type), case.avro, family(case.back)) for case in CASES.values()}
     page = {(given, avro, back) for given, avro, back in told("Types")}
     one = {
@@ -142,7 +142,7 @@ def test_other_types_are_refused_as_new_columns(tmp_path: Path, name: str) -> No
     assert table.refresh().scan().count() == 1
 
 
-def test_the_page_tells_each_type_that_is_refused() -> None:
+def test_types_page_lists_refused_types() -> None:
     page = " ".join(cell for row in told("Types that are refused") for cell in row)
     for name, (kind, _) in LACKING.items():
         word = {"interval": "interval"}.get(name, family(kind))
@@ -166,7 +166,7 @@ OUT_OF_RANGE = [
 
 
 @pytest.mark.parametrize(("given", "wanted", "value"), OUT_OF_RANGE, ids=str)
-def test_what_does_not_fit_is_named(
+def test_type_mismatch_names_column(
     tmp_path: Path, given: pa.Array[Any], wanted: pa.DataType, value: str
 ) -> None:
     table = made(tmp_path / "t", pa.schema([("id", pa.string()), ("c", wanted)]))
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_named(
     assert table.inspect.timeline().num_rows == 0
 
 
-def test_a_decimal_is_the_same_key_ordering_and_partition_as_the_float(tmp_path: Path) -> None:
+def test_decimal_and_float_make_same_key_ordering_and_partition(tmp_path: Path) -> None:
     rows = pa.table({"id": [0.3], "at": [0.3], "city": [0.3], "n": [1]})
     table = pyhudi.create_table(
         tmp_path / "t", rows, key="id", order_by="at", partition_by="city", type="mor"
@@ -199,7 +199,7 @@ def test_a_decimal_is_the_same_key_ordering_and_partition_as_the_float(tmp_path:
     assert table.delete_keys(given.select(["id", "city"])).rows_deleted == 1
 
 
-def test_a_float_column_is_set_to_a_decimal_column(tmp_path: Path) -> None:
+def test_update_sets_float_from_decimal_column(tmp_path: Path) -> None:
     dec = pa.array([Decimal("0.3"), Decimal("353.34")], pa.decimal128(9, 2))
     rows = pa.table({"id": [1, 2], "dec": dec, "f": [0.0, 0.0]})
     table = pyhudi.create_table(tmp_path / "t", rows, key="id")
@@ -327,7 +327,7 @@ def said_of_creation(base: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_a_table_with_a_name_of_pyhudis_own_is_not_written_to(tmp_path: Path) -> None:
+def test_reserved_column_name_makes_table_read_only(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"], "x_base_row": [1]})
     made(tmp_path / "t", rows.schema, "mor")
     said_of_creation(tmp_path / "t", '"x_base_row"', '"_pyhudi_base_row"')
@@ -338,7 +338,7 @@ def test_a_table_with_a_name_of_pyhudis_own_is_not_written_to(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_an_enum_takes_its_symbols_alone(tmp_path: Path, kind: Kind) -> None:
+def test_enum_accepts_its_symbols_only(tmp_path: Path, kind: Kind) -> None:
     base = tmp_path / "t"
     schema = pa.schema([("id", pa.string()), ("grade", pa.string()), ("other", pa.string())])
     made(base, schema, kind)
@@ -399,9 +399,7 @@ def test_nested_enum_takes_its_symbols_alone(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_column_that_older_files_lack_is_null_whatever_its_default(
-    tmp_path: Path, kind: Kind
-) -> None:
+def test_missing_column_reads_null_despite_default(tmp_path: Path, kind: Kind) -> None:
     base = tmp_path / "t"
     given = {**PLAIN, "hoodie.index.type": "SIMPLE"}
     rows = pa.table({"id": ["a", "b"], "n": [1, 2]})

@@ -76,7 +76,9 @@ def is_pruned(table: HudiTable, key: str = "a") -> bool:
 
 
 @TABLES
-def test_a_filter_finds_every_copy(tmp_path: Path, kind: str, version: int, by: str | None) -> None:
+def test_filter_finds_every_duplicate(
+    tmp_path: Path, kind: str, version: int, by: str | None
+) -> None:
     table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
     assert keys(table) == list("abbyzz")
     assert keys(table, "id = 'b'") == ["b", "b"]
@@ -110,7 +112,7 @@ def test_other_verbs_that_delete_take_every_copy(
 
 
 @TABLES
-def test_a_merge_deletes_every_copy_in_one_file(
+def test_merge_deletes_every_duplicate_in_file(
     tmp_path: Path, kind: str, version: int, by: str | None
 ) -> None:
     """With rows that it updates in the same file, before and after there are log files."""
@@ -188,7 +190,7 @@ APART = [("a", 1), ("b", 1), ("b", 2)]
 
 
 @LAYOUTS
-def test_an_update_of_copies_in_one_file_is_refused(
+def test_update_of_duplicates_in_file_is_refused(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -204,7 +206,7 @@ def test_an_update_of_copies_in_one_file_is_refused(
 
 
 @LAYOUTS
-def test_a_delete_of_some_copies_in_one_file_is_refused(
+def test_delete_of_some_duplicates_in_file_is_refused(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -217,7 +219,7 @@ def test_a_delete_of_some_copies_in_one_file_is_refused(
 
 
 @LAYOUTS
-def test_a_merge_of_copies_in_one_file_is_refused(
+def test_merge_of_duplicates_in_file_is_refused(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -272,7 +274,7 @@ def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
     assert table.update("id <> 'b'", {"v": 3}).rows_updated == 10_000
 
 
-def test_no_key_is_read_for_copies_where_commits_tell_that_there_are_none(
+def test_uniqueness_from_commits_reads_no_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = TABLE.make(tmp_path, first="abyz")
@@ -310,7 +312,7 @@ def test_upserts_and_deletes_keep_the_index_of_use(
     assert is_pruned(table)
 
 
-def test_a_key_that_the_first_insert_has_twice_is_noticed(tmp_path: Path) -> None:
+def test_duplicate_in_first_insert_is_detected(tmp_path: Path) -> None:
     for verb in ("insert", "bulk_insert"):
         table = TABLE.make(tmp_path / verb)
         data = pa.concat_tables([TABLE.rows("ab"), TABLE.rows("b", city="osaka")])
@@ -321,7 +323,7 @@ def test_a_key_that_the_first_insert_has_twice_is_noticed(tmp_path: Path) -> Non
         assert keys(table) == ["a"]
 
 
-def test_an_index_by_partition_lets_the_other_one_miss_copies(tmp_path: Path) -> None:
+def test_partitioned_index_misses_duplicates_in_other_partition(tmp_path: Path) -> None:
     TABLE.make(tmp_path).upsert(TABLE.rows("a", city="lisbon"))
     assert is_pruned(pyhudi.open_table(tmp_path))
     simple = pyhudi.open_table(tmp_path, options={"hoodie.index.type": "SIMPLE"})
@@ -366,7 +368,7 @@ def test_making_an_index_tells_whether_keys_are_unique(
     assert is_pruned(table) is not copies
 
 
-def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_path: Path) -> None:
+def test_global_index_counts_duplicates_partitioned_index_missed(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, options=WITHOUT)
     table.upsert(TABLE.rows("ab", city="lisbon"))
     table.upsert(TABLE.rows("bc", city="osaka"))
@@ -379,7 +381,7 @@ def test_an_index_over_all_partitions_counts_what_one_by_partition_did_not(tmp_p
     assert keys(table, "id = 'b'") == ["b", "b"]
 
 
-def test_a_write_that_is_pending_may_bring_copies_to_an_index(tmp_path: Path) -> None:
+def test_pending_write_may_add_duplicates(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
     table.upsert(TABLE.rows("ab"))
     timeline = Timeline.load(table.storage, table.config)
@@ -391,7 +393,7 @@ def test_a_write_that_is_pending_may_bring_copies_to_an_index(tmp_path: Path) ->
     assert counted_words(timeline, unique=True) == {KEYS: f"{last} {MAY_REPEAT}"}
 
 
-def test_a_long_history_is_not_read_to_its_begin(
+def test_uniqueness_check_does_not_read_whole_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pyhudi.open_table(unpack("v9_mor_archived", tmp_path))
@@ -427,7 +429,9 @@ def test_commits_of_hudi_are_read_back_to_the_first(tmp_path: Path, name: str) -
     assert not keys_are_unique(Timeline.load(table.storage, table.config))
 
 
-def test_the_newest_commit_tells_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniqueness_comes_from_newest_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = TABLE.make(tmp_path)
     for v in range(4):
         table.upsert(TABLE.rows("ab", v=v))
@@ -472,7 +476,7 @@ def test_inserts_drop_or_refuse_rows_whose_keys_are_there(
     assert failing.insert(TABLE.rows("d")).rows_inserted == 1
 
 
-def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
+def test_uniqueness_check_reads_stream_in_chunks(tmp_path: Path) -> None:
     TABLE.make(tmp_path).insert(TABLE.rows("ab"))
     table = pyhudi.open_table(tmp_path, options={POLICY: "drop"})
     many = pa.table(
@@ -497,7 +501,7 @@ def test_a_stream_is_looked_through_piece_by_piece(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [None, LEAST])
 @pytest.mark.parametrize(("kind", "version"), [("cow", 9), ("mor", 9), ("cow", 6)])
-def test_a_row_that_stays_in_its_partition_is_told_and_counted(
+def test_row_kept_in_partition_is_counted(
     tmp_path: Path, kind: Any, version: int, limit: int | None
 ) -> None:
     table = TABLE.make(tmp_path, kind=kind, version=version)
@@ -581,7 +585,7 @@ def test_insert_warns_of_keys_that_the_record_index_has(
         getattr(simple, verb)(TABLE.rows("d"))
 
 
-def test_a_row_that_stays_is_deleted_by_the_partition_that_it_shows(tmp_path: Path) -> None:
+def test_kept_row_is_deleted_by_shown_partition(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
     table.insert(TABLE.rows("ab", city="lisbon"))
     with pytest.warns(PartitionChangeWarning):

@@ -76,7 +76,7 @@ def test_rows_and_commits_stay(name: str, to: int, tmp_path: Path) -> None:
     assert after.inspect.timeline(archived=True).num_rows >= len(commits)
 
 
-def test_a_table_that_has_the_version_stays(tmp_path: Path) -> None:
+def test_upgrade_of_current_version_does_nothing(tmp_path: Path) -> None:
     table = pyhudi.create_table(tmp_path, pa.table({"id": ["a"]}), key="id", version=8)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for change in (table.upgrade(8), table.downgrade(8)):
@@ -86,7 +86,7 @@ def test_a_table_that_has_the_version_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["v6_mor_compaction", "v8_mor_event_time", "v9_mor_event_time"])
 @pytest.mark.parametrize("to", [6, 8, 9])
-def test_a_changed_table_takes_writes(name: str, to: int, tmp_path: Path) -> None:
+def test_upgraded_table_accepts_writes(name: str, to: int, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     if to == table.version:
         to = 6 if to == 9 else 9
@@ -99,7 +99,7 @@ def test_a_changed_table_takes_writes(name: str, to: int, tmp_path: Path) -> Non
     assert table.scan().count() == before.num_rows - 1
 
 
-def test_a_table_without_commits_has_a_timeline_after_it(tmp_path: Path) -> None:
+def test_empty_table_keeps_timeline_after_upgrade(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"], "v": [1]})
     for enabled in (True, False):
         options = {"hoodie.metadata.enable": enabled}
@@ -113,7 +113,7 @@ def test_a_table_without_commits_has_a_timeline_after_it(tmp_path: Path) -> None
         assert table.check().ok
 
 
-def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+def test_upgrade_dry_run_changes_nothing(tmp_path: Path) -> None:
     base = unpack("v6_mor_compaction", tmp_path)
     before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
     found = pyhudi.open_table(base).upgrade(9, dry_run=True)
@@ -173,7 +173,7 @@ def test_payload_classes_become_merge_rules(
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_what_names_no_class_goes_by_event_time_as_before(version: int) -> None:
+def test_upgrade_without_payload_class_keeps_event_time(version: int) -> None:
     """As Hudi 0.15 leaves copy-on-write, and as the upgrade of Hudi 1.2.0 has it."""
     found = changed({**OF_HUDI_0_15, "hoodie.table.precombine.field": "ts"}, version)
     assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
@@ -199,7 +199,7 @@ def test_event_time_classes_become_the_one_that_hudi_takes_beside_their_strategy
 
 @pytest.mark.parametrize("mode", ["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"])
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"])
-def test_the_stored_mode_stays(name: str, mode: str) -> None:
+def test_upgrade_keeps_stored_merge_mode(name: str, mode: str) -> None:
     """`EightToNineUpgradeHandler` maps six classes to a mode, and neither of these (1.2.0)."""
     properties = {
         **OF_HUDI_0_15,
@@ -235,9 +235,7 @@ def test_merge_properties_of_a_class_go_with_it_and_the_tables_own_stay() -> Non
         ("NoOpBootstrapIndex", "false", "NONE"),
     ],
 )
-def test_the_bootstrap_index_is_a_class_up_to_6_and_a_type_from_8_on(
-    name: str, enabled: str, kind: str
-) -> None:
+def test_bootstrap_index_property_changes_with_version(name: str, enabled: str, kind: str) -> None:
     index_class = f"org.apache.hudi.common.bootstrap.index.{name}"
     old = {
         **OF_HUDI_0_15,
@@ -259,7 +257,7 @@ def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
         table.upgrade(9)
 
 
-def test_a_table_of_the_version_stays_as_it_is(tmp_path: Path) -> None:
+def test_upgrade_of_same_version_changes_nothing(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"], "v": [1]})
     table = pyhudi.create_table(tmp_path / "t", rows.schema, key="id")
     table.upsert(rows)
@@ -278,7 +276,7 @@ def test_wrong_directions_and_numbers(tmp_path: Path) -> None:
         table.upgrade(7)
 
 
-def test_a_pending_clustering_stands_in_the_way(tmp_path: Path) -> None:
+def test_upgrade_refuses_pending_clustering(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_mor_pending_clusterings", tmp_path))
     with pytest.raises(CommitConflict, match="clustering"):
         table.downgrade(8)
@@ -305,7 +303,7 @@ def test_statistics_of_fields_go_where_writers_of_the_version_fail_on_them(tmp_p
     assert table.check(deep=True).ok
 
 
-def test_the_metadata_table_is_made_again(tmp_path: Path) -> None:
+def test_upgrade_rebuilds_metadata_table(tmp_path: Path) -> None:
     options = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
@@ -341,7 +339,7 @@ def test_the_metadata_table_is_made_again(tmp_path: Path) -> None:
             assert "p" not in definitions["column_stats"].columns
 
 
-def test_an_ordering_field_that_is_no_column_keeps_nobody_from_reading(tmp_path: Path) -> None:
+def test_missing_ordering_column_allows_reads(tmp_path: Path) -> None:
     """Spark's writers of 0.x note one that a table need not have; nothing is compared here."""
     base = tmp_path / "t"
     data = pa.table({"id": ["a", "b"], "v": [1, 2]})
@@ -437,7 +435,7 @@ def test_files_of_a_downgraded_timeline_were_changed_when_it_was_complete(
     assert table.scan().count() == 2
 
 
-def test_where_files_get_no_times_log_files_stand_in_the_way(
+def test_downgrade_refuses_log_files_without_file_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrade, "is_bucket", lambda _: True)
@@ -455,7 +453,7 @@ def test_where_files_get_no_times_log_files_stand_in_the_way(
 
 
 @pytest.mark.parametrize(("version", "to"), [(6, 9), (9, 6)])
-def test_an_instant_that_cannot_be_told_is_found_before_anything_changes(
+def test_upgrade_finds_unreadable_instant_before_changes(
     version: int, to: int, tmp_path: Path
 ) -> None:
     table = pyhudi.create_table(tmp_path, pa.table({"id": ["a"]}), key="id", version=version)

@@ -100,7 +100,7 @@ def merger() -> Any:
     ],
     ids=lambda properties: next(iter(properties)).rpartition(".")[2],
 )
-def test_what_pyhudi_does_not_write_to_stays_as_it_is(
+def test_upgrade_keeps_tables_pyhudi_does_not_write(
     tmp_path: Path, version: int, to: int, properties: dict[str, str]
 ) -> None:
     TABLE.make(tmp_path, version=max(version, 6))
@@ -109,7 +109,7 @@ def test_what_pyhudi_does_not_write_to_stays_as_it_is(
 
 
 @pytest.mark.parametrize(("version", "to"), [(9, 8), (6, 9)])
-def test_a_writer_at_work_is_not_overtaken(tmp_path: Path, version: int, to: int) -> None:
+def test_upgrade_refuses_active_writer(tmp_path: Path, version: int, to: int) -> None:
     table = TABLE.make(tmp_path, version=version)
     context = WriteContext.open(table, SystemClock())
     with Transaction(context.table, "INSERT") as txn:
@@ -119,7 +119,7 @@ def test_a_writer_at_work_is_not_overtaken(tmp_path: Path, version: int, to: int
     assert change(table, to).metadata_made
 
 
-def test_a_lock_of_others_is_not_passed_by(tmp_path: Path) -> None:
+def test_upgrade_refuses_foreign_lock(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, version=8)
     (tmp_path / ".hoodie/lock").touch()
     refused(table, 9, "hoodie.write.lock.provider")
@@ -139,7 +139,7 @@ def half_moved(base: Path, instants: slice) -> None:
 
 @pytest.mark.parametrize("moved", [slice(1), slice(2, None), slice(None)], ids=str)
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_what_hudi_has_half_moved_is_left_to_hudi(
+def test_upgrade_leaves_half_done_upgrade_of_hudi(
     tmp_path: Path, version: int, moved: slice
 ) -> None:
     """Of versions 8 and 9 a read cannot tell that the oldest instants are not archived."""
@@ -168,7 +168,7 @@ def test_what_hudi_has_half_moved_is_left_to_hudi(
     assert but_for_locks(tmp_path) == before
 
 
-def test_an_old_folder_of_a_timeline_is_no_half_done_change(tmp_path: Path) -> None:
+def test_old_timeline_directory_is_no_half_done_upgrade(tmp_path: Path) -> None:
     """Hudi's downgrade leaves it (1.2.0)."""
     table = TABLE.make(tmp_path, version=6)
     (tmp_path / ".hoodie/timeline/history").mkdir(parents=True)
@@ -180,7 +180,7 @@ def test_an_old_folder_of_a_timeline_is_no_half_done_change(tmp_path: Path) -> N
 @pytest.mark.usefixtures("merger")
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("payload", [merging.EVENT_TIME_PAYLOAD, merging.COMMIT_TIME_PAYLOAD])
-def test_a_merger_stays_beside_a_class_that_says_nothing(
+def test_upgrade_keeps_merger_next_to_empty_payload_class(
     tmp_path: Path, kind: Any, payload: str
 ) -> None:
     TABLE.make(tmp_path, version=8, kind=kind)
@@ -198,7 +198,7 @@ def test_a_merger_stays_beside_a_class_that_says_nothing(
 
 @pytest.mark.usefixtures("merger")
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_merger_that_would_be_dropped(tmp_path: Path, kind: Any) -> None:
+def test_upgrade_refuses_to_drop_merger(tmp_path: Path, kind: Any) -> None:
     """Version 6 goes by the payload class, and its upgrade, with Hudi too, knows no merger."""
     TABLE.make(tmp_path / "8", version=8, kind=kind)
     payload = {merging.PAYLOAD_CLASS: merging.EVENT_TIME_PAYLOAD}

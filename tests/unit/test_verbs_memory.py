@@ -87,14 +87,14 @@ def test_reads_keep_the_limit(changed: Path, verb: str, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak memory")
-def test_a_merge_keeps_the_limit(tmp_path: Path) -> None:
+def test_merge_respects_memory_limit(tmp_path: Path) -> None:
     TABLE.make(tmp_path / "t").bulk_insert(stream(0, ROWS, 1, WIDTH))
     found, peak = peak_of(tmp_path / "t", "merge")
     assert found == ROWS
     assert peak < LIMIT // MIB + MARGIN
 
 
-def test_more_keys_are_compared_in_more_parts(tmp_path: Path) -> None:
+def test_diff_splits_more_keys_into_more_parts(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     table.bulk_insert(stream(0, 2000, 1, 100))
     tasks = [SliceKeys(task) for task in table.scan(columns=["id"]).tasks]

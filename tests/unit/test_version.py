@@ -35,6 +35,6 @@ def test_layouts() -> None:
     assert table_version(8).layout is table_version(9).layout
 
 
-def test_a_log_marker_that_hudi_rolls_back() -> None:
+def test_log_marker_of_hudi_is_recognized() -> None:
     assert table_version(6).log_marker_type == "APPEND"
     assert table_version(8).log_marker_type == "CREATE"

@@ -113,32 +113,32 @@ class TestVersion6:
         logs = [log("a", 1, version) for version in (1, 2, 10)]
         assert only(view(6, [*v6(1), base("a", 1), *logs]).slices())[1] == logs
 
-    def test_a_base_file_of_an_uncommitted_instant_is_left_out(self) -> None:
+    def test_view_ignores_uncommitted_base_file(self) -> None:
         paths = [*v6(1, pending=[f"{t(2)}.deltacommit.inflight"]), base("a", 1), base("a", 2)]
         assert only(view(6, paths).slices()) == (base("a", 1), [])
 
-    def test_an_instant_before_the_timeline_counts_as_committed(self) -> None:
+    def test_view_counts_instant_before_timeline_as_committed(self) -> None:
         assert only(view(6, [*v6(5), base("a", 1)]).slices()) == (base("a", 1), [])
 
-    def test_a_pending_instant_before_the_timeline_does_not(self) -> None:
+    def test_view_ignores_pending_instant_before_timeline(self) -> None:
         paths = [*v6(5, pending=[f"{t(1)}.deltacommit.requested"]), base("a", 1)]
         assert view(6, paths).slices() == []
 
-    def test_a_log_only_group_reads_when_its_first_commit_is_done(self) -> None:
+    def test_view_reads_log_only_group_after_first_commit(self) -> None:
         done = view(6, [*v6(1), log("a", 1)])
         assert only(done.slices()) == (None, [log("a", 1)])
         assert done.base_slices() == []
 
-    def test_a_log_only_group_of_a_dead_commit_is_left_out(self) -> None:
+    def test_view_ignores_log_only_group_of_failed_commit(self) -> None:
         paths = [*v6(1, pending=[f"{t(2)}.deltacommit.inflight"]), log("a", 2)]
         assert view(6, paths).slices() == []
 
-    def test_a_pending_compaction_joins_both_slices(self) -> None:
+    def test_view_joins_slices_of_pending_compaction(self) -> None:
         paths = [*v6(1, 2, 4), base("a", 1), log("a", 1), log("a", 3)]
         found = view(6, paths, compaction(3, "a", ".hoodie"))
         assert only(found.slices()) == (base("a", 1), [log("a", 1), log("a", 3)])
 
-    def test_the_base_file_of_a_compaction_under_way_does_not_count(self) -> None:
+    def test_view_ignores_base_file_of_running_compaction(self) -> None:
         paths = [*v6(1, 2, 4), base("a", 1), log("a", 1), base("a", 3), log("a", 3)]
         found = view(6, paths, compaction(3, "a", ".hoodie"))
         assert only(found.slices()) == (base("a", 1), [log("a", 1), log("a", 3)])
@@ -154,22 +154,22 @@ class TestVersion6:
         found = view(6, [*v6(1), base("a", 1), base("b", 2)], contents)
         assert only(found.slices()) == (base("b", 2), [])
 
-    def test_a_pending_clustering_changes_nothing(self) -> None:
+    def test_view_ignores_pending_clustering(self) -> None:
         pending = [f"{t(2)}.replacecommit.requested", f"{t(2)}.replacecommit.inflight"]
         paths = [*v6(1, pending=pending), base("a", 1), base("b", 2)]
         assert only(view(6, paths).slices()) == (base("a", 1), [])
 
 
 class TestVersion9:
-    def test_a_log_joins_the_newest_slice_that_began_before_it_completed(self) -> None:
+    def test_view_adds_log_to_slice_started_before_its_completion(self) -> None:
         paths = [*v9((1, 2), (3, 4), (5, 6)), base("a", 1), log("a", 3), base("a", 5)]
         assert only(view(9, paths).slices()) == (base("a", 5), [])
 
-    def test_a_log_requested_before_a_compaction_and_completed_after_it_is_not_lost(self) -> None:
+    def test_view_keeps_log_completed_after_compaction(self) -> None:
         paths = [*v9((1, 2), (3, 8), (5, 9)), base("a", 1), log("a", 3), base("a", 5)]
         assert only(view(9, paths).slices()) == (base("a", 5), [log("a", 3)])
 
-    def test_such_a_log_counts_while_the_compaction_is_pending(self) -> None:
+    def test_view_keeps_log_during_pending_compaction(self) -> None:
         paths = [*v9((1, 2), (3, 4), (5, 8)), base("a", 1), log("a", 3), log("a", 5)]
         found = view(9, paths, compaction(6, "a", ".hoodie/timeline"))
         assert only(found.slices()) == (base("a", 1), [log("a", 3), log("a", 5)])
@@ -179,12 +179,12 @@ class TestVersion9:
         paths = [*v9((1, 2), pending=[f"{t(3)}.deltacommit.inflight"]), base("a", 1), log("a", 3)]
         assert only(view(9, paths).slices()) == (base("a", 1), [])
 
-    def test_a_dead_writers_files_do_not_hide_a_later_commit(self) -> None:
+    def test_view_finds_commit_behind_files_of_failed_writer(self) -> None:
         pending = [f"{t(3)}.deltacommit.inflight"]
         paths = [*v9((1, 2), (5, 6), pending=pending), base("a", 1), base("a", 3), log("a", 5)]
         assert only(view(9, paths).slices()) == (base("a", 1), [log("a", 5)])
 
-    def test_a_log_only_group_is_one_slice_of_all_its_commits(self) -> None:
+    def test_view_makes_one_slice_of_log_only_group(self) -> None:
         paths = [*v9((1, 2), (3, 4)), log("a", 1), log("a", 3)]
         found = view(9, paths).slices()
         assert only(found) == (None, [log("a", 1), log("a", 3)])
@@ -243,7 +243,7 @@ class TestArchivedCompletions:
         found = view_of(9, {**self.files(), **archived}, disk=tmp_path).slices()
         assert only(found)[1] == [log("a", 3)]
 
-    def test_that_are_missing_are_an_error_where_they_matter(self) -> None:
+    def test_view_reports_missing_file_sizes(self) -> None:
         with pytest.raises(HistoryUnavailable, match=t(3)):
             view_of(9, self.files()).slices()
 
@@ -252,14 +252,14 @@ class TestArchivedCompletions:
         assert only(view(9, paths).slices()) == (base("a", 1), [log("a", 3)])
 
     @pytest.mark.parametrize("damage", [b"PAR1 no PAR1", b""])
-    def test_in_a_damaged_file_name_the_file(self, damage: bytes, tmp_path: Path) -> None:
+    def test_view_names_damaged_file(self, damage: bytes, tmp_path: Path) -> None:
         archived = history((3, 4))
         name = next(path for path in archived if path.endswith(".parquet"))
         with pytest.raises(CorruptTable) as raised:
             view_of(9, {**self.files(), **archived, name: damage}, disk=tmp_path).slices()
         assert raised.value.file == name
 
-    def test_in_a_file_that_is_gone_name_the_file(self, tmp_path: Path) -> None:
+    def test_view_names_missing_file(self, tmp_path: Path) -> None:
         archived = history((3, 4))
         name = next(path for path in archived if path.endswith(".parquet"))
         del archived[name]
@@ -284,7 +284,7 @@ def test_partitions_are_folders_with_a_marker_at_any_depth() -> None:
     assert list_partitions(storage) == ["a/b", "c"]
 
 
-def test_a_table_without_partitions_is_one_partition() -> None:
+def test_unpartitioned_table_is_one_partition() -> None:
     assert list_partitions(MemoryStorage({MARKER: b"", ".hoodie/x": b""})) == [""]
 
 
@@ -308,6 +308,6 @@ def test_given_partitions_are_listed_directly_and_may_be_missing() -> None:
     assert found == {"b": 1, "new": 0}
 
 
-def test_an_orc_base_file_stops_the_view_of_a_parquet_table() -> None:
+def test_view_refuses_orc_file_in_parquet_table() -> None:
     with pytest.raises(UnsupportedTableFeature, match="ORC"):
         view(9, [*v9((1, 2)), base("a", 1).replace(".parquet", ".orc")]).slices()

@@ -117,7 +117,9 @@ def test_rows_go_to_their_buckets(tmp_path: Path) -> None:
         {"hoodie.logfile.data.block.format": "hfile"},
     ],
 )
-def test_what_needs_stored_keys_is_refused(tmp_path: Path, options: dict[str, str]) -> None:
+def test_virtual_keys_refuse_operations_that_need_stored_keys(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
     TABLE.make(tmp_path / "t", version=6)
     with pytest.raises(UnsupportedTableFeature, match=r"populate\.meta\.fields"):
         pyhudi.open_table(tmp_path / "t", options=options).upsert(ROWS)
@@ -141,7 +143,7 @@ def test_partial_updates_are_refused(tmp_path: Path) -> None:
         {**SEVERAL, "hoodie.table.version": "6", "hoodie.table.type": "MERGE_ON_READ"},
     ],
 )
-def test_what_hudi_does_not_permit_is_refused(more: dict[str, str]) -> None:
+def test_virtual_keys_refuse_settings_hudi_refuses(more: dict[str, str]) -> None:
     check_virtual_keys(TableConfig(PLAIN))
     check_virtual_keys(TableConfig({**PLAIN, **SEVERAL, "hoodie.table.type": "MERGE_ON_READ"}))
     with pytest.raises(UnsupportedTableFeature, match=r"populate\.meta\.fields"):
@@ -167,7 +169,7 @@ def test_rows_of_hudis_tables_are_updated_and_not_doubled(
     assert len(by_id(table.scan().to_arrow())) == len(before) - 1
 
 
-def test_a_table_of_keys_for_deletes_is_written(golden: GoldenTables, tmp_path: Path) -> None:
+def test_table_with_delete_key_generator_is_written(golden: GoldenTables, tmp_path: Path) -> None:
     base = shutil.copytree(golden.unpack("v9_mor_global_delete_keys"), tmp_path / "t")
     table = pyhudi.open_table(str(base))
     rows = table.scan(meta_fields=True).to_arrow()

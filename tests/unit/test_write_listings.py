@@ -45,7 +45,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, table: HudiTable) -> Counter[str]:  
     return counts
 
 
-def test_an_upsert_lists_the_timeline_five_times(table: HudiTable, listed: Counter[str]) -> None:
+def test_upsert_lists_timeline_five_times(table: HudiTable, listed: Counter[str]) -> None:
     """Opening, files listed, requested, written, and about to be complete."""
     upsert.upsert(table, ROWS.slice(0, 5))
     assert listed[".hoodie/timeline"] == 5
@@ -53,9 +53,7 @@ def test_an_upsert_lists_the_timeline_five_times(table: HudiTable, listed: Count
     assert set(buckets) == {1}
 
 
-def test_a_merge_lists_the_partitions_of_its_source_alone(
-    table: HudiTable, listed: Counter[str]
-) -> None:
+def test_merge_lists_partitions_of_source_only(table: HudiTable, listed: Counter[str]) -> None:
     source = ROWS.filter(pa.compute.equal(ROWS["part"], "b"))
     result = table.merge(source).when_matched_update({"v": "source.v + 1"}).execute()
     assert result.rows_updated == 4

@@ -79,7 +79,7 @@ def test_rows_are_the_same_as_from_memory(tmp_path: Path, kind: str) -> None:
     assert contents[0]["v"].to_pylist() == [1] * 4000 + [3] * 9000
 
 
-def test_a_small_limit_makes_small_row_groups(tmp_path: Path) -> None:
+def test_small_limit_makes_small_row_groups(tmp_path: Path) -> None:
     for verb in ("bulk_insert", "upsert"):
         table = TABLE.make(tmp_path / verb)
         getattr(table, verb)(stream(0, 20_000, 1), memory_limit=4 * MIB)
@@ -103,7 +103,7 @@ def test_duplicates_of_a_large_stream_are_combined(tmp_path: Path) -> None:
     assert set(content(table)["v"].to_pylist()) == {2}
 
 
-def test_a_large_stream_is_not_sorted_as_a_whole(tmp_path: Path) -> None:
+def test_large_stream_is_not_sorted_as_a_whole(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     with pytest.raises(ConfigError, match="too large"):
         table.bulk_insert(stream(0, 8000, 1), sort="global", memory_limit=MIB)
@@ -136,7 +136,7 @@ print(loaded, peak_mib(), rows - rows // 2 == result.rows_updated)
 @pytest.mark.parametrize(
     ("kind", "width", "options"), [("cow", 1000, []), ("mor", 250, RECORD_INDEX)]
 )
-def test_the_limit_holds_for_ten_times_as_much(
+def test_memory_limit_holds_for_ten_times_more_rows(
     tmp_path: Path, kind: str, width: int, options: list[str]
 ) -> None:
     """Beside a record index some 25 bytes for each key come on top, as docs/writing.md says."""
@@ -179,7 +179,7 @@ def test_the_limit_holds_for_rows_of_100_kb(tmp_path: Path, verb: str) -> None:
     assert int(done.stdout) < 16 + 128
 
 
-def test_a_write_loads_no_sql_parser() -> None:
+def test_write_imports_no_sql_parser() -> None:
     """It takes 10 MiB, and a while."""
     program = "import sys, pyhudi.write.upsert; print('sqlglot' in sys.modules)"
     done = subprocess.run(

@@ -97,7 +97,7 @@ def test_columns_are_filled_from_the_other_record(
 
 @pytest.mark.parametrize(("version", "properties", "_"), CASES)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_an_update_to_what_merging_takes_for_no_value_is_refused(
+def test_update_refuses_value_merge_mode_ignores(
     tmp_path: Path, version: int, kind: str, properties: dict[str, str], _: object
 ) -> None:
     table = table_with(tmp_path / "t", version, kind, properties)
@@ -125,7 +125,7 @@ def merge_source(*keys: str) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_an_update_may_set_null_where_there_is_one(tmp_path: Path, kind: Any) -> None:
+def test_update_may_set_null_where_null_is_stored(tmp_path: Path, kind: Any) -> None:
     table = table_with(tmp_path / "t", 9, kind, CASES[2][1])
     table.delete("id = 'k1'")
     table.insert(TABLE.rows([1], v=None, n="b"))
@@ -148,7 +148,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_registered_merger_is_asked_on_write_too(tmp_path: Path, kind: str, adding: str) -> None:
+def test_write_uses_registered_merger(tmp_path: Path, kind: str, adding: str) -> None:
     custom = {MODE: "CUSTOM", "hoodie.record.merge.strategy.id": adding}
     table = table_with(tmp_path / "t", 9, kind, custom)
     table.upsert(
@@ -166,7 +166,7 @@ def test_a_registered_merger_is_asked_on_write_too(tmp_path: Path, kind: str, ad
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_delete_among_rows_of_one_key_stands_as_a_row(tmp_path: Path, kind: Any) -> None:
+def test_combine_keeps_delete_among_rows_of_key(tmp_path: Path, kind: Any) -> None:
     base = tmp_path / "t"
     flag = "_hoodie_is_deleted"
     data = TABLE.rows(range(3), v=1, ts=10).append_column(flag, pa.array([False] * 3))
@@ -217,7 +217,7 @@ def test_live_rows_are_merged_whatever_deletes_are_among_them(
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_a_delete_without_ordering_value_stands_by_its_place(
+def test_combine_orders_delete_without_ordering_value_by_position(
     tmp_path: Path, kind: Any, version: int
 ) -> None:
     """In one write as in two: it wins over what is before it, and loses to what is after it."""
@@ -265,7 +265,7 @@ IGNORE_DEFAULTS = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
         (9, IGNORE_DEFAULTS, 1, None),
     ],
 )
-def test_a_null_is_no_value_only_where_it_is_the_default_or_the_class_says_so(
+def test_null_is_ignored_only_by_default_or_class(
     tmp_path: Path,
     version: int,
     kind: str,

@@ -27,7 +27,7 @@ TABLE = TableBuilder(
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.slow
-def test_every_verb_travels(tmp_path: Path, kind: Any) -> None:
+def test_write_tasks_pickle(tmp_path: Path, kind: Any) -> None:
     contents = []
     for engine in (LocalEngine(1), Travelling()):
         base = tmp_path / type(engine).__name__

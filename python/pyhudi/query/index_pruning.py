@@ -1,6 +1,6 @@
 """Leaving out what cannot hold a wanted row: partitions by statistics, file slices by indexes.
 
-`metadata/partition_types/` reads each index of the metadata table, and `metadata/pruning_context.py`
+`metadata/partition_types/` reads each index of the metadata table; `metadata/pruning_context.py`
 decides what may be concluded from it.
 """
 
