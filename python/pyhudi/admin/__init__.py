@@ -1,1 +1,4 @@
-"""Changing a table's version, and comparing a table with itself. Nothing here happens unasked."""
+"""Administration: upgrade, restore, check, repair, running services, health.
+
+Nothing here runs unasked.
+"""

@@ -1,1 +1,4 @@
-"""What users hold: tables, scans, changes, builders. Thin: the verbs are carried out below."""
+"""The public objects: tables, scans, changes, diffs, builders.
+
+Thin: the packages below do the work.
+"""
