@@ -25,6 +25,7 @@ __all__ = [
     "BatchReader",
     "FieldRules",
     "KeyTagger",
+    "KnownStats",
     "LogFile",
     "MergeStats",
     "MetadataPartition",
