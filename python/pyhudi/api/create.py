@@ -221,7 +221,7 @@ def filled_table(
         _check_absent(storage)
     frame = schema_or_data if is_spark_frame(schema_or_data) else None
     if frame is not None:
-        schema_or_data = spark("flow").arrow_schema(frame)
+        schema_or_data = spark("executor_steps").arrow_schema(frame)
     schema, rows = _schema_and_rows(schema_or_data)
     new = _new_table(
         storage,
@@ -254,7 +254,7 @@ def filled_table(
         if mode == "overwrite":
             if frame is not None and has_table(storage):
                 look = partial(_check_rows, config=config, options=kept)
-                frame = stack.enter_context(spark("first_rows").looked_at(frame, look))
+                frame = stack.enter_context(spark("materialize").looked_at(frame, look))
             handle = Handle(storage, engine or LocalEngine(), kept)
             tried = fill if rows is not None or frame is not None else None
             _make_room(handle, config, wanted, clock, tried)

@@ -139,7 +139,7 @@ class Outputs(LazyRows):
             ConfigError: the table was opened with another engine.
             UnsupportedTableFeature: Spark lacks a type.
         """
-        return spark("frames").frame_of(self)
+        return spark("to_dataframe").frame_of(self)
 
     def count(self) -> int:
         """How many rows there are.

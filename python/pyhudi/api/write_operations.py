@@ -647,7 +647,7 @@ class WritingVerbs:
             if done is not None:
                 return done
             if is_spark_frame(given):
-                at_work = spark("write").on_session(handle, given, verb.__name__)
+                at_work = spark("session_engine").on_session(handle, given, verb.__name__)
             else:
                 at_work = watched(handle, progress)
             with at_work as table:

@@ -124,7 +124,9 @@ def _merged(
 ) -> AbstractContextManager[Placed]:
     """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
     if is_spark_frame(source):
-        merged: AbstractContextManager[Placed] = spark("merging").merged(context, source, clauses)
+        merged: AbstractContextManager[Placed] = spark("keyed_merge").merged(
+            context, source, clauses
+        )
         return merged
     if isinstance(source, LargeSource):
         return source.merged(context, clauses)
