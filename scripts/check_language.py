@@ -34,7 +34,7 @@ IRREGULAR = frozenset(
         r"\w+",
         """begun been born bought brought built caught chosen done drawn driven fallen fed felt
         forgotten found given gone grown held hidden kept known laid led left lent lost made meant
-        met paid seen sent shown shrunk slept sold sought spent split spoken stolen stood stuck sunk
+        met paid seen sent shown shrunk slept sold sought spent spoken stolen stood stuck sunk
         swept taken taught thought thrown told torn understood undone unknown went woken won worn
         written""",
     )

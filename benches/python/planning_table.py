@@ -107,7 +107,7 @@ def _metadata_table(folder: Path, times: list[str], files: dict[str, list[str]])
     done = CommitMetadata(partition_to_write_stats={"files": (stat,)}, compacted=True)
     _instant(timeline, compaction, COMMIT, done.to_avro(clock))
     storage = Storage(str(folder))
-    TableConfig.load(storage).updated(storage, {"hoodie.table.metadata.partitions": "files"}, clock)
+    TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": "files"}, clock)
 
 
 def _records(files: dict[str, list[str]]) -> tuple[list[str], list[bytes]]:

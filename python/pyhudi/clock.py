@@ -155,8 +155,8 @@ def instant_of(moment: Moment, zone: Zone) -> str:
     if isinstance(moment, str):
         text = moment.strip()
         if text.isdecimal() and text.isascii():
-            return _since_epoch(text, zone) or _checked(text)
-        return _render(_written(text), zone)
+            return _since_epoch(text, zone) or _check_instant(text)
+        return _render(_parse_iso(text), zone)
     if type(moment) is int and 0 <= moment < 10 ** max(_EPOCH_MS):
         instant = _since_epoch(str(moment), zone)
         if instant is not None:
@@ -190,7 +190,7 @@ def _since_epoch(digits: str, zone: Zone) -> str | None:
     return None if ms is None else format_instant(int(digits) * ms, zone)
 
 
-def _checked(instant: str) -> str:
+def _check_instant(instant: str) -> str:
     """An instant that is a time, of a length that Hudi gives instants."""
     lengths = (SECOND_INSTANT_DIGITS, INSTANT_DIGITS, _SUFFIXED_INSTANT_DIGITS)
     if is_bootstrap(instant):
@@ -218,7 +218,7 @@ def _aware(moment: date) -> datetime:
         raise _no_moment(moment) from error
 
 
-def _written(text: str) -> datetime:
+def _parse_iso(text: str) -> datetime:
     match = _WRITTEN.fullmatch(text)
     if match is None:
         raise _no_moment(text)

@@ -48,7 +48,7 @@ class CommitConflict(HudiError):
         self.retry = retry
 
 
-def overtaken(message: str) -> CommitConflict:
+def retryable_conflict(message: str) -> CommitConflict:
     """What a write raises that another writer was faster than."""
     return CommitConflict(message, hint="Run the operation again.", retry=True)
 

@@ -14,7 +14,7 @@ from pyhudi.config.actions import CLEAN
 from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_VERSIONS, CleanOptions
 from pyhudi.services import cleaning
 from pyhudi.storage.storage import Storage
-from pyhudi.write.write_context import open_whole
+from pyhudi.write.write_context import open_for_change
 from tests.compat.test_alternating import hudi_options
 from tests.compat.test_metadata_writing import (
     EVENT_TIME,
@@ -88,7 +88,7 @@ class Tables:
 
 def said(base: Path) -> dict[str, Any]:
     timeline = timeline_of(base)
-    record = timeline.read(timeline.completed(CLEAN)[-1]) or {}
+    record = timeline.read(timeline.filter_completed(CLEAN)[-1]) or {}
     for of_run in ("startCleanTime", "timeTakenInMillis"):
         record.pop(of_run)
     for part in record["partitionMetadata"].values():
@@ -149,7 +149,7 @@ def test_clean_completes_plans_of_other_writer(
     left, record = without_checksums(hudis), said(hudis)
 
     # Hudi dies as its clean was about to be complete.
-    done = timeline_of(hudis).completed(CLEAN)[-1]
+    done = timeline_of(hudis).filter_completed(CLEAN)[-1]
     layout = pyhudi.open_table(hudis).config.layout
     (hudis / layout.path(done.file_name)).unlink()
     assert pyhudi.open_table(hudis).clean(retain=2).instants == (done.requested,)
@@ -157,11 +157,13 @@ def test_clean_completes_plans_of_other_writer(
     assert tables.read(hudis, metadata=True) == expected
 
     # pyhudi dies when it has planned.
-    opened = open_whole(Handle(Storage(str(tables.base))), SystemClock())
-    action, _ = cleaning._scheduled(opened, CleanOptions(commits=2))
+    opened = open_for_change(Handle(Storage(str(tables.base))), SystemClock())
+    action, _ = cleaning._schedule(opened, CleanOptions(commits=2))
     assert action is not None
     tables.clean(tables.base, KEEP_COMMITS, 2)
-    assert [clean.requested for clean in timeline_of(tables.base).completed(CLEAN)] == [action.time]
+    assert [clean.requested for clean in timeline_of(tables.base).filter_completed(CLEAN)] == [
+        action.time
+    ]
     assert without_checksums(tables.base) == left
     assert said(tables.base) == record
     for metadata in (True, False):

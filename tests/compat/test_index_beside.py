@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.actions import INDEXING
-from pyhudi.metadata.initialize import Making
+from pyhudi.metadata.initialize import PartitionBuild
 from tests.compat.test_alternating import Model
 from tests.compat.test_metadata_making import (
     LOCATIONS,
@@ -63,9 +63,9 @@ def test_hudi_writes_meanwhile(
     before = {**chosen, "hoodie.metadata.record.index.enable": "false"}
     make(base, model, layout, {k: v for k, v in before.items() if k != OF_PARTITIONS})
     write_with_pyhudi(base, model)
-    write_files = Making.write_files
+    write_files = PartitionBuild.write_files
 
-    def slowly(self: Making) -> object:
+    def slowly(self: PartitionBuild) -> object:
         stats = write_files(self)
         # Hudi leaves the indexing alone, and the files, and compacts its metadata table.
         for _ in range(3):
@@ -74,13 +74,13 @@ def test_hudi_writes_meanwhile(
         return stats
 
     with monkeypatch.context() as patch:
-        patch.setattr(Making, "write_files", slowly)
+        patch.setattr(PartitionBuild, "write_files", slowly)
         pyhudi.open_table(str(base)).create_index(
             "record_index", partitioned=by_partition, concurrently=True
         )
     table = pyhudi.open_table(str(base))
     assert "record_index" in partitions(base)
-    assert len(table.state.timeline.completed(INDEXING)) == 1
+    assert len(table.state.timeline.filter_completed(INDEXING)) == 1
     assert table.check(deep=True).ok
     check(hudi, base, model)
     located = INDEXES["by_partition"] if by_partition else LOCATIONS
@@ -135,9 +135,9 @@ def test_hudi_writes_while_another_index_is_made(
     own = {key: text for key, text in before.items() if key != OF_PARTITIONS or version > 6}
     make(base, model, layout, own)
     write_with_pyhudi(base, model)
-    write_files = Making.write_files
+    write_files = PartitionBuild.write_files
 
-    def slowly(self: Making) -> object:
+    def slowly(self: PartitionBuild) -> object:
         stats = write_files(self)
         if self.partition.name != "partition_stats":
             for _ in range(2):
@@ -146,11 +146,11 @@ def test_hudi_writes_while_another_index_is_made(
         return stats
 
     with monkeypatch.context() as patch:
-        patch.setattr(Making, "write_files", slowly)
+        patch.setattr(PartitionBuild, "write_files", slowly)
         made = pyhudi.open_table(str(base)).create_index(name, concurrently=True, **more)
     found = {part for part in made if part.startswith(name)}
     assert found
-    assert len(pyhudi.open_table(str(base)).state.timeline.completed(INDEXING)) == 1
+    assert len(pyhudi.open_table(str(base)).state.timeline.filter_completed(INDEXING)) == 1
     _check(hudi, base, model)
     options = layout.for_hudi({**METADATA, **told})
     for _ in range(2):

@@ -31,8 +31,8 @@ OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "5"}
 def services(base: Path) -> tuple[list[str], list[str]]:
     """Instants of completed compactions and cleans of the metadata table."""
     timeline = metadata_table(Storage(str(base))).timeline
-    compactions = [one.requested for one in timeline.completed(COMMIT)]
-    return compactions, [one.requested for one in timeline.completed(CLEAN)]
+    compactions = [one.requested for one in timeline.filter_completed(COMMIT)]
+    return compactions, [one.requested for one in timeline.filter_completed(CLEAN)]
 
 
 def write_with_pyhudi(base: Path, model: Model, commits: int) -> None:

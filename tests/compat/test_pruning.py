@@ -14,7 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.metadata.expression_predicates import implied
+from pyhudi.metadata.expression_predicates import conjuncts_implied_by
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.slice_pruning import within_bounds
@@ -184,7 +184,7 @@ def test_expression_index_prunes_files_alone(golden: GoldenTables) -> None:
 
     def look(metadata: MetadataTable) -> list[bool]:
         index = metadata.definitions["expr_index_idx_day"]
-        above, _ = implied(index, where.conjuncts[0])
+        above, _ = conjuncts_implied_by(index, where.conjuncts[0])
         return within_bounds(metadata, view.slices(), above, index.name)
 
     assert access.use("", look) == [False] * len(view.slices())

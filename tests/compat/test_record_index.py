@@ -263,7 +263,7 @@ def test_hudi_finds_keys_in_base_files_of_our_blocks(
         table.delete_keys(pa.table({"id": gone, "city": ["oslo"]}))
         both.forget(lambda key, gone=gone: key[0] in gone)  # type: ignore[misc]
     metadata = metadata_table(Storage(str(both.base)))
-    compactions = metadata.timeline.completed(COMMIT)
+    compactions = metadata.timeline.filter_completed(COMMIT)
     assert len(compactions) > 3
     both.check_by_hudi("Hudi on our blocks")
     known = [row["id"] for row in first[5::997] if (row["id"], "oslo") in both.held]

@@ -9,7 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import pending
-from pyhudi.slices.hashing_metadata_files import committed_ring
+from pyhudi.slices.hashing_metadata_files import read_committed_ring
 from pyhudi.timeline import Timeline
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiError, HudiOracle
@@ -87,7 +87,9 @@ class Turns:
             theirs = self.hudi.read(self.base, metadata=metadata)["rows"]
             assert difference(map(canonical, theirs), map(canonical, ours)) is None
         timeline = Timeline.load(self.table.storage, self.table.config)
-        rings = [committed_ring(self.table.storage, timeline, city) for city in ("oslo", "rome")]
+        rings = [
+            read_committed_ring(self.table.storage, timeline, city) for city in ("oslo", "rome")
+        ]
         return [len(ring.nodes) for ring in rings if ring is not None]
 
 

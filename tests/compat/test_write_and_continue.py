@@ -184,7 +184,9 @@ def test_hudi_reads_writes_on_and_compacts(pair: Pair) -> None:
     )
     pair.check(model)
     timeline = pair.timeline
-    metadata = [timeline.commit_metadata(instant) for instant in timeline.completed("commit")]
+    metadata = [
+        timeline.commit_metadata(instant) for instant in timeline.filter_completed("commit")
+    ]
     assert [one.compacted for one in metadata] == [True]
     table.upsert(people([1, 40], 6))
     pair.check(model | values([1, 40], 6))

@@ -250,5 +250,5 @@ def _same(ours: pa.Table, theirs: list[Row], said: str, without: tuple[str, ...]
 def assert_cleaned(table: HudiTable, said: str) -> None:
     """That a read was refused since the table was cleaned."""
     timeline = table.state.timeline
-    cleaned = timeline.completed(CLEAN) or timeline.archive.last_clean()
+    cleaned = timeline.filter_completed(CLEAN) or timeline.archive.last_clean()
     assert cleaned, f"{said}: refused, and nothing was cleaned"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.table_writer import open_metadata_table
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 
 
-def metadata_table(storage: Storage) -> Table:
+def metadata_table(storage: Storage) -> TableSnapshot:
     """That of the data table at a place."""
-    return open_metadata_table(Table.open(storage, TableConfig.load(storage), SystemClock()))
+    return open_metadata_table(
+        TableSnapshot.open(storage, TableConfig.load(storage), SystemClock())
+    )

@@ -96,7 +96,7 @@ class ServedReaders(BothReaders):
 
         That was planned by then, and not complete.
         """
-        replacing = self.open().state.timeline.completed(REPLACE_COMMIT)
+        replacing = self.open().state.timeline.filter_completed(REPLACE_COMMIT)
         later = [one for one in replacing if one.requested <= end < (one.completed or "")]
         return self._hudi.hudi == NEWEST and bool(later)
 

@@ -122,7 +122,7 @@ class ServiceSteps:
         that log files deleted, wherever they are by then.
         """
         planned = self.log_compactions()
-        commits = [one.requested for one in self._timeline.completed(COMMIT)]
+        commits = [one.requested for one in self._timeline.filter_completed(COMMIT)]
         overtaken = planned and commits and min(planned) < max(commits)
         merges = self._setting.kind == "mor" and self._setting.index != "RECORD_INDEX"
         return merges and not overtaken and not self.compactions()

@@ -109,7 +109,7 @@ def set_delete_marker(base: Path, field: str, marker: str) -> HudiTable:
     config = TableConfig.load(storage, clock)
     prefix = "" if config.version.merge_inferred else MERGE_PROPERTY
     properties = {prefix + DELETE_FIELD: field, prefix + DELETE_MARKER: marker}
-    config.updated(storage, properties, clock)
+    config.update(storage, properties, clock)
     return pyhudi.open_table(base)
 
 

@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest
-from pyhudi.slices.service_plans import named_by_plans
+from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
@@ -25,7 +25,7 @@ from pyhudi.txn import rollback
 from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
-from pyhudi.write.conflict_retries import retried
+from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
@@ -103,7 +103,7 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
 
 
 def noting_what_stays(history: History, patch: pytest.MonkeyPatch) -> None:
-    settled = Transaction._settled
+    settled = Transaction._finish
 
     def noted(txn: Transaction) -> bool:
         try:
@@ -112,12 +112,12 @@ def noting_what_stays(history: History, patch: pytest.MonkeyPatch) -> None:
             history.not_taken.add(txn.instant)
             raise
 
-    patch.setattr(Transaction, "_settled", noted)
-    patch.setattr(rollback, "named_by_plans", partial(noting_what_is_planned, history))
+    patch.setattr(Transaction, "_finish", noted)
+    patch.setattr(rollback, "files_of_plans", partial(noting_what_is_planned, history))
 
 
 def noting_what_is_planned(history: History, timeline: Timeline) -> set[str]:
-    found = named_by_plans(timeline)
+    found = files_of_plans(timeline)
     history.planned |= found
     return found
 
@@ -133,12 +133,14 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
             left, clock = ClusteringRequest(schedule=False), WorldClock(world, task)
             opened = Handle.of(handle, clock)
             # Within a section: one that came late is a plan again.
-            with opened.guarded.section():
+            with opened.guarded.critical_section():
                 run_service.cluster(opened, left, ClusteringOptions(), clock=clock)
         history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         clock = WorldClock(world, task)
         # What came late, and whose writer was killed then, it takes back itself.
-        retried(handle, None, lambda one, _: upsert.upsert(one, rows_of(rows), clock=clock), clock)
+        retry_on_conflict(
+            handle, None, lambda one, _: upsert.upsert(one, rows_of(rows), clock=clock), clock
+        )
         for name in kind.services:
             history.doing[task.name] = Attempt(dict)
             try:

@@ -30,9 +30,9 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.txn.lock_manager import LockGuard
+from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
-from pyhudi.write.conflict_retries import retried
+from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.merge import merge
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.write_context import Handle
@@ -169,7 +169,7 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
                 with (
                     leaving_late(handle, clock) if world.leaves_late else nullcontext(handle) as one
                 ):
-                    retried(one, None, verb, clock)
+                    retry_on_conflict(one, None, verb, clock)
                 attempt.said, attempt.had = "done", attempt.published
             except (CommitUnknown, AfterCommitError) as error:
                 world.tell(f"ends with {error!r}")
@@ -184,9 +184,9 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
 def leaving_late(handle: Handle, clock: WorldClock) -> Iterator[Handle]:
     """The handle as a verb of `HudiTable` has it, on storage that is far away."""
     guarded = Handle.of(handle, clock)
-    assert isinstance(guarded.guard, LockGuard)
+    assert isinstance(guarded.guard, TableLockManager)
     guarded.guard._has_threads = True
-    with guarded.guard.leaving_late():
+    with guarded.guard.release_later():
         yield guarded
 
 

@@ -119,7 +119,9 @@ class AfterTheVerb:
         self._is_on = False
         for name in ("read", "list_dir", "list", "head", "put", "put_if_absent", "delete"):
             monkeypatch.setattr(Storage, name, self._counted(getattr(Storage, name)))
-        monkeypatch.setattr(conflict_retries, "retried", self._then_on(conflict_retries.retried))
+        monkeypatch.setattr(
+            conflict_retries, "retry_on_conflict", self._then_on(conflict_retries.retry_on_conflict)
+        )
 
     def insert(self, table: pyhudi.HudiTable, error: BaseException | None, at: int) -> bool:
         """Whether the call came back."""
@@ -181,7 +183,7 @@ def test_handle_reloads_on_next_use_after_failed_reload(
     with monkeypatch.context() as patched:
         patched.setattr(Storage, "list_dir", away)
         with pytest.warns(AfterCommitWarning, match="done; a look at the table after it waits"):
-            handle._look_again()
+            handle._reload()
         with pytest.raises(StorageError):
             _ = handle.schema
     handle_of_another = pyhudi.open_table(table)

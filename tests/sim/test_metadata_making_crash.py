@@ -94,7 +94,10 @@ def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
     assert before == {"files", "bloom_filters"}
 
     def add(handle: Handle) -> object:
-        if "record_index" in metadata_lifecycle.finished(handle, None).metadata_partitions:
+        if (
+            "record_index"
+            in metadata_lifecycle.finish_pending_operation(handle, None).metadata_partitions
+        ):
             return None
         return metadata_lifecycle.create_index(handle, IndexRequest("record_index"))
 

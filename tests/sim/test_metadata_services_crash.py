@@ -41,7 +41,7 @@ def write(storage: Storage, data: pa.Table) -> None:
 def services(base: Path) -> tuple[int, int]:
     """Completed compactions and cleans."""
     timeline = metadata_table(Storage(str(base))).timeline
-    return len(timeline.completed(COMMIT)), len(timeline.completed(CLEAN))
+    return len(timeline.filter_completed(COMMIT)), len(timeline.filter_completed(CLEAN))
 
 
 @pytest.mark.parametrize("name", TABLES)

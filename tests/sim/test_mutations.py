@@ -13,8 +13,8 @@ import pytest
 from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.txn import conflicts, heartbeat, lock_manager, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.lock_manager import LockGuard
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.lock_manager import TableLockManager
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from tests.sim.kinds import KINDS, Kind
 from tests.sim.play import play_all
@@ -22,20 +22,20 @@ from tests.sim.world import World
 
 
 def without_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LockGuard, "section", lambda _: contextlib.nullcontext())
-    patch.setattr(LockGuard, "check", lambda _: None)
+    patch.setattr(TableLockManager, "critical_section", lambda _: contextlib.nullcontext())
+    patch.setattr(TableLockManager, "check_held", lambda _: None)
 
 
 def without_a_look_at_its_own(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conflicts, "check_own", lambda *_: None)
-    patch.setattr(OpenInstant, "check_inflight", lambda _: None)
-    patch.setattr(OpenInstant, "others_went_on", lambda *_: False)
+    patch.setattr(conflicts, "check_still_inflight", lambda *_: None)
+    patch.setattr(PendingInstant, "check_inflight", lambda _: None)
+    patch.setattr(PendingInstant, "has_newer_instants", lambda *_: False)
     patch.setattr(Heartbeat, "is_late", False)
-    patch.setattr(LockGuard, "check", lambda _: None)
+    patch.setattr(TableLockManager, "check_held", lambda _: None)
 
 
 def without_a_look_at_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conflicts, "check_since", lambda *_: None)
+    patch.setattr(conflicts, "check_file_group_conflicts", lambda *_: None)
 
 
 def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
@@ -60,16 +60,16 @@ def without_a_look_for_late_commits(patch: pytest.MonkeyPatch) -> None:
 
 
 def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
-    section = LockGuard.section
+    section = TableLockManager.critical_section
 
     @contextlib.contextmanager
-    def early(self: LockGuard) -> Iterator[None]:
+    def early(self: TableLockManager) -> Iterator[None]:
         storage = cast("Any", self)._lock._storage
         with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
             yield
 
     patch.setattr(lock_manager, "forget", lambda: None)
-    patch.setattr(LockGuard, "section", early)
+    patch.setattr(TableLockManager, "critical_section", early)
 
 
 MUTATIONS = [

@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi.engine.local import LocalEngine
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
-from pyhudi.write.conflict_retries import retried
+from pyhudi.write.conflict_retries import retry_on_conflict
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL
 from tests.sim.crash import Handle, rows_read
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 def write(storage: Storage) -> None:
     handle = Handle(storage, SMALL, LocalEngine(1))
-    retried(handle, CITIES.rows("c", v=20), upsert.upsert)
+    retry_on_conflict(handle, CITIES.rows("c", v=20), upsert.upsert)
 
 
 @pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))

@@ -30,9 +30,9 @@ from pyhudi.errors import (
     MetadataTableWarning,
     StorageError,
 )
-from pyhudi.metadata.index_definitions import stored_definitions
+from pyhudi.metadata.index_definitions import read_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
@@ -184,10 +184,10 @@ def test_crashed_create_leaves_index_build_to_next_writer(tmp_path: Path) -> Non
     PEOPLE.make(base, order_by=None, options=OPTIONS)
     made = pyhudi.open_table(str(base)).config.metadata_partitions
     empty = pyhudi.open_table(str(base))
-    again = metadata_lifecycle.announced(empty.config, made, OPTIONS, SystemClock())
+    again = metadata_lifecycle.with_pending_partitions(empty.config, made, OPTIONS, SystemClock())
     empty.drop_index("files")
-    undone = Unfinished.of(again).properties
-    empty.config.updated(empty.storage, undone, SystemClock())
+    undone = PendingOperation.of(again).properties
+    empty.config.update(empty.storage, undone, SystemClock())
     upsert.upsert(Handle(Storage(str(base)), OPTIONS), people(range(4), 1, 1))
     upsert.upsert(Handle(Storage(str(base)), OPTIONS), moved())
     assert len(rows_read(base, "true")) == 4
@@ -228,7 +228,7 @@ def test_crashed_index_build_is_completed_by_next_write(
 
 def index_definitions(storage: Storage, names: set[str]) -> dict[str, object]:
     """What the table says of its indexes, but for when they were made."""
-    found = stored_definitions(storage, TableConfig.load(storage, SystemClock()))
+    found = read_definitions(storage, TableConfig.load(storage, SystemClock()))
     return {name: found[name] for name in names if name in found}
 
 
@@ -333,8 +333,8 @@ def test_running_index_build_excludes_others(tmp_path: Path, deed: Deed) -> None
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = PEOPLE.make(base, order_by=None, first=[0])
-    undone = Unfinished("1", 9, removed=("../../..",))
-    table.config.updated(table.storage, undone.properties, SystemClock())
+    undone = PendingOperation("1", 9, removed=("../../..",))
+    table.config.update(table.storage, undone.properties, SystemClock())
     with pytest.raises(CorruptTable, match="is no name"):
         table.upsert(moved())
     assert (base / ".hoodie").is_dir()

@@ -361,7 +361,7 @@ class WorldStorage(Storage):
         return WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
 
     @contextmanager
-    def ahead(
+    def prefetch(
         self,
         *,
         files: Iterable[str] = (),

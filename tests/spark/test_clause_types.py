@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 
 import pyhudi
 from pyhudi.errors import SchemaMismatch
-from pyhudi.spark import HudiTable, create_table
+from pyhudi.spark import SparkHudiTable, create_table
 from pyhudi.spark.clause_types import carries
 
 pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
@@ -37,7 +37,7 @@ def base(spark: SparkSession, tmp_path: Path) -> Path:
 def merged(spark: SparkSession, base: Path, column: str, one: Any, other: Any) -> list[Any]:
     source = spark.createDataFrame([("a",), ("b",)], "id string")
     (
-        HudiTable.forPath(spark, base)
+        SparkHudiTable.forPath(spark, base)
         .alias("t")
         .merge(source.alias("s"), "t.id = s.id")
         .whenMatchedUpdate("t.id = 'a'", {column: one})
@@ -95,7 +95,7 @@ def test_values_that_no_type_holds(
 def test_keys_of_inserts_stay_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
     create_table(spark, tmp_path / "t", "l bigint, v int", key="l")
     source = spark.createDataFrame([(GREAT, 1), (7, 2)], "l bigint, v int")
-    table = HudiTable.forPath(spark, tmp_path / "t").alias("t")
+    table = SparkHudiTable.forPath(spark, tmp_path / "t").alias("t")
     merge = table.merge(source.alias("s"), "t.l = s.l").whenNotMatchedInsert(
         "s.v = 1", {"l": "s.l", "v": "s.v"}
     )

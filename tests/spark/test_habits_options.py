@@ -19,7 +19,7 @@ from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.spark import create_table, read, write
 from pyhudi.spark.hudi_option_table import OPTIONS, decision
-from pyhudi.spark.hudi_options import OPERATIONS, ReadRequest, WriteRequest, checked
+from pyhudi.spark.hudi_options import OPERATIONS, ReadRequest, WriteRequest, check_hudi_options
 
 pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
 
@@ -535,11 +535,11 @@ def test_refusals_have_hint_and_harmless_values_pass() -> None:
         name = option.name.replace("*", "x")
         side: Any = "read" if option.side == "read" else "write"
         with pytest.raises(UnsupportedTableFeature, match=re.escape(name)) as caught:
-            checked({name: "what nobody wants"}, side)
+            check_hudi_options({name: "what nobody wants"}, side)
         assert "Hint: As above" not in str(caught.value)
         assert caught.value.hint
         for value in option.harmless:
-            assert checked({name: value}, side) == {}
+            assert check_hudi_options({name: value}, side) == {}
 
 
 def test_pyhudi_options_have_one_meaning() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.spark import HudiTable, SparkEngine, create_table, delta_style_dml, read
+from pyhudi.spark import SparkEngine, SparkHudiTable, create_table, delta_style_dml, read
 from pyhudi.spark.delta_style_merge import OLDER, SparkClause, TargetFacts, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import unpack
@@ -51,7 +51,7 @@ def test_delete_and_update_take_conditions_of_spark(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     base = made(tmp_path / "t", kind=kind)
-    table = HudiTable.forPath(spark, base)
+    table = SparkHudiTable.forPath(spark, base)
     result = table.delete("regexp_like(id, '^k[01]$') AND year(at) = 1969")
     assert (result.rows_deleted, content(base)[0]) == (2, ("k2", 1))
     result = table.alias("t").update(
@@ -72,7 +72,7 @@ def test_merge_applies_first_matching_clause(
     base = made(tmp_path / "t", kind=kind)
     given = source(spark, ("k0", "p0", 5), ("k1", "p1", 6), ("k2", "p0", 7), ("k8", "p0", 8))
     given = given.union(source(spark, ("k9", "p1", 9)))
-    merge = HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
+    merge = SparkHudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
     result = (
         merge.whenMatchedDelete("s.v = 5")
         .whenMatchedUpdate(sf.col("s.v") == 6, {"v": "s.v * 10 + t.v"})
@@ -91,7 +91,7 @@ def test_merge_star_takes_all_source_columns(spark: SparkSession, tmp_path: Path
     base = made(tmp_path / "t", 2)
     given = source(spark, ("k0", "p0", 5), ("k7", "p1", 6)).withColumn("at", sf.lit(None))
     given = given.withColumn("at", sf.col("at").cast("timestamp")).withColumnRenamed("v", "V")
-    merge = HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
+    merge = SparkHudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert content(base) == [("k0", 5), ("k1", 1), ("k7", 6)]
     with pytest.raises(SchemaMismatch, match="lacks the column 'at'"):
@@ -99,7 +99,7 @@ def test_merge_star_takes_all_source_columns(spark: SparkSession, tmp_path: Path
 
 
 def merge_of(spark: SparkSession, base: Path, given: DataFrame, on: str = "t.id = s.id") -> Any:
-    return HudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), on)
+    return SparkHudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), on)
 
 
 def test_several_source_rows_of_one_target_row_are_an_error(
@@ -121,7 +121,7 @@ def test_several_source_rows_of_one_target_row_are_an_error(
 def test_merge_refuses_condition_without_key(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 3, order_by="v")
     before = content(base)
-    table = HudiTable.forPath(spark, base)
+    table = SparkHudiTable.forPath(spark, base)
     given = source(spark, ("k0", "p0", 5))
     insert = {"id": "s.id", "part": "s.part", "v": "s.v"}
     with pytest.raises(SchemaMismatch, match="keys that the table has"):
@@ -185,7 +185,7 @@ def test_merge_refuses_value_that_means_none(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     base = unpack(name, tmp_path)
-    table = HudiTable.forPath(spark, base)
+    table = SparkHudiTable.forPath(spark, base)
     row = pyhudi.open_table(base).scan().to_arrow().to_pylist()[0]
     this = f"id = '{row['id']}'"
     with pytest.raises(UnsupportedTableFeature, match="None in column 'name'"):
@@ -200,7 +200,7 @@ def test_merge_refuses_value_that_means_none(
 
 
 def test_merge_refuses_to_set_debezium_sequence(spark: SparkSession, tmp_path: Path) -> None:
-    table = HudiTable.forPath(spark, unpack("v6_mor_payload_mysql_debezium", tmp_path))
+    table = SparkHudiTable.forPath(spark, unpack("v6_mor_payload_mysql_debezium", tmp_path))
     with pytest.raises(UnsupportedTableFeature, match="an update of '_event_seq'"):
         table.update(None, {"_event_seq": "'1.2'"})
 
@@ -215,7 +215,7 @@ def test_times_with_and_without_zone_become_each_other_by_the_sessions(
         "SELECT 'a' id, TIMESTAMP_NTZ '2024-06-01 00:00:00' at, TIMESTAMP '2024-06-02 00:00:00'"
         " local, array(struct(TIMESTAMP_NTZ '2024-06-03 00:00:00' at)) many"
     )
-    merge = HudiTable.forPath(spark, base).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge = SparkHudiTable.forPath(spark, base).alias("t").merge(source.alias("s"), "t.id = s.id")
     merge.whenNotMatchedInsertAll().execute()
     shown = read(spark, base).selectExpr("string(at)", "string(local)", "string(many[0].at)")
     assert [*shown.collect()[0]] == [f"2024-06-0{day} 00:00:00" for day in (1, 2, 3)]
@@ -227,14 +227,14 @@ def test_missing_file_raises_missing_file(spark: SparkSession, tmp_path: Path) -
     for log in base.glob("*/.*.log.*"):
         log.unlink()
     with pytest.raises(MissingFile, match="refresh the handle") as raised:
-        HudiTable.forPath(spark, base).update("v = 2", {"v": "3"})
+        SparkHudiTable.forPath(spark, base).update("v = 2", {"v": "3"})
     assert ".log." in str(raised.value.file)
 
 
 def test_copies_of_a_key_are_not_changed_unasked(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 2)
     pyhudi.open_table(base).insert(TABLE.rows(range(1), v=2))
-    table = HudiTable.forPath(spark, base)
+    table = SparkHudiTable.forPath(spark, base)
     with pytest.raises(SchemaMismatch, match="copies"):
         table.delete("v = 2")
     with pytest.raises(SchemaMismatch, match="copies"):
@@ -247,7 +247,7 @@ def test_copies_of_a_key_are_not_changed_unasked(spark: SparkSession, tmp_path: 
 def test_rows_without_keys_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 2, key=None)
     with pytest.raises(UnsupportedTableFeature, match="recordkey"):
-        HudiTable.forPath(spark, base).delete("v = 1")
+        SparkHudiTable.forPath(spark, base).delete("v = 1")
 
 
 def test_frame_is_replanned_after_concurrent_commit(
@@ -262,16 +262,16 @@ def test_frame_is_replanned_after_concurrent_commit(
             pyhudi.open_table(base).update("id = 'k0'", {"v": others.pop()})
         return opened(*args)
 
-    monkeypatch.setattr(delta_style_dml, "opened", overtaken)
-    HudiTable.forPath(spark, base).update("id = 'k0'", {"v": "v + 1"})
+    monkeypatch.setattr(delta_style_dml, "open_write", overtaken)
+    SparkHudiTable.forPath(spark, base).update("id = 'k0'", {"v": "v + 1"})
     assert content(base) == [("k0", 6), ("k1", 1)]
 
 
 def test_table_shows_history_and_restores(spark: SparkSession, tmp_path: Path) -> None:
     base = made(tmp_path / "t", 3)
-    table = HudiTable.forPath(spark, base)
-    assert HudiTable.isHudiTable(spark, base)
-    assert not HudiTable.isHudiTable(spark, tmp_path / "none")
+    table = SparkHudiTable.forPath(spark, base)
+    assert SparkHudiTable.isHudiTable(spark, base)
+    assert not SparkHudiTable.isHudiTable(spark, tmp_path / "none")
     first = table.history(1).collect()[0]["instant"]
     table.delete("id = 'k0'")
     assert [row["operation"] for row in table.history().collect()] == ["DELETE", "INSERT"]

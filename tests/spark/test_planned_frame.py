@@ -204,13 +204,13 @@ def test_wrong_names_are_told_at_once(spark: SparkSession, table: Path) -> None:
 def read_columns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What leaves read, in a list that grows."""
     found: list[tuple[str, ...]] = []
-    real = scan_frame.Origin.scan_of
+    real = scan_frame.ScanSource.scan_of
 
     def noted(self: Any, columns: Any, *more: Any) -> Any:
         found.append(tuple(sorted(columns)))
         return real(self, columns, *more)
 
-    monkeypatch.setattr(scan_frame.Origin, "scan_of", noted)
+    monkeypatch.setattr(scan_frame.ScanSource, "scan_of", noted)
     return found
 
 
@@ -241,13 +241,13 @@ def test_pushdown_frame_prunes_files_by_filter(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans: list[Any] = []
-    real = scan_frame.Origin.scan_of
+    real = scan_frame.ScanSource.scan_of
 
     def noted(self: Any, *given: Any) -> Any:
         scans.append(real(self, *given))
         return scans[-1]
 
-    monkeypatch.setattr(scan_frame.Origin, "scan_of", noted)
+    monkeypatch.setattr(scan_frame.ScanSource, "scan_of", noted)
     frame = read(spark, table)
     assert frame.filter(frame.part == "p1").count() == COUNT // 3
     assert {task.slice.partition for task in scans[-1].tasks} == {"p1"}

@@ -120,12 +120,12 @@ class Reader:
     """A stream as Spark before 4.2 drives it, which does not tell where the next batch begins."""
 
     def __init__(self, base: Path) -> None:
-        from pyhudi.spark.source import fitted  # noqa: PLC0415
+        from pyhudi.spark.source import project_query  # noqa: PLC0415
         from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
 
         query = stream_query({"path": str(base)})
         schema = spark_schema(wire_schema(query.rows().schema))
-        self.reader = HudiStreamReader(fitted(query, schema), schema, PackSizes())
+        self.reader = HudiStreamReader(project_query(query, schema), schema, PackSizes())
 
     def end(self) -> dict[str, str]:
         offset: dict[str, str] = self.reader.latestOffset()

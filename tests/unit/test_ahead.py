@@ -38,7 +38,7 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 def test_first_read_takes_prefetched_answer_and_next_reads_again(storage: Slow) -> None:
     own = threading.current_thread().name
-    with storage.ahead(files=["a"], folders=["folder"], trees=[""]):
+    with storage.prefetch(files=["a"], folders=["folder"], trees=[""]):
         assert storage.read("a") == b"a"
         assert [file.path for file in storage.list_dir("folder")[1]] == ["folder/c"]
         assert [file.path for file in storage.list("")] == ["a", "b", "folder/c"]
@@ -50,15 +50,15 @@ def test_first_read_takes_prefetched_answer_and_next_reads_again(storage: Slow) 
 
 
 def test_prefetch_ends_with_block(storage: Slow) -> None:
-    with storage.ahead(files=["a"]):
+    with storage.prefetch(files=["a"]):
         pass
     storage.put("a", b"new")
     assert storage.read("a") == b"new"
 
 
 def test_nested_prefetch_does_not_repeat_requests(storage: Slow) -> None:
-    with storage.ahead(files=["a"], folders=["folder", "other"]):
-        with storage.ahead(files=["a", "b"]):
+    with storage.prefetch(files=["a"], folders=["folder", "other"]):
+        with storage.prefetch(files=["a", "b"]):
             assert (storage.read("a"), storage.read("b")) == (b"a", b"b")
         assert [len(files) for _, files in storage.list_dirs(["folder", "other"])] == [1, 0]
     assert len(storage.reads) == 4
@@ -66,18 +66,18 @@ def test_nested_prefetch_does_not_repeat_requests(storage: Slow) -> None:
 
 def test_another_thread_and_a_part_of_it_ask_for_themselves(storage: Slow) -> None:
     storage.put("a", b"a")
-    with storage.ahead(files=["a"], folders=["folder"]), ThreadPoolExecutor(1) as pool:
+    with storage.prefetch(files=["a"], folders=["folder"]), ThreadPoolExecutor(1) as pool:
         storage.put("a", b"new")
         assert pool.submit(storage.read, "a").result() == b"new"
         assert [file.path for file in storage.below("folder").list_dir()[1]] == ["c"]
 
 
 def test_failures_come_out_where_the_answer_is_wanted(storage: Slow) -> None:
-    with storage.ahead(files=["missing", "missing too"]):
+    with storage.prefetch(files=["missing", "missing too"]):
         assert storage.read_or_none("missing") is None
         with pytest.raises(FileNotFoundError):
             storage.read("missing too")
-    with storage.ahead(files=["missing"]):
+    with storage.prefetch(files=["missing"]):
         pass
 
 
@@ -88,15 +88,15 @@ def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> N
         raise ValueError("a step")
 
     with pytest.raises(ValueError, match="a step"):
-        storage.at_once(lambda: taken.append(1), fail, lambda: taken.append(2))
+        storage.run_concurrently(lambda: taken.append(1), fail, lambda: taken.append(2))
     assert sorted(taken) == [1, 2]
-    storage.at_once(lambda: taken.append(3))
-    storage.at_once()
+    storage.run_concurrently(lambda: taken.append(3))
+    storage.run_concurrently()
     assert sorted(taken) == [1, 2, 3]
 
 
 def test_listings_that_are_taken_slowly_keep_no_block_open(storage: Slow) -> None:
-    with storage.ahead(files=["a"]):
+    with storage.prefetch(files=["a"]):
         listings = storage.list_dirs(["folder", "other"])
         assert len(next(listings)[1]) == 1
     storage.put("a", b"new")

@@ -14,7 +14,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
 ARCHIVED = [name for name in names() if facts(name)["archived"]]
@@ -69,9 +69,9 @@ def test_gives_the_instants_of_a_span(name: str, by_completion: bool, golden: Go
     after, until = third.requested, fifth.requested
     if by_completion:
         after, until = third.completed or "", fifth.completed or ""
-    assert past.instants(Span(after, until, by_completion)) == everything[3:5]
-    assert past.instants(Span(None, after, by_completion)) == everything[:3]
-    assert past.instants(Span(until, None, by_completion)) == everything[5:]
+    assert past.instants(InstantRange(after, until, by_completion)) == everything[3:5]
+    assert past.instants(InstantRange(None, after, by_completion)) == everything[:3]
+    assert past.instants(InstantRange(until, None, by_completion)) == everything[5:]
 
 
 def test_reads_no_file_twice_that_a_span_cannot_touch(tmp_path: Path) -> None:
@@ -82,13 +82,13 @@ def test_reads_no_file_twice_that_a_span_cannot_touch(tmp_path: Path) -> None:
     early, late = everything[0], everything[-1]
     assert early.file_name < late.file_name
     file = f".hoodie/timeline/history/{late.file_name}"
-    until_early = Span(until=early.requested)
+    until_early = InstantRange(until=early.requested)
     assert early in Archive(storage, config).instants(until_early)
     (base / file).write_bytes(b"damaged")
     assert early in Archive(storage, config).instants(until_early)
     for past, span in (
         (archive(base), until_early),
-        (Archive(storage, config), Span(after=early.requested)),
+        (Archive(storage, config), InstantRange(after=early.requested)),
     ):
         with pytest.raises(CorruptTable) as raised:
             past.instants(span)

@@ -19,7 +19,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 PLAIN = {"hoodie.metadata.enable": "false"}
 HISTORY = ".hoodie/timeline/history"
@@ -90,9 +90,9 @@ def test_spans_find_what_names_leave_out(by_completion: bool, tmp_path: Path) ->
     renamed(tmp_path, last, last)
     found = past(tmp_path).instants()
     first, third = found[0], found[2]
-    span = Span(first.requested, third.requested)
+    span = InstantRange(first.requested, third.requested)
     if by_completion:
-        span = Span(first.completed, third.completed, by_completion=True)
+        span = InstantRange(first.completed, third.completed, by_completion=True)
     assert past(tmp_path).instants(span) == found[1:3]
 
 

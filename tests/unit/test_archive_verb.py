@@ -16,9 +16,9 @@ from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_log_write
-from pyhudi.txn.conflicts import since_plan
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.write.write_context import open_whole
+from pyhudi.txn.conflicts import commits_since_plan
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.test_savepoints import people, timeline_of
@@ -50,7 +50,7 @@ def written(base: Path, version: int = 9, kind: str = "mor", commits: int = 8) -
 def known(base: Path) -> set[tuple[str, str]]:
     """Completed instants, active or archived."""
     timeline = timeline_of(base)
-    return {(one.requested, one.action) for one in timeline.completed()} | {
+    return {(one.requested, one.action) for one in timeline.filter_completed()} | {
         (one.requested, one.action) for one in timeline.archive.instants()
     }
 
@@ -207,7 +207,7 @@ def test_write_retries_after_concurrent_archive_behind_savepoint(
     table.savepoint()
     folder = base / timeline_of(base).folder
     kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    seen = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    seen = open_for_change(Handle(Storage(str(base)), OPTIONS), SystemClock())
     table.delete_savepoint(seen.timeline.commits[0].requested)
     for v in range(1, 8):
         table.upsert(people(range(2), v))
@@ -217,9 +217,9 @@ def test_write_retries_after_concurrent_archive_behind_savepoint(
     now = Timeline.load(seen.storage, seen.config)
     assert now.first_active == seen.timeline.first_active
     with pytest.raises(CommitConflict, match="archived beyond"):
-        since_plan(seen, now, "2")
-    late = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
-    assert since_plan(late, now, "2").commits == ()
+        commits_since_plan(seen, now, "2")
+    late = open_for_change(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    assert commits_since_plan(late, now, "2").commits == ()
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -227,7 +227,7 @@ def test_archive_waits_for_clean_of_replaced_files(version: int, tmp_path: Path)
     base = tmp_path / "t"
     table = written(base, version, "cow", commits=5)
     table.overwrite(people(range(4), 20))
-    replaced = timeline_of(base).completed(REPLACE_COMMIT)[0]
+    replaced = timeline_of(base).filter_completed(REPLACE_COMMIT)[0]
     for v in range(21, 27):
         table.upsert(people(range(2), v))
     done = table.archive(min_commits=3, max_commits=4)
@@ -235,8 +235,8 @@ def test_archive_waits_for_clean_of_replaced_files(version: int, tmp_path: Path)
     assert replaced.requested not in done.instants
     assert table.scan().to_arrow().num_rows == 4
     # A clean that died when its files were gone: the metadata table names them still.
-    opened = open_whole(Handle(Storage(str(base)), OPTIONS), SystemClock())
-    OpenInstant(opened, opened.generator.next(), CLEAN).request(b"")
+    opened = open_for_change(Handle(Storage(str(base)), OPTIONS), SystemClock())
+    PendingInstant(opened, opened.generator.next(), CLEAN).request(b"")
     assert "clean" in table.archive(min_commits=3, max_commits=4, dry_run=True).left[0]
 
 
@@ -303,7 +303,7 @@ def test_failed_writes_that_were_rolled_back_go_too(tmp_path: Path) -> None:
         table.upsert(people(range(2), v))
     table.archive(min_commits=3, max_commits=4)
     timeline = timeline_of(base)
-    assert timeline.completed(ROLLBACK) == ()
+    assert timeline.filter_completed(ROLLBACK) == ()
     assert ROLLBACK in {one.action for one in timeline.archive.instants()}
 
 

@@ -23,7 +23,7 @@ from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.services import archiving as service
 from pyhudi.services.archiving import ArchivingPolicy
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
@@ -195,13 +195,13 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     own = metadata_table(Storage(str(base)))
     before = own.timeline.archive.instants()
-    gone = own.timeline.completed()[:6]
+    gone = own.timeline.filter_completed()[:6]
     assert {one.action for one in gone} >= {COMMIT, DELTA_COMMIT}
     said = {one.requested: own.timeline.commit_metadata(one) for one in gone}
     times = [own.timeline.completion_time(one.requested) for one in gone]
     archiving.archive(own.storage, own.config, own.timeline, gone, HISTORY)
-    after = own.reloaded().timeline
-    assert after.completed() == own.timeline.completed()[6:]
+    after = own.reload().timeline
+    assert after.filter_completed() == own.timeline.filter_completed()[6:]
     assert not after.pending()
     found = after.archive.instants()
     assert [one.requested for one in found] == [one.requested for one in (*before, *gone)]
@@ -218,7 +218,9 @@ def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
 def test_archive_log_block_has_ten_records(tmp_path: Path) -> None:
     base = unpack("v6_cow_archived", tmp_path)
     own = metadata_table(Storage(str(base)))
-    archiving.archive(own.storage, own.config, own.timeline, own.timeline.completed()[:5], HISTORY)
+    archiving.archive(
+        own.storage, own.config, own.timeline, own.timeline.filter_completed()[:5], HISTORY
+    )
     folder = own.config.history_folder
     newest = f"{folder}/.commits_.archive.5_1-0-1"
     blocks = _native.log_blocks(own.storage.native, newest)
@@ -232,7 +234,9 @@ def test_other_actions_are_refused_and_stay(tmp_path: Path) -> None:
     table.savepoint("saved")
     timeline = timeline_of(base)
     with pytest.raises(UnsupportedTableFeature, match="savepoint"):
-        archiving.archive(table.storage, table.config, timeline, timeline.completed(), HISTORY)
+        archiving.archive(
+            table.storage, table.config, timeline, timeline.filter_completed(), HISTORY
+        )
     assert timeline_of(base).instants == timeline.instants
 
 
@@ -256,7 +260,7 @@ def deltas(*numbers: int) -> list[tuple[int, str, State]]:
 
 
 def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
-    table = cast(Table, SimpleNamespace(timeline=own))
+    table = cast(TableSnapshot, SimpleNamespace(timeline=own))
     policy = ArchivingPolicy(least, least + 1, CleanOptions(), compact_after)
     found = service._commits(table, policy, least).instants
     return [int(one.requested) - int(time(0)) for one in found]
@@ -329,7 +333,7 @@ def test_metadata_archive_keeps_instants_of_data_table(name: str, tmp_path: Path
     archived = own.timeline.archive.instants()
     assert len(archived) > before
     assert max(one.requested for one in archived) < start
-    times = {one.requested for one in own.timeline.completed(DELTA_COMMIT)}
+    times = {one.requested for one in own.timeline.filter_completed(DELTA_COMMIT)}
     assert times >= {one.requested for one in table.refresh().state.timeline.commits}
     found = table.check(deep=True)
     assert found.ok, str(found)

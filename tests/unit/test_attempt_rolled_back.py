@@ -17,7 +17,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLUSTERING, COMPACTION, REPLACE_COMMIT, ROLLBACK, State
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.tables import unpack
 from tests.unit.test_savepoints import timeline_of
@@ -51,8 +51,8 @@ def roll_attempt_back(
         "version": 1,
         "instantsRollback": [target],
     }
-    rollback = OpenInstant(table, time, ROLLBACK)
-    with table.guard.section():
+    rollback = PendingInstant(table, time, ROLLBACK)
+    with table.guard.critical_section():
         rollback.request(serde.encode_container("HoodieRollbackPlan", plan, table.clock))
         if until is not State.REQUESTED:
             rollback.begin()
@@ -63,7 +63,7 @@ def roll_attempt_back(
 
 def begin(base: Path, planned: str, action: str) -> None:
     """Leaves the attempt of an executor that died, as Hudi's."""
-    OpenInstant(
+    PendingInstant(
         WriteContext.open(pyhudi.open_table(base), SystemClock()).table, planned, action
     ).begin()
 
@@ -126,7 +126,7 @@ def test_its_files_are_no_rolled_back_ones(tmp_path: Path) -> None:
     table.clean()
     table.archive(min_commits=2, max_commits=3)
     timeline = timeline_of(base)
-    (rolled_back,) = (timeline.read(one) or {} for one in timeline.completed(ROLLBACK))
+    (rolled_back,) = (timeline.read(one) or {} for one in timeline.filter_completed(ROLLBACK))
     assert all(map(timeline.is_before_start, rolled_back["commitsRollback"]))
     assert not pyhudi.open_table(base).check(repair=True).repaired
     assert pyhudi.open_table(base).scan().count() == before.num_rows + 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.avro_names import named_once, written_out
+from pyhudi.schema.avro_names import define_names_once, inline_references
 
 
 def record(name: str, *fields: tuple[str, Any], **more: Any) -> dict[str, Any]:
@@ -20,35 +20,35 @@ def test_named_types_inline_and_return() -> None:
     lists = {"type": "array", "items": ["null", "n.place"]}
     maps = {"type": "map", "values": "c"}
     avro = record("r", ("p", ["null", place]), ("l", lists), ("m", maps), namespace="n")
-    full = written_out(avro)
+    full = inline_references(avro)
     first, second, third = (field["type"] for field in full["fields"])
     assert first[1] == second["items"][1]
     assert third["values"] == first[1]["fields"][1]["type"]
     assert third["values"]["namespace"] == "n"
-    again = named_once(full)
+    again = define_names_once(full)
     assert again["fields"][0] == avro["fields"][0]
     assert again["fields"][1] == avro["fields"][1]
     assert again["fields"][2]["type"]["values"] == "n.c"
-    assert written_out(again) == full
+    assert inline_references(again) == full
 
 
 def test_names_with_dots_and_none_at_all_are_found_as_avro_finds_them() -> None:
     bare = record("bare", ("a", "int"), namespace="")
     dotted = record("q.dotted", ("b", "bare"), namespace="unused")
     avro = record("r", ("x", bare), ("y", dotted), ("z", "q.dotted"), namespace="n")
-    full = written_out(avro)
+    full = inline_references(avro)
     assert full["fields"][1] == {**full["fields"][2], "name": "y"}
     assert full["fields"][1]["type"]["fields"][0]["type"] == full["fields"][0]["type"]
-    again = named_once(full)
+    again = define_names_once(full)
     assert again["fields"][0]["type"]["namespace"] == ""
     assert again["fields"][2]["type"] == "q.dotted"
-    assert written_out(again) == full
+    assert inline_references(again) == full
 
 
 def test_named_types_get_unique_names_by_position() -> None:
     one, two, three = (record("s", (name, "int"), namespace="n.r") for name in "xyz")
     avro = record("r", ("s_old", one), ("s", two), ("t", record("n.r.s_2", ("s", three))))
-    made = named_once(written_out({**avro, "namespace": "n"}))
+    made = define_names_once(inline_references({**avro, "namespace": "n"}))
     kinds = [field["type"] for field in made["fields"]]
     assert [(kind["namespace"], kind["name"]) for kind in kinds] == [
         ("n.r", "s"),
@@ -57,10 +57,10 @@ def test_named_types_get_unique_names_by_position() -> None:
     ]
     inner = kinds[2]["fields"][0]["type"]
     assert (inner["namespace"], inner["name"], inner["fields"][0]["name"]) == ("n.r.t", "s", "z")
-    assert named_once(written_out(made)) == made
+    assert define_names_once(inline_references(made)) == made
 
 
 def test_recursive_type_is_refused() -> None:
     avro = record("node", ("next", ["null", "node"]), namespace="n")
     with pytest.raises(UnsupportedTableFeature, match=r"n\.node, which holds itself"):
-        written_out(avro)
+        inline_references(avro)

@@ -115,4 +115,4 @@ def test_partition_column_that_only_the_folder_holds_is_refused(table: Path) -> 
 def test_source_paths_are_relative_to_the_folder_where_they_lie_in_it(
     uri: str, folder: str, written: str, found: tuple[str, str]
 ) -> None:
-    assert bootstrap.split_source(uri, folder, written) == found
+    assert bootstrap.parse_source(uri, folder, written) == found

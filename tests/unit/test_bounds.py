@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.query.min_max import told_bounds
+from pyhudi.query.min_max import bounds_from_statistics
 from tests.helpers.odd_values import SCHEMA, first_rows, second_rows
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import GoldenTables, names
@@ -80,7 +80,7 @@ def test_log_files_are_read(tmp_path: Path) -> None:
     table.upsert(TABLE.rows(range(40)))
     table.delete_keys(TABLE.rows([39]).select(["id", "part"]))
     scan = table.scan(columns=["v"])
-    told, left = told_bounds(scan.table, scan.request, scan.tasks)
+    told, left = bounds_from_statistics(scan.table, scan.request, scan.tasks)
     assert told.to_pylist() == [0, 380]
     assert [bool(task.slice.logs) for task in left] == [True]
     assert scan.bounds("v") == (0, 380)

@@ -98,7 +98,7 @@ def undefined(base: Path, version: int) -> HudiTable:
     shutil.rmtree(base / ".hoodie/.index_defs")
     storage, clock = Storage(str(base)), SystemClock()
     config = TableConfig.load(storage, clock)
-    config.updated(storage, {}, clock, removed=(INDEX_DEFINITIONS,))
+    config.update(storage, {}, clock, removed=(INDEX_DEFINITIONS,))
     return pyhudi.open_table(base)
 
 

@@ -26,7 +26,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.query.change_reader import change_task, diff_task
-from pyhudi.query.moved_rows import paired
+from pyhudi.query.moved_rows import pair_moved_rows
 from pyhudi.query.row_pairing import bucket_count
 from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.pending_compaction import request_compaction
@@ -411,7 +411,8 @@ def test_moves_are_paired_in_parts_too(golden: GoldenTables) -> None:
     whole = stream(diff.engine, diff_task, diff.tasks, diff_rows(diff.after), "")
     parts = stream(diff.engine, diff_task, diff.tasks, diff_rows(diff.after), "")
     found = [
-        pa.Table.from_batches(paired(one, held)) for one, held in ((whole, 1 << 30), (parts, 1000))
+        pa.Table.from_batches(pair_moved_rows(one, held))
+        for one, held in ((whole, 1 << 30), (parts, 1000))
     ]
     assert len({tuple(sorted_rows(one.drop_columns("place"))) for one in found}) == 1
 

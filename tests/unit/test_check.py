@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.admin.check_findings import CheckResult
-from pyhudi.admin.check_keys import FEW, MOST, KeyRules, compare, summed_up
+from pyhudi.admin.check_keys import FEW, MOST, KeyRules, compare, summarize
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.clean_options import KEEP_VERSIONS, CleanOptions
@@ -28,10 +28,10 @@ from pyhudi.metadata import commit_participant
 from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write.write_context import open_whole
+from pyhudi.write.write_context import open_for_change
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack
@@ -127,7 +127,7 @@ class Damaged:
 
     def plant(self, rows: pa.RecordBatch) -> None:
         """One more delta commit of the metadata table, at the instant of its newest one."""
-        table = Table.open(self.storage, self.config, SystemClock())
+        table = TableSnapshot.open(self.storage, self.config, SystemClock())
         own = metadata_table(self.storage)
         with self._monkeypatch.context() as patch:
             patch.setattr(commit_participant, "derive_rows", lambda one: iter([one]))
@@ -240,8 +240,8 @@ def test_check_ignores_files_of_pending_clean(version: int, tmp_path: Path) -> N
     for v in (1, 2, 3):
         table.upsert(TRIPS.rows(range(9), v=v))
     table.delete_partitions(["b"])
-    opened = open_whole(Handle(table.storage), SystemClock())
-    action, plan = cleaning._scheduled(opened, CleanOptions(policy=KEEP_VERSIONS, versions=1))
+    opened = open_for_change(Handle(table.storage), SystemClock())
+    action, plan = cleaning._schedule(opened, CleanOptions(policy=KEEP_VERSIONS, versions=1))
     assert action is not None
     assert not table.refresh().check(deep=True)
     paths = [f"{partition}/{name}" for partition, names in plan.files.items() for name in names]
@@ -268,7 +268,7 @@ def test_log_files_of_a_rollback_that_was_archived(
     never = pyhudi.open_table(tmp_path, options={CONFLICT_RETRIES: "0"})
     for _ in range(4):
         with monkeypatch.context() as patch:
-            patch.setattr(Transaction, "_checked", conflicts)
+            patch.setattr(Transaction, "_check_before_publish", conflicts)
             with pytest.raises(CommitConflict):
                 never.upsert(people([0], 2, 2))
     assert [file.name for file in tmp_path.rglob("*_1-0-1")]
@@ -435,7 +435,7 @@ def doubled(count: int, *, files: int) -> pa.Table:
 def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
     count = MOST + 5
     rows, once = doubled(count, files=count), KeyRules(one_table=True, index=False)
-    found = summed_up(compare(once, "0", rows, Attempt(0, 0, 0)))
+    found = summarize(compare(once, "0", rows, Attempt(0, 0, 0)))
     assert len(found) == MOST + 1
     assert found[-1].found == "5 more of this kind"
     assert compare(KeyRules(one_table=False, index=False), "0", rows, Attempt(0, 0, 0)) == []
@@ -443,11 +443,11 @@ def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
 
 def test_findings_of_keys_at_one_place_are_summed_up() -> None:
     once, attempt = KeyRules(one_table=True, index=False), Attempt(0, 0, 0)
-    few = summed_up(compare(once, "0", doubled(FEW, files=1), attempt))
+    few = summarize(compare(once, "0", doubled(FEW, files=1), attempt))
     assert [found.item for found in few] == [f"k{n:03}" for n in range(FEW)]
     rows = doubled(FEW * 2, files=2)
     parts = [found for _ in range(3) for found in compare(once, "0", rows, attempt)]
-    assert [found.item for found in summed_up(parts)] == [
+    assert [found.item for found in summarize(parts)] == [
         f"{3 * FEW} keys, such as k000",
         f"{3 * FEW} keys, such as k001",
     ]

@@ -24,9 +24,9 @@ from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline, serde
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write.write_context import open_whole
+from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.memory_storage import MemoryStorage
@@ -98,16 +98,16 @@ def test_clean_keeps_files_of_savepoint(version: int, kind: str, tmp_path: Path)
     table = written(tmp_path / "t", version, kind, commits=3)
     saved = table.savepoint()
     expected = rows(table)
-    stale = open_whole(Handle(table.storage), SystemClock())
+    stale = open_for_change(Handle(table.storage), SystemClock())
     for v in (4, 5, 6):
         table.upsert(people(range(4), v))
     table.clean(retain=1)
     kept = {name for one in cleaning_saved(table) for name in one}
     assert kept <= {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
     said = timeline_of(tmp_path / "t")
-    clean = said.read(said.completed(CLEAN)[-1]) if said.completed(CLEAN) else {}
+    clean = said.read(said.filter_completed(CLEAN)[-1]) if said.filter_completed(CLEAN) else {}
     assert (clean or {}).get("extraMetadata", {}) in ({}, {"savepointed_timestamps": saved})
-    assert stale.timeline.completed(CLEAN) == ()
+    assert stale.timeline.filter_completed(CLEAN) == ()
     table.restore(saved)
     assert rows(table) == expected
     assert table.check(deep=True).ok
@@ -125,16 +125,16 @@ def test_clean_keeps_files_of_savepoint_after_plan(
 ) -> None:
     table = written(tmp_path / "t", 9, "cow")
     commits = timeline_of(tmp_path / "t").commits
-    opened = open_whole(Handle(table.storage), SystemClock())
-    planned = cleaning._planned
+    opened = open_for_change(Handle(table.storage), SystemClock())
+    planned = cleaning._plan
 
     def late(*given: object) -> object:
         plan = planned(*given)  # type: ignore[arg-type]
-        monkeypatch.setattr(cleaning, "_planned", planned)
+        monkeypatch.setattr(cleaning, "_plan", planned)
         table.savepoint(instant=commits[0].requested)
         return plan
 
-    monkeypatch.setattr(cleaning, "_planned", late)
+    monkeypatch.setattr(cleaning, "_plan", late)
     done = cleaning.clean_table(opened, CleanOptions(commits=1))
     assert done.files_removed > 0
     there = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
@@ -227,11 +227,11 @@ def files_of_groups(base: Path) -> set[str]:
 
 def carried_out(table: HudiTable, plan: CleanPlan) -> None:
     """A clean that another has planned."""
-    opened = open_whole(Handle(table.storage), SystemClock())
+    opened = open_for_change(Handle(table.storage), SystemClock())
     opened.generator.observe(opened.timeline)
     data = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     table.config.layout.request(table.storage, opened.generator.next(), CLEAN, data)
-    cleaning.complete_pending(opened.reloaded())
+    cleaning.complete_pending(opened.reload())
 
 
 def facts(city: str, v: int) -> pa.Table:
@@ -253,7 +253,7 @@ def test_clean_removes_emptied_partition(version: int, kind: str, tmp_path: Path
     assert done.instants
     assert not (tmp_path / "t" / "oslo").exists()
     timeline = timeline_of(tmp_path / "t")
-    said = (timeline.read(timeline.completed(CLEAN)[-1]) or {})["partitionMetadata"]
+    said = (timeline.read(timeline.filter_completed(CLEAN)[-1]) or {})["partitionMetadata"]
     assert {path: part["isPartitionDeleted"] for path, part in said.items()}["oslo"]
     assert table.check(deep=True).ok
     table.upsert(people(range(4), 10))
@@ -266,11 +266,11 @@ def test_clean_keeps_partition_of_active_writer(version: int, tmp_path: Path) ->
     table = written(tmp_path / "t", version, "cow")
     table.delete_partitions(["oslo"])
     table.upsert(people(range(0, 4, 2), 8))
-    opened = open_whole(Handle(table.storage), SystemClock())
+    opened = open_for_change(Handle(table.storage), SystemClock())
     begun = opened.generator
     begun.observe(opened.timeline)
     table.config.layout.request(table.storage, begun.next(), "commit")
-    cleaning.clean_table(opened.reloaded(), CleanOptions(policy=KEEP_VERSIONS, versions=1))
+    cleaning.clean_table(opened.reload(), CleanOptions(policy=KEEP_VERSIONS, versions=1))
     assert (tmp_path / "t" / "oslo").exists()
     assert list((tmp_path / "t" / "oslo").glob("*.parquet")) == []
 
@@ -278,8 +278,8 @@ def test_clean_keeps_partition_of_active_writer(version: int, tmp_path: Path) ->
 @pytest.mark.parametrize(("version", "kind"), CASES)
 def test_clean_completes_pending_clean_first(version: int, kind: str, tmp_path: Path) -> None:
     table = written(tmp_path / "t", version, kind)
-    opened = open_whole(Handle(table.storage), SystemClock())
-    action, plan = cleaning._scheduled(opened, CleanOptions(commits=1))
+    opened = open_for_change(Handle(table.storage), SystemClock())
+    action, plan = cleaning._schedule(opened, CleanOptions(commits=1))
     assert action is not None
     looked = table.clean(retain=1, dry_run=True)
     assert action.time in looked.left[0]
@@ -304,12 +304,12 @@ def test_clean_removes_request_of_crashed_writer(version: int, begun: bool, tmp_
     assert done.files_removed
     timeline = timeline_of(tmp_path / "t")
     assert timeline.pending() == ()
-    assert [clean.requested for clean in timeline.completed(CLEAN)] == list(done.instants)
+    assert [clean.requested for clean in timeline.filter_completed(CLEAN)] == list(done.instants)
 
 
 def test_clean_uses_inflight_copy_of_lost_plan(tmp_path: Path) -> None:
     table = written(tmp_path / "t", 6, "cow")
-    opened = open_whole(Handle(table.storage), SystemClock())
+    opened = open_for_change(Handle(table.storage), SystemClock())
     plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
     copy = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     layout, dead = table.config.layout, "20200101000000000"
@@ -324,7 +324,7 @@ def test_clean_uses_inflight_copy_of_lost_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize("partition", ["../elsewhere", ".hoodie/metadata", "a//b"])
 def test_clean_refuses_plan_with_foreign_path(partition: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9, "cow")
-    opened = open_whole(Handle(table.storage), SystemClock())
+    opened = open_for_change(Handle(table.storage), SystemClock())
     record = CleanPlan(Retention(), {partition: {"file.parquet": 1}}).record(opened)
     plan = serde.encode_container("HoodieCleanerPlan", record, SystemClock())
     table.config.layout.request(table.storage, "29990101000000000", CLEAN, plan)
@@ -373,7 +373,7 @@ def test_clean_deletes_files_earlier_clean_had_to_keep(
         table.cluster(execute=False, sort_by=["v"])
     for v in (1, 2, 3):
         table.overwrite_partitions(facts("hot", v))
-    opened = open_whole(Handle(table.storage), SystemClock())
+    opened = open_for_change(Handle(table.storage), SystemClock())
     passing = clean_plan(opened, Retention(KEEP_HOURS, opened.timeline.commits[-1]))
     carried_out(table, passing)
     assert passing.files
@@ -407,7 +407,9 @@ def test_clean_is_due_by_timeline(tmp_path: Path) -> None:
     )  # fmt: skip
 
     def due(**options: int) -> bool:
-        return cleaning.is_due(open_whole(Handle(table.storage), SystemClock()), keep(**options))
+        return cleaning.is_due(
+            open_for_change(Handle(table.storage), SystemClock()), keep(**options)
+        )
 
     def keep(**options: int) -> CleanOptions:
         return CleanOptions(**{"commits": 1, "after_commits": 1, **options})  # type: ignore[arg-type]
@@ -489,7 +491,7 @@ def test_slices_that_a_plan_needs_count_for_one() -> None:
 
     def gone(stays: Retention, planned_from: int | None = None) -> list[int]:
         since = None if planned_from is None else time(planned_from)
-        found = stays.outdated(slices, since)
+        found = stays.select_outdated(slices, since)
         return [int(slice_.base_instant) - int(time(0)) for slice_ in found]
 
     assert gone(Retention(KEEP_VERSIONS, versions=1)) == [7, 5, 3]
@@ -560,7 +562,7 @@ def test_storage_is_not_listed_for_nothing(tmp_path: Path) -> None:
             self.listed.append(prefix)
             return super().list_dir(prefix)
 
-    opened = open_whole(Handle(Listing(table.storage.uri)), SystemClock())
+    opened = open_for_change(Handle(Listing(table.storage.uri)), SystemClock())
     Listing.listed.clear()
     cleaning.clean_table(opened, CleanOptions())
     assert Listing.listed == []
@@ -583,7 +585,7 @@ def test_clean_skips_files_removed_beyond_newest_clean(version: Any, tmp_path: P
     for v in (6, 7):
         table.upsert(facts("a", v))
     assert table.clean(policy=KEEP_COMMITS, retain=4).files_removed == 1
-    horizon = timeline_of(tmp_path).read(timeline_of(tmp_path).completed(CLEAN)[-1]) or {}
+    horizon = timeline_of(tmp_path).read(timeline_of(tmp_path).filter_completed(CLEAN)[-1]) or {}
     assert horizon["earliestCommitToRetain"] == before
     assert table.refresh().scan(as_of=after).count() == 4
     with pytest.raises(HistoryUnavailable, match="removed files of the group"):
@@ -626,10 +628,10 @@ def test_write_retries_if_clean_has_its_instant(
 def test_clean_takes_another_instant_than_write(
     version: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, begin = written(tmp_path / "t", version, kind), OpenInstant.begin
+    table, begin = written(tmp_path / "t", version, kind), PendingInstant.begin
     met: list[str] = []
 
-    def meeting(self: OpenInstant, content: bytes = b"") -> None:
+    def meeting(self: PendingInstant, content: bytes = b"") -> None:
         begin(self, content)
         if not met:
             met.append(self.time)
@@ -637,13 +639,13 @@ def test_clean_takes_another_instant_than_write(
             with as_hudi(monkeypatch, self.time):
                 assert other.upsert(people(range(4), 6)).instant == self.time
 
-    monkeypatch.setattr(OpenInstant, "begin", meeting)
+    monkeypatch.setattr(PendingInstant, "begin", meeting)
     (done,) = table.clean(retain=1).instants
     assert done != met[0]
     timeline = timeline_of(tmp_path / "t")
     assert timeline.last_commit is not None
     assert timeline.last_commit.requested == met[0]
-    assert [clean.requested for clean in timeline.completed(CLEAN)] == [done]
+    assert [clean.requested for clean in timeline.filter_completed(CLEAN)] == [done]
     assert timeline.pending() == ()
     assert set(rows(table).values()) == {6}
     assert table.refresh().check(deep=True).ok

@@ -19,7 +19,7 @@ import typer
 import pyhudi
 from pyhudi.cli import json_reader, main
 from pyhudi.cli.arguments import Format
-from pyhudi.cli.files import FileRows, rows_of, written
+from pyhudi.cli.files import FileRows, open_for_writing, rows_of
 from pyhudi.cli.json_writer import json_lines
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 
@@ -63,7 +63,7 @@ def test_packed_text_is_read(tmp_path: Path) -> None:
 def test_csv_empty_line_of_one_column_is_null(read: Read, tmp_path: Path) -> None:
     given = pa.record_batch({"v": ["a", None, "", "b"]})
     path = tmp_path / "one.csv"
-    with written(path, Format.csv, given.schema) as write:
+    with open_for_writing(path, Format.csv, given.schema) as write:
         write(given)
     assert read(Format.csv, path.read_bytes(), v=pa.string()) == given.to_pylist()
     assert read(Format.csv, "a,b\n\n1,2\n\n") == [{"a": 1, "b": 2}]
@@ -287,7 +287,7 @@ def test_json_export_imports_again(read: Read, tmp_path: Path) -> None:
     rows = [full, dict.fromkeys(kinds), {**full, "l": [], "m": [], "deep": {"m": None}}]
     given = pa.RecordBatch.from_pylist(rows, pa.schema(list(kinds.items())))
     path = tmp_path / "out.jsonl"
-    with written(path, Format.json, given.schema) as write:
+    with open_for_writing(path, Format.json, given.schema) as write:
         write(given)
     assert read(Format.json, path.read_bytes(), **kinds) == given.to_pylist()
 
@@ -429,7 +429,7 @@ def test_export_to_a_terminal_sends_no_control_characters(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
     def export() -> None:
-        with written(Path("-"), form, rows.schema) as write:
+        with open_for_writing(Path("-"), form, rows.schema) as write:
             write(rows)
 
     if form in {Format.parquet, Format.arrow}:

@@ -20,7 +20,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_strategy import Chosen, Settled, choose, wanted_partitions
+from pyhudi.services.clustering_strategy import Chosen, Settled, choose, select_partitions
 from pyhudi.slices import clustering_task
 from pyhudi.slices.clustering_plan import Order, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -493,7 +493,7 @@ def chosen(
     slices: list[FileSlice], hour: int = 0, settled: Settled | None = None, **given: Any
 ) -> Chosen:
     options = ClusteringOptions(**given)
-    kept = wanted_partitions(sorted({slice_.partition for slice_ in slices}), options, hour)
+    kept = select_partitions(sorted({slice_.partition for slice_ in slices}), options, hour)
     order = (options.sort_columns, options.layout)
     return choose(slices, options, WriteOptions(), settled or Settled({}), order, kept)
 

@@ -187,7 +187,7 @@ def test_rollbacks_that_hudi_wrote_are_written_again(name: str, golden: GoldenTa
     storage = Storage(str(golden.unpack(name)))
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
-    for instant in timeline.completed("rollback"):
+    for instant in timeline.filter_completed("rollback"):
         requested, *_, completed = (file.file_name for file in timeline.files(instant))
         for file_name, record, kind in (
             (requested, timeline.plan(instant), "HoodieRollbackPlan"),

@@ -19,7 +19,7 @@ from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.services import table_compaction
 from pyhudi.services.compaction_strategy import choose, day_of, is_due
-from pyhudi.services.table_compaction import CompactionRequest, is_overgrown
+from pyhudi.services.table_compaction import CompactionRequest, has_too_many_log_files
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
@@ -375,8 +375,12 @@ def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Pa
     for v in range(43, 52):
         table.upsert(people(range(1), v))
     assert log_files(table) < 45
-    (instant,) = (found.requested for found in timeline_of(tmp_path / "t").completed("commit"))
-    plan = timeline_of(tmp_path / "t").plan(timeline_of(tmp_path / "t").completed("commit")[0])
+    (instant,) = (
+        found.requested for found in timeline_of(tmp_path / "t").filter_completed("commit")
+    )
+    plan = timeline_of(tmp_path / "t").plan(
+        timeline_of(tmp_path / "t").filter_completed("commit")[0]
+    )
     assert plan is not None
     assert [found["partitionPath"] for found in plan["operations"]] == ["rome"], instant
     # The other partition was not written to lately; who plans by what was written looks there.
@@ -399,7 +403,7 @@ def test_partitions_of_archived_commits_wait_for_the_next_plan(
     made(tmp_path / "t")
     table = pyhudi.open_table(tmp_path / "t", options=few)
     timeline = timeline_of(tmp_path / "t")
-    while not (done := timeline.completed("commit")):
+    while not (done := timeline.filter_completed("commit")):
         table.upsert(people(range(1), len(timeline.commits)))
         timeline = timeline_of(tmp_path / "t")
     plan = timeline.plan(done[0])
@@ -416,5 +420,7 @@ def test_slice_is_overgrown_by_log_count_and_size() -> None:
         )
         return FileSlice("p", "g", "1", base, files)
 
-    found = [is_overgrown(slice_(*one)) for one in ((23, 0), (24, 0), (103, 40), (104, 40))]
+    found = [
+        has_too_many_log_files(slice_(*one)) for one in ((23, 0), (24, 0), (103, 40), (104, 40))
+    ]
     assert found == [False, True, False, True]

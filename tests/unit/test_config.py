@@ -19,7 +19,7 @@ from pyhudi.config.properties_file import (
     recover_config,
     update_config,
 )
-from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -231,7 +231,7 @@ class TestMergeRules:
         table = with_merge(version, {PAYLOAD: MODEL + "AWSDmsAvroPayload", **stored})
         assert table.merge.mode == "COMMIT_TIME_ORDERING"
         assert (table.merge.delete_field, table.merge.delete_marker) == ("Op", "D")
-        assert unsupported_merge(table) is None
+        assert find_unsupported_merge(table) is None
 
     @pytest.mark.parametrize("database", ["MySql", "Postgres"])
     def test_debezium_payloads_before_version_9_are_not_supported(self, database: str) -> None:
@@ -239,7 +239,7 @@ class TestMergeRules:
         table = with_merge(6, {PAYLOAD: payload})
         assert table.merge.delete_field == "_change_operation_type"
         assert table.merge.delete_marker == "d"
-        assert unsupported_merge(table) == f"{PAYLOAD}={payload}"
+        assert find_unsupported_merge(table) == f"{PAYLOAD}={payload}"
 
     def test_stored_delete_marker(self) -> None:
         prefix = "hoodie.record.merge.property.hoodie.payload.delete."
@@ -250,10 +250,10 @@ class TestMergeRules:
 
     def test_partial_updates_are_not_supported(self) -> None:
         mode = "hoodie.table.partial.update.mode"
-        assert unsupported_merge(with_merge(9, {mode: "IGNORE_DEFAULTS"})) == (
+        assert find_unsupported_merge(with_merge(9, {mode: "IGNORE_DEFAULTS"})) == (
             f"{mode}=IGNORE_DEFAULTS"
         )
-        assert unsupported_merge(with_merge(8, {mode: "IGNORE_DEFAULTS"})) is None
+        assert find_unsupported_merge(with_merge(8, {mode: "IGNORE_DEFAULTS"})) is None
 
     @pytest.mark.parametrize(
         ("properties", "wanted"),
@@ -268,7 +268,7 @@ class TestMergeRules:
     )
     def test_custom_merging_is_not_supported(self, properties: dict[str, str], wanted: str) -> None:
         table = with_merge(9, {"hoodie.record.merge.mode": "CUSTOM", **properties})
-        assert unsupported_merge(table) == wanted
+        assert find_unsupported_merge(table) == wanted
 
     def test_hudi_1_2_takes_a_version_6_default_table_by_commit_time(
         self, golden: GoldenTables
@@ -467,9 +467,9 @@ class TestFile:
     def test_update_of_what_has_changed(self) -> None:
         storage = _table()
         before = TableConfig(read_config(storage, StillClock()))
-        before.updated(storage, {"a": "1"}, StillClock())
+        before.update(storage, {"a": "1"}, StillClock())
         with pytest.raises(CommitConflict, match="changed the table's properties") as error:
-            before.updated(storage, {"b": "1"}, StillClock())
+            before.update(storage, {"b": "1"}, StillClock())
         assert error.value.retry
         assert set(storage.files) == {FILE}
         assert read_config(storage, StillClock())["a"] == "1"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.api.create import filled_table
+from pyhudi.api.create import create_and_fill
 from pyhudi.clock import SystemClock
 from pyhudi.config.properties_file import FILE
 from pyhudi.engine.local import LocalEngine
@@ -202,7 +202,7 @@ def test_overwrite_requires_supported_write(
     before = everything(tmp_path)
 
     def fill(sort: tuple[str, ...]) -> pyhudi.HudiTable:
-        return filled_table(
+        return create_and_fill(
             tmp_path,
             NEW,
             lambda table, rows: table.bulk_insert(rows, sort="global", sort_columns=sort),

@@ -115,7 +115,7 @@ def test_fields_of_a_type_with_a_name_are_added_where_they_are_given(
     TableBuilder.of(schema, version=version, kind=kind, metadata=False).make(base)
     storage, clock = Storage(str(base)), SystemClock()
     config = TableConfig.load(storage, clock)
-    config.updated(storage, {CREATE_SCHEMA: json.dumps(NAMED)}, clock)
+    config.update(storage, {CREATE_SCHEMA: json.dumps(NAMED)}, clock)
     table = pyhudi.open_table(base)
     first = {"id": "a", "main": {"no": 1}, "other": {"no": 2}, "lines": [{"no": 3}]}
     table.upsert(pa.Table.from_pylist([first], schema))

@@ -167,7 +167,7 @@ def test_expire_keeps_partition_written_concurrently(
     tmp_path: Path, passes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)
-    other, split = pyhudi.open_table(tmp_path / "t"), expire._split
+    other, split = pyhudi.open_table(tmp_path / "t"), expire._split_expired
 
     def late(*given: Any) -> Any:
         found = split(*given)
@@ -175,7 +175,7 @@ def test_expire_keeps_partition_written_concurrently(
             other.upsert(in_city("b", 7))
         return found
 
-    monkeypatch.setattr(expire, "_split", late)
+    monkeypatch.setattr(expire, "_split_expired", late)
     assert table.expire_partitions(15).instants == ()
     assert rows(table)["b0"] == 7
 

@@ -16,7 +16,7 @@ import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.mergers import Merger
-from pyhudi.schema.partial_update_checks import KeptValues
+from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.schema.payloads import FieldMerge, _registered
 from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers import log_bytes
@@ -241,7 +241,7 @@ def test_default_keeps_stored_value(
 ) -> None:
     defaults = pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int32()), "d": pa.nulls(1)})
     rule = FieldMerge("COMMIT_TIME_ORDERING", fill="defaults", defaults=defaults)
-    kept = KeptValues(rule, "the property")
+    kept = IgnoredUpdateValues(rule, "the property")
     before, after = (
         pa.table({column: pa.array([6 if column == "n" else None, value], KINDS[column])})
         for value in (old, new)
@@ -259,7 +259,9 @@ def test_default_keeps_stored_value(
     [("s", "gone", True), ("b", b"gone", True), ("s", None, False), ("n", None, False)],
 )
 def test_marker_keeps_stored_value(column: str, new: object, *, is_kept: bool) -> None:
-    kept = KeptValues(FieldMerge("COMMIT_TIME_ORDERING", fill="marker", marker="gone"), "x")
+    kept = IgnoredUpdateValues(
+        FieldMerge("COMMIT_TIME_ORDERING", fill="marker", marker="gone"), "x"
+    )
     old = {"s": "a", "b": b"a", "n": 1}[column]
     before, after = (pa.table({column: pa.array([value], KINDS[column])}) for value in (old, new))
     with pytest.raises(UnsupportedTableFeature) if is_kept else nullcontext():

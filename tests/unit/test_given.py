@@ -21,7 +21,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.decode_encodings import plain_batch, plain_schema
-from pyhudi.schema.input_data import given_batches, is_read_once
+from pyhudi.schema.input_data import is_read_once, read_batches
 
 
 def encoded() -> pa.Table:
@@ -45,7 +45,7 @@ def encoded() -> pa.Table:
 
 
 def taken(data: Any) -> pa.Table:
-    schema, batches = given_batches(data)
+    schema, batches = read_batches(data)
     return pa.Table.from_batches(batches, schema)
 
 
@@ -282,7 +282,7 @@ def test_batches_are_taken_as_they_come() -> None:
             asked.append(number)
             yield pa.record_batch({"a": [number]})
 
-    _, given = given_batches(slowly())
+    _, given = read_batches(slowly())
     assert asked == [0]
     next(given), next(given)
     assert asked == [0, 1]
@@ -368,7 +368,7 @@ def test_frames_without_a_form_in_arrow(frame: Any, said: str) -> None:
 def test_objects_of_a_data_frame_have_the_types_of_the_table() -> None:
     like = pa.schema({"price": pa.decimal128(20, 1), "pairs": pa.map_(pa.string(), pa.int64())})
     frame = pd.DataFrame({"price": [2**63, 2.5, None], "pairs": [[("a", 1)], {"b": 2}, None]})
-    schema, batches = given_batches(frame.astype(object), like)
+    schema, batches = read_batches(frame.astype(object), like)
     assert pa.Table.from_batches(batches, schema).to_pylist() == [
         {"price": Decimal(2**63), "pairs": [("a", 1)]},
         {"price": Decimal("2.5"), "pairs": [("b", 2)]},

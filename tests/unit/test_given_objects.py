@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.conform import conform
-from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.input_data import read_batches
 from tests.helpers.table_builder import SMALL
 
 NOON = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001 - local time is what is tested
@@ -41,7 +41,7 @@ LIKE = pa.schema(
 
 
 def taken(data: Any, like: pa.Schema | None = LIKE, *, uneven: bool = True) -> pa.Table:
-    schema, batches = given_batches(data, like, uneven=uneven)
+    schema, batches = read_batches(data, like, uneven=uneven)
     return pa.Table.from_batches(batches, schema)
 
 

@@ -16,7 +16,7 @@ from pyhudi.errors import CommitConflict, CorruptTable, LockTimeout, LockWarning
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import lock_manager as guard_module
-from pyhudi.txn.lock_manager import LockGuard
+from pyhudi.txn.lock_manager import TableLockManager
 
 SKEW_MS = 300
 
@@ -65,8 +65,8 @@ def lock() -> CountedLock:
 
 
 @pytest.fixture
-def guard(lock: CountedLock) -> LockGuard:
-    return LockGuard(lock, SystemClock(), patience_ms=0, skew_ms=SKEW_MS, has_threads=True)
+def guard(lock: CountedLock) -> TableLockManager:
+    return TableLockManager(lock, SystemClock(), patience_ms=0, skew_ms=SKEW_MS, has_threads=True)
 
 
 def since(began: float) -> float:
@@ -74,21 +74,23 @@ def since(began: float) -> float:
 
 
 def test_critical_section_lasts_until_its_instant_passed(
-    guard: LockGuard, lock: CountedLock
+    guard: TableLockManager, lock: CountedLock
 ) -> None:
     began = time.monotonic()
-    with guard.section():
-        guard.settle(SystemClock().now_ms())
+    with guard.critical_section():
+        guard.wait_out_clock_skew(SystemClock().now_ms())
         assert since(began) < SKEW_MS
     assert since(began) >= SKEW_MS - 1
     assert lock.did == ["take", "give"]
 
 
-def test_work_after_critical_section_does_not_wait(guard: LockGuard, lock: CountedLock) -> None:
+def test_work_after_critical_section_does_not_wait(
+    guard: TableLockManager, lock: CountedLock
+) -> None:
     began = time.monotonic()
-    with guard.leaving_late():
-        with guard.section():
-            guard.settle(SystemClock().now_ms())
+    with guard.release_later():
+        with guard.critical_section():
+            guard.wait_out_clock_skew(SystemClock().now_ms())
         assert since(began) < SKEW_MS
         assert lock.did == ["take"]
     assert since(began) >= SKEW_MS - 1
@@ -96,89 +98,99 @@ def test_work_after_critical_section_does_not_wait(guard: LockGuard, lock: Count
     assert lock.givers == ["pyhudi-leaving"]
 
 
-def test_critical_section_reuses_held_lock(guard: LockGuard, lock: CountedLock) -> None:
+def test_critical_section_reuses_held_lock(guard: TableLockManager, lock: CountedLock) -> None:
     began = time.monotonic()
-    with guard.leaving_late():
-        with guard.section():
-            guard.settle(SystemClock().now_ms())
-        with guard.section():
+    with guard.release_later():
+        with guard.critical_section():
+            guard.wait_out_clock_skew(SystemClock().now_ms())
+        with guard.critical_section():
             assert lock.did == ["take"]
             time.sleep(0.01)
-        guard.finish_leaving()
+        guard.finish_release()
         # The time of the first one is past, too.
         assert since(began) >= SKEW_MS - 1
         assert lock.did == ["take", "give"]
-        with guard.section():
+        with guard.critical_section():
             assert lock.did == ["take", "give", "take"]
     assert lock.did == ["take", "give", "take", "give"]
 
 
-def test_critical_section_reacquires_released_lock(guard: LockGuard, lock: CountedLock) -> None:
-    with guard.leaving_late():
-        with guard.section():
+def test_critical_section_reacquires_released_lock(
+    guard: TableLockManager, lock: CountedLock
+) -> None:
+    with guard.release_later():
+        with guard.critical_section():
             pass
         while lock.did != ["take", "give"]:
             time.sleep(0.001)
-        with guard.section():
+        with guard.critical_section():
             assert lock.did == ["take", "give", "take"]
 
 
-def test_failed_critical_section_releases_lock(guard: LockGuard, lock: CountedLock) -> None:
-    with pytest.raises(ValueError, match="wrong"), guard.leaving_late(), guard.section():
+def test_failed_critical_section_releases_lock(guard: TableLockManager, lock: CountedLock) -> None:
+    with (
+        pytest.raises(ValueError, match="wrong"),
+        guard.release_later(),
+        guard.critical_section(),
+    ):
         raise ValueError("wrong")
     assert lock.did == ["take", "give"]
-    assert not guard.is_entered
+    assert not guard.is_held
 
 
-def test_failed_release_is_warning(guard: LockGuard, lock: CountedLock) -> None:
+def test_failed_release_is_warning(guard: TableLockManager, lock: CountedLock) -> None:
     lock.fails = True
-    with pytest.warns(LockWarning, match="out of reach"), guard.leaving_late(), guard.section():
+    with (
+        pytest.warns(LockWarning, match="out of reach"),
+        guard.release_later(),
+        guard.critical_section(),
+    ):
         pass
 
 
 def test_release_waits_without_thread(
-    guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
+    guard: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_self: object) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
     monkeypatch.setattr(guard_module._Leaving, "start", refused)
-    with guard.leaving_late():
-        with guard.section():
+    with guard.release_later():
+        with guard.critical_section():
             pass
         assert lock.did == ["take", "give"]
 
 
-def test_others_wait_for_two_sections_at_most(guard: LockGuard, lock: CountedLock) -> None:
-    with guard.leaving_late():
+def test_others_wait_for_two_sections_at_most(guard: TableLockManager, lock: CountedLock) -> None:
+    with guard.release_later():
         for _ in range(4):
-            with guard.section():
-                guard.settle(SystemClock().now_ms())
+            with guard.critical_section():
+                guard.wait_out_clock_skew(SystemClock().now_ms())
     assert lock.did == ["take", "give"] * 2
 
 
-def test_lost_lock_is_reacquired(guard: LockGuard, lock: CountedLock) -> None:
-    with guard.leaving_late():
-        with guard.section():
-            guard.settle(SystemClock().now_ms())
+def test_lost_lock_is_reacquired(guard: TableLockManager, lock: CountedLock) -> None:
+    with guard.release_later():
+        with guard.critical_section():
+            guard.wait_out_clock_skew(SystemClock().now_ms())
         lock.is_lost = True
-        with guard.section():
+        with guard.critical_section():
             assert lock.did == ["take", "give", "take"]
 
 
 @pytest.mark.parametrize("has_threads", [True, False])
 def test_clock_set_back_blocks_no_writer(lock: CountedLock, *, has_threads: bool) -> None:
     clock = SteppedClock()
-    guard = LockGuard(lock, clock, patience_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
+    guard = TableLockManager(lock, clock, patience_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
     began = time.monotonic()
-    with guard.leaving_late():
-        with guard.section():
-            guard.settle(clock.now_ms())
+    with guard.release_later():
+        with guard.critical_section():
+            guard.wait_out_clock_skew(clock.now_ms())
             clock.ahead_ms -= 3_600_000
-        with guard.section():
+        with guard.critical_section():
             at = clock.now_ms()
             clock.ahead_ms -= 3_600_000
-            guard.settle(at)
+            guard.wait_out_clock_skew(at)
     assert since(began) < 3 * SKEW_MS
 
 
@@ -203,14 +215,14 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
     clock, ended, kept = SystemClock(), False, []
     for at in range(200):
         lock.did.clear()
-        guard = LockGuard(lock, clock, patience_ms=0, skew_ms=0, has_threads=True)
+        guard = TableLockManager(lock, clock, patience_ms=0, skew_ms=0, has_threads=True)
         before = sys.gettrace()
         try:
             sys.settrace(Interrupt(at))
-            with guard.leaving_late():
-                with guard.section():
+            with guard.release_later():
+                with guard.critical_section():
                     pass
-                with guard.section():
+                with guard.critical_section():
                     pass
             ended = True
         except KeyboardInterrupt:
@@ -229,45 +241,47 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
 
 
 def test_critical_section_ignores_earlier_prefetches(
-    guard: LockGuard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guard: TableLockManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_module, "is_remote", lambda _uri: True)
     storage = Storage(str(tmp_path))
     storage.put("a", b"old")
-    with storage.ahead(files=["a"]):
+    with storage.prefetch(files=["a"]):
         time.sleep(0.05)
         storage.put("a", b"new")
-        with guard.section():
+        with guard.critical_section():
             assert storage.read("a") == b"new"
 
 
-def test_critical_section_continues_after_lock_loss(guard: LockGuard, lock: CountedLock) -> None:
-    with guard.section():
+def test_critical_section_continues_after_lock_loss(
+    guard: TableLockManager, lock: CountedLock
+) -> None:
+    with guard.critical_section():
         lock.is_lost = True
         with pytest.raises(CommitConflict):
-            guard.check()
-        guard.again()
-        guard.check()
-        assert guard.is_entered
+            guard.check_held()
+        guard.reacquire()
+        guard.check_held()
+        assert guard.is_held
     assert lock.did == ["take", "give", "take", "give"]
 
 
 def test_lock_that_cannot_be_reacquired_is_not_released(
-    guard: LockGuard, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
+    guard: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with guard.section():
+    with guard.critical_section():
         monkeypatch.setattr(lock, "acquire", lambda _: False)
         with pytest.raises(LockTimeout):
-            guard.again()
+            guard.reacquire()
     assert lock.did == ["take", "give"]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_damage_under_lost_lock_is_conflict(
-    guard: LockGuard, lock: CountedLock, is_lost: bool
+    guard: TableLockManager, lock: CountedLock, is_lost: bool
 ) -> None:
     def reads() -> None:
-        with guard.section():
+        with guard.critical_section():
             lock.is_lost = is_lost
             raise CorruptTable("a file is missing")
 
@@ -276,11 +290,11 @@ def test_damage_under_lost_lock_is_conflict(
     assert lock.did == ["take", "give"]
 
 
-def test_file_created_by_other_writer_is_conflict(guard: LockGuard) -> None:
+def test_file_created_by_other_writer_is_conflict(guard: TableLockManager) -> None:
     """One who stood still, and writes what was taken over (seed 26000300, under odds)."""
 
     def writes() -> None:
-        with guard.section():
+        with guard.critical_section():
             raise FileExistsError("files/.files-0000-0_1.log.13_0-2-1: already exists")
 
     with pytest.raises(CommitConflict, match=r"log\.13"):

@@ -65,7 +65,7 @@ def test_heartbeat_without_process_expires_immediately(storage: Storage) -> None
 def test_heartbeat_without_owner_expires_after_two_minutes(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
     beat.start()
-    beat.rest()
+    beat.stop_beating()
     assert alive(storage)
     old = file_of(storage).stat().st_mtime - 121
     os.utime(file_of(storage), (old, old))
@@ -116,7 +116,7 @@ def test_heartbeat_of_hidden_process_is_active(
     """As /proc shows processes of other users under hidepid=2, and under hidepid=1."""
     said = json.loads(process_liveness.owner("n"))
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = {**said, "pid": child.pid, "started": process_liveness._started(child.pid)}
+    owner = {**said, "pid": child.pid, "started": process_liveness._start_time(child.pid)}
     if is_listed:
         # Cannot be read as a file, as any user finds it who runs the tests.
         (tmp_path / f"proc/{child.pid}/stat").mkdir(parents=True)
@@ -168,16 +168,16 @@ def test_heartbeat_shows_takeover(storage: Storage) -> None:
     clock = JumpingClock()
     beat, other = Heartbeat(storage, INSTANT, clock), Heartbeat(storage, INSTANT, SystemClock())
     beat.beat()
-    assert not beat.is_anothers
+    assert not beat.is_taken_over
     other.beat()
-    assert beat.is_anothers
-    assert not other.is_anothers
+    assert beat.is_taken_over
+    assert not other.is_taken_over
     clock.ahead_ms = 91_000
     beat.stop()
     assert file_of(storage).exists()
     other.stop()
     assert not file_of(storage).exists()
-    assert not beat.is_anothers
+    assert not beat.is_taken_over
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_tasks_of_a_shared_write_do_not_beat_once_it_is_published(storage: Stora
     driver.beat()
     task.beat()
     assert task.is_late
-    assert not driver.is_anothers
+    assert not driver.is_taken_over
 
 
 def test_heartbeat_pauses_during_publication(storage: Storage) -> None:
@@ -254,7 +254,7 @@ def test_heartbeat_does_not_resume_after_stalled_publication(storage: Storage) -
     beat.beat()
     first = file_of(storage).stat().st_mtime_ns
     clock.ahead_ms = 60_000
-    beat.publishes()
+    beat.begin_publication()
     assert file_of(storage).stat().st_mtime_ns > first
     last = file_of(storage).stat().st_mtime_ns
     clock.ahead_ms += 29_000

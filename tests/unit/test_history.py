@@ -12,7 +12,7 @@ import pyhudi
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.timeline import CommitMetadata, Timeline
-from pyhudi.txn.conflicts import check_once
+from pyhudi.txn.conflicts import check_idempotency
 from tests.helpers.tables import unpack
 from tests.unit.memory_storage import MemoryStorage
 from tests.unit.test_savepoints import made, people
@@ -149,5 +149,5 @@ def test_stream_metadata_of_other_writers_is_checked(theirs: str) -> None:
     timeline = Timeline.load(MemoryStorage({f".hoodie/{name}": content}), config)
     mine = CommitMetadata(extra_metadata={_STREAMS: '{"mine": "7"}'})
     with pytest.raises(CorruptTable, match=name):
-        check_once(timeline, mine)
-    check_once(timeline, CommitMetadata())
+        check_idempotency(timeline, mine)
+    check_idempotency(timeline, CommitMetadata())

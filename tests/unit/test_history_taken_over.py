@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.config.archive_file_options import HistoryOptions
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
@@ -37,7 +37,7 @@ def stood_still(others: Callable[[], None], at: int) -> Callable[[], None]:
         if looks == at:
             others()
         elif looks > at:
-            raise overtaken("the lock was taken")
+            raise retryable_conflict("the lock was taken")
 
     return check
 

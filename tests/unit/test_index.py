@@ -31,7 +31,7 @@ from pyhudi.index import bloom, bucket_lookup, consistent_hashing, record_index,
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import WriteContext
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice
@@ -268,7 +268,7 @@ def test_keys_of_hudi_go_where_hudi_put_them(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path), options={BUCKETS: 4})
     stored = table.scan(meta_fields=True).to_arrow()
     context = context_of(table)
-    located = tagging.for_delete(
+    located = tagging.tag_delete(
         context, stored.select([RECORD_KEY, PARTITION_PATH]), in_partitions=True
     )
     rows = located.tagged.rows.to_pylist()
@@ -283,7 +283,7 @@ def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
     (file,) = (tmp_path / "v9_mor_consistent/.hoodie/.bucket_index").rglob("lisbon/*")
     wanted = file.read_bytes()
     file.unlink()
-    consistent_hashing.first_ring(table.storage, "lisbon", 4)
+    consistent_hashing.store_initial_hashing_metadata(table.storage, "lisbon", 4)
     assert json.loads(file.read_bytes()) == json.loads(wanted)
 
 
@@ -334,7 +334,7 @@ def test_record_index_knows_every_key_without_base_files(
     context = context_of(table)
     assert context.index.kind == kind
     for in_partitions in (True,) if kind == PARTITIONED_RECORD_INDEX else (True, False):
-        located = tagging.for_delete(context, keys, in_partitions=in_partitions)
+        located = tagging.tag_delete(context, keys, in_partitions=in_partitions)
         rows = located.tagged.rows.to_pylist()
         assert sorted(rows) == list(range(stored.num_rows))
         for row, group in zip(rows, located.tagged.groups.to_pylist(), strict=True):
@@ -342,11 +342,11 @@ def test_record_index_knows_every_key_without_base_files(
             assert slice_.partition == keys.column(1)[row].as_py()
             assert stored.column(2)[row].as_py().startswith(slice_.file_id)
     before = bytes_read()
-    rows = tagging.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist()
+    rows = tagging.tag_delete(context, keys, in_partitions=True).tagged.rows.to_pylist()
     needed = bytes_read() - before
     assert empty_base_files(base) > 0
     before = bytes_read()
-    assert tagging.for_delete(context, keys, in_partitions=True).tagged.rows.to_pylist() == rows
+    assert tagging.tag_delete(context, keys, in_partitions=True).tagged.rows.to_pylist() == rows
     # The number itself is read from a file.
     assert bytes_read() - before == pytest.approx(needed, abs=64)
 
@@ -367,7 +367,7 @@ def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: boo
     rows = context.with_keys(data)
     assert rows.column(RECORD_KEY).to_pylist() == [key]
     assert rows.column(PARTITION_PATH).to_pylist() != [home]
-    located = tagging.for_upsert(context, rows, pa.array([False]))
+    located = tagging.tag_upsert(context, rows, pa.array([False]))
     kept, left = located.tagged.groups.to_pylist(), located.tagged.left_groups.to_pylist()
     assert (len(kept), len(left)) == ((0, 1) if moves else (1, 0))
     assert located.groups[(kept + left)[0]].slice.partition == home
@@ -377,7 +377,7 @@ def test_record_index_tags_by_tasks_of_its_file_groups(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_cow_record_index", tmp_path))
     keys = table.scan(meta_fields=True).to_arrow().select([RECORD_KEY, PARTITION_PATH])
     engine = Watching()
-    located = tagging.for_delete(context_of(table, engine), keys, in_partitions=True)
+    located = tagging.tag_delete(context_of(table, engine), keys, in_partitions=True)
     tasks = [task for task in engine.tasks if isinstance(task, record_index.LookupTask)]
     assert sum(len(task.keys) for task in tasks) == keys.num_rows == len(located.tagged.rows)
     files = [(task.group.base, task.group.logs) for task in tasks]
@@ -399,7 +399,7 @@ class Watching(LocalEngine):
 
 def context_of(table: HudiTable, engine: LocalEngine | None = None) -> WriteContext:
     """As `WriteContext.open` makes it, for a table that may not be written to yet."""
-    opened = Table.open(table.storage, table.config, SystemClock(), engine or table.engine)
+    opened = TableSnapshot.open(table.storage, table.config, SystemClock(), engine or table.engine)
     return WriteContext(
         opened,
         WriteOptions.of(table.options),

@@ -19,10 +19,10 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, ConfigError, StorageError
 from pyhudi.metadata import index_definitions_file
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initialize import Making, initialise
+from pyhudi.metadata.initialize import PartitionBuild, initialize_partitions
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import async_indexing, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext
@@ -137,11 +137,11 @@ def test_async_index_contains_concurrent_writes(
             other.compact()
         other.upsert(people([1, 20], 5, 5))
 
-    once_meanwhile(monkeypatch, Making, "write_files", work)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", work)
     table = opened(base)
     made = table.create_index("record_index", concurrently=True)
     assert "record_index" in made
-    (done,) = table.refresh().state.timeline.completed(INDEXING)
+    (done,) = table.refresh().state.timeline.filter_completed(INDEXING)
     assert done.action == INDEXING
     assert_kept(base)
 
@@ -171,7 +171,7 @@ def test_async_index_waits_for_running_hudi_writes(
         before.layout.inflight(table.storage, instant, action, b"")
 
     monkeypatch.setattr(async_indexing, "PATIENCE_MS", 10)
-    once_meanwhile(monkeypatch, Making, "write_files", begin)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", begin)
     with pytest.raises(CommitConflict, match=f"{instant}.* is under way"):
         table.create_index("record_index", concurrently=True)
     left = opened(base)
@@ -195,7 +195,7 @@ def test_others_do_not_touch_the_metadata_table_meanwhile(
             with pytest.raises(CommitConflict, match="another writer"):
                 verb()
 
-    once_meanwhile(monkeypatch, Making, "write_files", work)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", work)
     opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
 
@@ -212,14 +212,16 @@ def test_async_index_keeps_index_of_faster_builder(
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
         options = options_of(base)
         context = WriteContext.open(Handle(table.storage, options), SystemClock())
-        with context.table.guard.section():
-            initialise(context.table, {"record_index"}, MetadataOptions.of(options), 1 << 30)
-        table.refresh().config.updated(table.storage, {UNFINISHED: undone}, SystemClock())
+        with context.table.guard.critical_section():
+            initialize_partitions(
+                context.table, {"record_index"}, MetadataOptions.of(options), 1 << 30
+            )
+        table.refresh().config.update(table.storage, {UNFINISHED: undone}, SystemClock())
         for name, data in kept.items():
             if not (folder / name).exists():
                 (folder / name).write_bytes(data)
 
-    once_meanwhile(monkeypatch, Making, "write_files", work)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", work)
     with pytest.raises(CommitConflict, match="another writer has made the index record_index"):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
@@ -229,16 +231,16 @@ def test_stalled_builder_keeps_index_of_others_at_end(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """Its lock and its heartbeat have run out, and the next writer has made the index."""
-    publish = OpenInstant.publish
+    publish = PendingInstant.publish
 
-    def published(instant: OpenInstant, completion: str, content: bytes) -> None:
+    def published(instant: PendingInstant, completion: str, content: bytes) -> None:
         if instant.action == INDEXING and not ahead[0]:
             ahead[0] = 3_600_000
             opened(base).upsert(people([41], 4, 4))
             assert "record_index" in opened(base).config.metadata_partitions
         publish(instant, completion, content)
 
-    monkeypatch.setattr(OpenInstant, "publish", published)
+    monkeypatch.setattr(PendingInstant, "publish", published)
     with pytest.raises(CommitConflict, match="lock"):
         opened(base).create_index("record_index", concurrently=True)
     assert ahead[0]
@@ -249,7 +251,7 @@ def test_stalled_builder_keeps_index_of_others_at_start(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
-    begun = async_indexing._begun
+    begun = async_indexing._start
 
     def stood_still(*given: Any) -> Any:
         build = begun(*given)
@@ -258,7 +260,7 @@ def test_stalled_builder_keeps_index_of_others_at_start(
         assert "record_index" in opened(base).config.metadata_partitions
         return build
 
-    monkeypatch.setattr(async_indexing, "_begun", stood_still)
+    monkeypatch.setattr(async_indexing, "_start", stood_still)
     with pytest.raises(CommitConflict, match="another writer"):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
@@ -292,15 +294,15 @@ def test_builder_after_takeover_leaves_nothing(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
     """An inflight file was left for good (seed 25014903 of v6-mor-simple-metadata)."""
-    begin = OpenInstant.begin
+    begin = PendingInstant.begin
 
-    def stood_still(instant: OpenInstant, *given: Any) -> Any:
+    def stood_still(instant: PendingInstant, *given: Any) -> Any:
         if instant.action == INDEXING and not ahead[0]:
             ahead[0] = 3_600_000
             opened(base).upsert(people([41], 4, 4))
         return begin(instant, *given)
 
-    monkeypatch.setattr(OpenInstant, "begin", stood_still)
+    monkeypatch.setattr(PendingInstant, "begin", stood_still)
     with pytest.raises(CommitConflict):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
@@ -313,7 +315,7 @@ def test_failed_builder_leaves_nothing(base: Path, monkeypatch: pytest.MonkeyPat
         opened(base).upsert(people([40], 4, 4))
         raise StorageError("no space left on device")
 
-    once_meanwhile(monkeypatch, Making, "write_files", fail)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", fail)
     with pytest.raises(StorageError):
         opened(base).create_index("record_index", concurrently=True)
     assert opened(base).config.properties == before

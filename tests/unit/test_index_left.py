@@ -36,7 +36,7 @@ def died(base: Path, *, built: bool, name: str = NAME) -> Path:
     config = TableConfig.load(storage)
     left = ",".join(part for part in config.metadata_partitions if part != name)
     changes = {LISTED: left, INFLIGHT: name if built else ""}
-    config.updated(storage, changes, SystemClock())
+    config.update(storage, changes, SystemClock())
     if not built:
         (begun,) = timeline.glob("*.indexing.inflight")
         begun.unlink()

@@ -19,8 +19,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable, StorageError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initialize import Making
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.initialize import PartitionBuild
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.storage.storage import Storage
 from pyhudi.write import metadata_lifecycle, write_context
 from tests.helpers.metadata_records import stored_records
@@ -159,10 +159,10 @@ def test_async_index_equals_index_built_after_concurrent_writes(
 ) -> None:
     base, index = tmp_path / "table", INDEXES[name]
     table = made_table(base, version, kind, index)
-    once_meanwhile(monkeypatch, Making, "write_files", lambda: written(base))
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", lambda: written(base))
     made = index.made(table, concurrently=True)
     assert {*index.partitions} <= {*made}
-    (done,) = opened(base).state.timeline.completed(INDEXING)
+    (done,) = opened(base).state.timeline.filter_completed(INDEXING)
     plan = opened(base).state.timeline.read(done)
     infos = (plan or {})["indexPartitionInfos"]
     assert [info["metadataPartitionPath"] for info in infos] == [*index.partitions]
@@ -196,7 +196,7 @@ def test_failed_async_index_leaves_nothing(
         opened(base).upsert(people([40], 4, 4))
         raise StorageError("no space left on device")
 
-    once_meanwhile(monkeypatch, Making, "write_files", fail)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", fail)
     with pytest.raises(StorageError):
         index.made(table, concurrently=True)
     assert opened(base).config.properties == before
@@ -217,9 +217,9 @@ def test_async_index_fails_if_required_index_is_dropped(
         config = opened(base).config
         left = [name for name in config.metadata_partitions if name != "record_index"]
         changes = {"hoodie.table.metadata.partitions": ",".join(left)}
-        config.updated(opened(base).storage, changes, opened(base).state.clock)
+        config.update(opened(base).storage, changes, opened(base).state.clock)
 
-    once_meanwhile(monkeypatch, Making, "write_files", take_away)
+    once_meanwhile(monkeypatch, PartitionBuild, "write_files", take_away)
     with pytest.raises(CommitConflict, match="taken the index record_index away"):
         index.made(table, concurrently=True)
     assert not (base / ".hoodie/metadata/secondary_index_by_v").exists()
@@ -231,7 +231,10 @@ def test_async_index_skips_column_dropped_concurrently(
     base, index = tmp_path / "table", INDEXES["values"]
     table = made_table(base, 9, "cow", index)
     once_meanwhile(
-        monkeypatch, Making, "write_files", lambda: opened(base).alter().drop_column("v").execute()
+        monkeypatch,
+        PartitionBuild,
+        "write_files",
+        lambda: opened(base).alter().drop_column("v").execute(),
     )
     with pytest.raises(UnsupportedTableFeature):
         index.made(table, concurrently=True)
@@ -290,5 +293,5 @@ def test_write_opens_while_index_is_dropped(
 )
 def test_unknown_index_state_in_properties_is_damage(said: str) -> None:
     with pytest.raises(CorruptTable, match=UNFINISHED) as error:
-        Unfinished.of(TableConfig({UNFINISHED: said}))
+        PendingOperation.of(TableConfig({UNFINISHED: said}))
     assert error.value.file == FILE

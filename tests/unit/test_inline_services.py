@@ -17,8 +17,8 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.services import cleaning, table_compaction
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.txn.pending_instant import PendingInstant
 from tests.helpers.aged import age
 from tests.unit.test_compaction import log_files, rows
 from tests.unit.test_savepoints import made, people, timeline_of
@@ -148,7 +148,7 @@ def test_commit_succeeds_whatever_services_do(
 
     raised: BaseException = OSError("no room")
     with monkeypatch.context() as patched:
-        patched.setattr(table_compaction, "_carried_out", fail)
+        patched.setattr(table_compaction, "_execute", fail)
         with pytest.warns(AfterCommitWarning, match="compaction after it waits .* no room"):
             done = table.upsert(people(range(2), 5))
         assert done.committed
@@ -170,7 +170,7 @@ def test_another_writer_that_was_quicker_is_no_warning(
     def gives_way(*_: Any, **__: Any) -> None:
         raise CommitConflict("the timeline already has it")
 
-    monkeypatch.setattr(table_compaction, "_carried_out", gives_way)
+    monkeypatch.setattr(table_compaction, "_execute", gives_way)
     with caplog.at_level("INFO", "pyhudi"):
         assert table.upsert(people(range(2), 5)).committed
     assert "compaction after" in caplog.text
@@ -189,21 +189,21 @@ def test_automatic_compaction_leaves_no_plan(
 ) -> None:
     """Its writer dies; nothing that came later would be cleaned or archived."""
 
-    def dies(_: object, table: Table, instant: str, __: object, **___: Any) -> None:
-        OpenInstant(table, instant, COMPACTION).begin()
+    def dies(_: object, table: TableSnapshot, instant: str, __: object, **___: Any) -> None:
+        PendingInstant(table, instant, COMPACTION).begin()
         raise CommitConflict("as if killed")
 
     monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)
     table = made(tmp_path / "t", version)
     with monkeypatch.context() as patch:
-        patch.setattr(table_compaction, "_carried_out", dies)
+        patch.setattr(table_compaction, "_execute", dies)
         commits(table, 8)
     (left,) = timeline_of(tmp_path / "t").pending_compactions
     age(tmp_path / "t", left.requested)
     commits(table, 8)
     timeline = timeline_of(tmp_path / "t")
     assert not timeline.pending_compactions
-    assert left.requested in {instant.requested for instant in timeline.completed(COMMIT)}
+    assert left.requested in {instant.requested for instant in timeline.filter_completed(COMMIT)}
     assert rows(table) == {"k0": 17, "k1": 17, "k2": 1, "k3": 1}
 
 

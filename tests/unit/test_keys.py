@@ -11,9 +11,9 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.key_generator import (
     add_keys,
     as_stored,
+    check_key_generator,
     depends_on_rows,
     key_spec,
-    supported_generator,
 )
 from pyhudi.storage.storage import Storage
 from tests.helpers.tables import unpack
@@ -89,14 +89,14 @@ def test_single_complex_key_follows_the_keys_that_are_there(
 def test_other_generators_are_refused_by_name(kind: str) -> None:
     table = config("id,n", "city", hoodie_table_keygenerator_type=kind)
     with pytest.raises(UnsupportedTableFeature, match=f"hoodie.table.keygenerator.type is {kind}"):
-        supported_generator(table)
+        check_key_generator(table)
 
 
 def test_refusal_names_the_class_property_where_that_decides() -> None:
     name = "org.apache.hudi.keygen.GlobalDeleteKeyGenerator"
     table = config("id", "city", hoodie_table_keygenerator_class=name)
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.keygenerator\.class"):
-        supported_generator(table)
+        check_key_generator(table)
 
 
 def test_generated_keys_need_an_instant() -> None:

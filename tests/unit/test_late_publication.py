@@ -28,13 +28,13 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers, write_base
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat, path_of
 from pyhudi.txn.locks.storage_lock import StorageLock
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.planned_services import PlannedTransaction
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
@@ -87,10 +87,10 @@ def upserted(
 
     Nothing is tried again.
     """
-    publish = OpenInstant.publish
+    publish = PendingInstant.publish
     storage = CrashingStorage(str(base))
 
-    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+    def published(opened: PendingInstant, completion: str, content: bytes) -> None:
         is_own = opened.table.storage is storage and opened.action != ROLLBACK
         if is_own:
             before()
@@ -103,7 +103,7 @@ def upserted(
                 raise
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpenInstant, "publish", published)
+        patch.setattr(PendingInstant, "publish", published)
         upsert.upsert(CrashHandle(storage, options or {}), given)
 
 
@@ -161,11 +161,11 @@ def test_lock_loss_during_rollback_raises(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others take it back then, by markers from before its files (seed 26000082, under odds)."""
-    load, checked = zombie_commits.load, Transaction._checked
+    load, checked = zombie_commits.load_timeline, Transaction._check_before_publish
 
-    def loads(table: Table) -> Timeline:
+    def loads(table: TableSnapshot) -> Timeline:
         timeline = load(table)
-        monkeypatch.setattr(zombie_commits, "load", load)
+        monkeypatch.setattr(zombie_commits, "load_timeline", load)
         clock.stand_still(DEAD_MS)
         (pending,) = timeline.pending()
         kept = [
@@ -180,11 +180,11 @@ def test_lock_loss_during_rollback_raises(
         return timeline
 
     def conflicts(*_: object) -> None:
-        monkeypatch.setattr(Transaction, "_checked", checked)
-        monkeypatch.setattr(zombie_commits, "load", loads)
+        monkeypatch.setattr(Transaction, "_check_before_publish", checked)
+        monkeypatch.setattr(zombie_commits, "load_timeline", loads)
         raise CommitConflict("another one was faster")
 
-    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    monkeypatch.setattr(Transaction, "_check_before_publish", conflicts)
     with pytest.raises(CommitConflict):
         upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
     assert_sound(base, clock, {**BEFORE, "k1": 4})
@@ -194,16 +194,16 @@ def test_zombie_commit_with_instant_being_removed(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its inflight file and its markers are gone by then (seed 27003046, under odds)."""
-    checked = Transaction._checked
+    checked = Transaction._check_before_publish
 
     def conflicts(txn: Transaction, *_: object) -> None:
-        monkeypatch.setattr(Transaction, "_checked", checked)
+        monkeypatch.setattr(Transaction, "_check_before_publish", checked)
         clock.stand_still(DEAD_MS)
         txn._open.withdraw_beginning()
-        txn._open.clear()
+        txn._open.delete_markers()
         raise CommitConflict("another one was faster")
 
-    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    monkeypatch.setattr(Transaction, "_check_before_publish", conflicts)
     with pytest.raises(CommitConflict):
         upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
     assert_sound(base, clock, BEFORE)
@@ -265,7 +265,7 @@ def test_zombie_plan_that_others_execute_is_kept(
     made = pyhudi.create_table(base, rows([0], 0).schema, key="id", type="mor", version=version)
     made.upsert(rows(range(4), 1))
     made.upsert(rows([1], 2))
-    publish, start = OpenInstant.publish, Heartbeat.start
+    publish, start = PendingInstant.publish, Heartbeat.start
 
     def fails(*_: object, **__: object) -> None:
         clock.stand_still(DEAD_MS)
@@ -275,9 +275,9 @@ def test_zombie_plan_that_others_execute_is_kept(
         start(beat)
         clock.stand_still(DEAD_MS)
 
-    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+    def published(opened: PendingInstant, completion: str, content: bytes) -> None:
         if opened.action == COMPACTION and opened.table.storage.uri == str(base):
-            monkeypatch.setattr(OpenInstant, "publish", publish)
+            monkeypatch.setattr(PendingInstant, "publish", publish)
             clock.stand_still(DEAD_MS)
             for where, step, by in (
                 (write_base, "rewrite_base_file", fails),
@@ -289,7 +289,7 @@ def test_zombie_plan_that_others_execute_is_kept(
                         pyhudi.open_table(base).compact()
         publish(opened, completion, content)
 
-    monkeypatch.setattr(OpenInstant, "publish", published)
+    monkeypatch.setattr(PendingInstant, "publish", published)
     with pytest.raises(CommitConflict, match="taken back"):
         pyhudi.open_table(base).compact()
     assert found(base) == {**BEFORE, "k1": 2}
@@ -342,9 +342,9 @@ def test_metadata_table_is_not_compacted_with_zombie_commit(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes once another has looked, who is about to publish too (seed 24360513)."""
-    publish, held = OpenInstant.publish, list[Act]()
+    publish, held = PendingInstant.publish, list[Act]()
 
-    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+    def published(opened: PendingInstant, completion: str, content: bytes) -> None:
         own = partial(publish, opened, completion, content)
         if opened.table.storage.uri != str(base):
             own()
@@ -354,11 +354,11 @@ def test_metadata_table_is_not_compacted_with_zombie_commit(
             compacts = {"hoodie.metadata.compact.max.delta.commits": "1"}
             pyhudi.open_table(base, options=compacts).upsert(rows([5], 4))
         else:
-            monkeypatch.setattr(OpenInstant, "publish", publish)
+            monkeypatch.setattr(PendingInstant, "publish", publish)
             held[0]()
             own()
 
-    monkeypatch.setattr(OpenInstant, "publish", published)
+    monkeypatch.setattr(PendingInstant, "publish", published)
     with pytest.raises(CommitConflict, match="taken back"):
         upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
     assert_sound(base, clock, {**BEFORE, "k5": 4})
@@ -369,19 +369,19 @@ def test_commit_its_writer_revokes_counts_for_no_reader(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, *, dies: bool
 ) -> None:
     """By its times it came in time (seed 27004777, under odds)."""
-    take_back = OpenInstant.take_publication_back
+    take_back = PendingInstant.delete_completed_file
 
     def stands() -> None:
         clock.stand_still(STAND_MS)
 
-    def others(opened: OpenInstant, completion: str) -> None:
+    def others(opened: PendingInstant, completion: str) -> None:
         stands()
         pyhudi.open_table(base).upsert(rows([1, 5], 4))
         if dies:
             raise Killed
         take_back(opened, completion)
 
-    monkeypatch.setattr(OpenInstant, "take_publication_back", others)
+    monkeypatch.setattr(PendingInstant, "delete_completed_file", others)
     with pytest.raises(Killed if dies else CommitConflict):
         upserted(base, rows([1, 2], 3), monkeypatch, after=stands)
     monkeypatch.undo()
@@ -454,7 +454,7 @@ def test_publication_needs_renewed_lock(
     """Though heartbeats reach the table."""
     monkeypatch.setattr(StorageLock, "_renew", lambda _: None)
     beats: list[Heartbeat] = []
-    publishes = Heartbeat.publishes
+    publishes = Heartbeat.begin_publication
 
     def slow(beat: Heartbeat) -> None:
         publishes(beat)
@@ -463,7 +463,7 @@ def test_publication_needs_renewed_lock(
             beat.beat()
         beats.append(beat)
 
-    monkeypatch.setattr(Heartbeat, "publishes", slow)
+    monkeypatch.setattr(Heartbeat, "begin_publication", slow)
     with pytest.raises(CommitConflict, match="lock was lost"):
         upserted(base, rows([1, 2], 3), monkeypatch)
     assert not beats[0].is_late
@@ -507,10 +507,10 @@ def test_zombie_plan_taken_over_by_other_process(
 ) -> None:
     """It has removed the files, and its heartbeat is that of the instant."""
     base = to_be_clustered(tmp_path, version)
-    publish, storage = OpenInstant.publish, CrashingStorage(str(base))
+    publish, storage = PendingInstant.publish, CrashingStorage(str(base))
     overtakers: list[PlannedTransaction] = []
 
-    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+    def published(opened: PendingInstant, completion: str, content: bytes) -> None:
         is_own = opened.table.storage is storage and opened.action != ROLLBACK
         if is_own:
             clock.stand_still(130_000)
@@ -525,7 +525,7 @@ def test_zombie_plan_taken_over_by_other_process(
             storage.is_dead = dies
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpenInstant, "publish", published)
+        patch.setattr(PendingInstant, "publish", published)
         with pytest.raises(Killed if dies else CommitConflict):
             run_service.cluster(CrashHandle(storage, {}), ClusteringRequest(), ClusteringOptions())
     overtakers[0].__exit__(None, None, None)
@@ -572,7 +572,7 @@ def test_zombie_commit_revoked_while_it_is_read(
     timeline = Timeline.load(storage, TableConfig.load(storage))
     commit = timeline.commits[-1]
     Heartbeat(storage, commit.requested, SystemClock()).beat()
-    assert zombie_commits.come_late(storage, timeline) == []
+    assert zombie_commits.find_zombies(storage, timeline) == []
     read = Storage.read_or_none
 
     def gone(there: Storage, path: str) -> bytes | None:
@@ -582,4 +582,4 @@ def test_zombie_commit_revoked_while_it_is_read(
         return read(there, path)
 
     monkeypatch.setattr(Storage, "read_or_none", gone)
-    assert zombie_commits.come_late(storage, timeline) == [commit]
+    assert zombie_commits.find_zombies(storage, timeline) == [commit]

@@ -28,7 +28,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import orphan_files, recovery, rollback
 from pyhudi.txn.orphan_files import OLD_MS
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
 from tests.sim.crash import leftovers
@@ -50,8 +50,8 @@ def dies(*_: object, **__: object) -> None:
 def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upsert") -> None:
     """Writes all files, and neither completes the write nor takes it back."""
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", dies)
-        patch.setattr(Transaction, "_settled", dies)
+        patch.setattr(Transaction, "_check_before_publish", dies)
+        patch.setattr(Transaction, "_finish", dies)
         writer = pyhudi.open_table(base, options=ONCE)
         with pytest.raises(CommitConflict):
             getattr(writer, verb)(ROWS)
@@ -143,7 +143,7 @@ def test_torn_log_file_of_plan_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "commit", planned_with)
-        patch.setattr(Transaction, "_settled", dies)
+        patch.setattr(Transaction, "_finish", dies)
         with pytest.raises(CommitConflict):
             pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     (torn,) = set(tmp_path.glob("x/.*.log.*")) - before
@@ -204,9 +204,9 @@ def test_markers_stay_that_a_writer_makes_after_its_rollback(
         table.config.layout.inflight(table.storage, stood_still, COMMIT)
         markers.create(table.storage, stood_still, Marker("x", path[2:], "CREATE"))
         monkeypatch.undo()
-        return orphan_files.remove_left_files(*given)
+        return orphan_files.remove_orphan_files(*given)
 
-    monkeypatch.setattr(recovery, "remove_left_files", goes_on)
+    monkeypatch.setattr(recovery, "remove_orphan_files", goes_on)
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert [one.path for one in markers.read_all(table.storage, stood_still) or ()] == [path]
     left(tmp_path, path, old=False)
@@ -230,7 +230,7 @@ def test_conflicting_write_removes_its_unnamed_files(
         markers.create(table.storage, txn.instant, other)
         raise CommitConflict("another one was faster")
 
-    monkeypatch.setattr(Transaction, "_checked", conflicts)
+    monkeypatch.setattr(Transaction, "_check_before_publish", conflicts)
     with pytest.raises(CommitConflict):
         pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     assert leftovers(tmp_path) == []
@@ -253,9 +253,9 @@ def test_log_files_of_a_write_that_is_gone(
         raise CommitConflict("another one was faster")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Transaction, "_checked", fails)
+        patch.setattr(Transaction, "_check_before_publish", fails)
         if not is_called_off:
-            patch.setattr(Transaction, "_settled", fails)
+            patch.setattr(Transaction, "_finish", fails)
         with pytest.raises(CommitConflict):
             pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     (late, *_) = {*tmp_path.glob("x/.*.log.*_0-1-*")} - before
@@ -342,8 +342,8 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     write_and_die(tmp_path, monkeypatch)
     (late,) = {*tmp_path.glob("x/*")} - before
     (instant,) = block_instants(table.storage, f"x/{late.name}")
-    roll_back_and_die(tmp_path, monkeypatch, OpenInstant, "complete")
-    recovery.remove_marked(table.storage, table.refresh().state.timeline, instant)
+    roll_back_and_die(tmp_path, monkeypatch, PendingInstant, "complete")
+    recovery.remove_marked_files(table.storage, table.refresh().state.timeline, instant)
     assert late.exists()
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert late.exists()
@@ -410,7 +410,7 @@ def test_late_log_files_stay_for_a_plan_that_names_them(
         late[0].write_bytes(data)
         getattr(pyhudi.open_table(tmp_path), service)(execute=False)
         if who == "the next one":
-            monkeypatch.setattr(txn, "_settled", lambda: False)
+            monkeypatch.setattr(txn, "_finish", lambda: False)
             markers.create(table.storage, txn.instant, Marker("x", late[0].name, "APPEND"))
         raise CommitConflict("another one was faster")
 
@@ -498,9 +498,9 @@ def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
             path.unlink()
     if is_marked:
         markers.create(table.storage, instant, Marker("x", f"a_0-0-0_{instant}.parquet", "CREATE"))
-    begin = OpenInstant.begin
+    begin = PendingInstant.begin
 
-    def goes_on(opened: OpenInstant, content: bytes = b"") -> None:
+    def goes_on(opened: PendingInstant, content: bytes = b"") -> None:
         if opened.action == ROLLBACK:
             for path, data in after.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -508,7 +508,7 @@ def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
         begin(opened, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpenInstant, "begin", goes_on)
+        patch.setattr(PendingInstant, "begin", goes_on)
         pyhudi.open_table(tmp_path).upsert(ROWS)
     assert written
     assert [path for path in written if path.exists()] == []
@@ -546,13 +546,13 @@ def test_metadata_table_is_archived_past_rollbacks(
         write()
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "_publish", dies)
-        patch.setattr(Transaction, "_settled", dies)
+        patch.setattr(Transaction, "_finish", dies)
         with pytest.raises(CommitConflict):
             pyhudi.open_table(tmp_path, options=ONCE).upsert(ROWS)
     end_heartbeats(tmp_path)
     write()
-    (undone,) = metadata().completed(ROLLBACK)
+    (undone,) = metadata().filter_completed(ROLLBACK)
     for _ in range(12):
         write()
-    assert metadata().completed(DELTA_COMMIT)[0].requested > undone.requested
+    assert metadata().filter_completed(DELTA_COMMIT)[0].requested > undone.requested
     assert table.refresh().check(deep=True).findings == ()

@@ -16,10 +16,10 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.errors import PartitionChangeWarning, overtaken
+from pyhudi.errors import PartitionChangeWarning, retryable_conflict
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.storage_lock import StorageLock
-from pyhudi.write.conflict_retries import retried
+from pyhudi.write.conflict_retries import retry_on_conflict
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("v", pa.int64())])
 NONE = SCHEMA.empty_table()
@@ -84,10 +84,10 @@ def test_conflict_retry_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     def verb(*_: Any) -> int:
         tries.append(1)
         if len(tries) < 3:
-            raise overtaken("another was faster")
+            raise retryable_conflict("another was faster")
         return len(tries)
 
-    assert retried(made(tmp_path), None, verb) == 3
+    assert retry_on_conflict(made(tmp_path), None, verb) == 3
     lines = [line for line in said(caplog, logging.DEBUG) if "gave way" in line]
     assert [("try 2" in line, "try 3" in line) for line in lines] == [(True, False), (False, True)]
     assert all("another was faster" in line for line in lines)

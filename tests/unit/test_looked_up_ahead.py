@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.index import record_index
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import upsert
 from pyhudi.write.write_context import WritableTable
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, rows_read
@@ -44,16 +44,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
 
 def dies(base: Path, verb: str, options: dict[str, str]) -> None:
     """A write that ends just before its completed file is there."""
-    publish, storage = OpenInstant.publish, CrashingStorage(str(base))
+    publish, storage = PendingInstant.publish, CrashingStorage(str(base))
 
-    def published(opened: OpenInstant, completion: str, content: bytes) -> None:
+    def published(opened: PendingInstant, completion: str, content: bytes) -> None:
         if opened.table.storage is storage and opened.action != ROLLBACK:
             storage.is_dead = True
             raise Killed
         publish(opened, completion, content)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OpenInstant, "publish", published)
+        patch.setattr(PendingInstant, "publish", published)
         with pytest.raises(Killed):
             VERBS[verb](Handle(storage, options))
 

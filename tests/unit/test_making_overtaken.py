@@ -21,7 +21,7 @@ from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import index_definitions_file, initialize
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import async_indexing
 from pyhudi.write.async_indexing import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
@@ -100,15 +100,15 @@ def test_write_continues_next_to_takeover_of_index_build(
 ) -> None:
     """What was begun beside writers is ended alone (seed 27005901 of v9-mor-simple-metadata)."""
     opened(base).drop_index("record_index")
-    begin = OpenInstant.begin
+    begin = PendingInstant.begin
 
-    def dies(instant: OpenInstant, *given: Any) -> Any:
+    def dies(instant: PendingInstant, *given: Any) -> Any:
         if instant.action == INDEXING:
             raise Killed
         return begin(instant, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpenInstant, "begin", dies)
+        patch.setattr(PendingInstant, "begin", dies)
         patch.setattr("pyhudi.write.async_indexing._Build.take_back", lambda _: None)
         with pytest.raises(Killed):
             opened(base).create_index("record_index", concurrently=True)
@@ -138,10 +138,10 @@ def test_failed_build_keeps_index_of_others(
 ) -> None:
     """They had gone on with it, and stood still as well (seed 28020111, under odds)."""
     opened(base).drop_index("record_index")
-    ended = _Build.ended
+    ended = _Build.finish
 
     def stood_still(build: _Build, stats: list[WriteStat]) -> None:
-        monkeypatch.setattr(_Build, "ended", ended)
+        monkeypatch.setattr(_Build, "finish", ended)
         ahead[0] += 200_000
 
         def takes_back_and_dies() -> None:
@@ -150,7 +150,7 @@ def test_failed_build_keeps_index_of_others(
                 raise Killed
 
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", dies)
-            with suppress(Killed), build.table.guard.section():
+            with suppress(Killed), build.table.guard.critical_section():
                 build.take_back()
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", clear_partitions)
 
@@ -159,7 +159,7 @@ def test_failed_build_keeps_index_of_others(
             opened(base).upsert(people([40], 4, 4))
         raise CommitConflict(f"{len(stats)} files for nothing")
 
-    monkeypatch.setattr(_Build, "ended", stood_still)
+    monkeypatch.setattr(_Build, "finish", stood_still)
     with pytest.raises(CommitConflict, match="for nothing"):
         opened(base).create_index("record_index", concurrently=True)
     ahead[0] += 200_000

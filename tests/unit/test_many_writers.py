@@ -20,9 +20,9 @@ from pyhudi.index import record_index
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
-from pyhudi.slices.table_snapshot import Commit, Table
+from pyhudi.slices.table_snapshot import Commit, TableSnapshot
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.lock_manager import LockGuard
+from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import idempotency
@@ -390,7 +390,7 @@ class TestRetries:
         begin = Transaction.start
 
         def start(self: Transaction, profile: Any) -> None:
-            held.append(self._table.guard.is_entered)
+            held.append(self._table.guard.is_held)
             if len(held) < 3:
                 raise CommitConflict("no", retry=True)
             begin(self, profile)
@@ -549,15 +549,15 @@ class TestOnce:
         """It has looked already."""
         table = make(tmp_path / "table", "v9-cow-record-index")
         second = pyhudi.open_table(table.uri, options=table.options)
-        rows, looked = rows_of({"e": ("rome", 1)}), idempotency.written_before
+        rows, looked = rows_of({"e": ("rome", 1)}), idempotency.find_commit_by_id
 
         def overtaken(*given: Any) -> Any:
-            monkeypatch.setattr(idempotency, "written_before", looked)
+            monkeypatch.setattr(idempotency, "find_commit_by_id", looked)
             found = looked(*given)
             second.bulk_insert(rows, commit_id="job/1")
             return found
 
-        monkeypatch.setattr(idempotency, "written_before", overtaken)
+        monkeypatch.setattr(idempotency, "find_commit_by_id", overtaken)
         assert table.bulk_insert(rows, commit_id="job/1").was_written_before
         assert len(read(table)) == len(START) + 1
 
@@ -664,7 +664,7 @@ def test_lock_of_failed_process_is_taken_immediately(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         other = pyhudi.open_table(table.uri, options=table.options)
-        setattr(LockGuard, "check", lambda _: os._exit(0))  # noqa: B010 - this process is to die
+        setattr(TableLockManager, "check_held", lambda _: os._exit(0))  # noqa: B010 - this process is to die
         other.upsert(rows_of({"a": ("rome", 5)}))
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
@@ -791,7 +791,9 @@ def test_files_that_others_took_away_from_one_who_stood_still(
     keep_step = MetadataCompanion.before_complete
     taken: list[str] = []
 
-    def stood_still(self: MetadataCompanion, data: Table, commit: Commit) -> Mapping[str, str]:
+    def stood_still(
+        self: MetadataCompanion, data: TableSnapshot, commit: Commit
+    ) -> Mapping[str, str]:
         if not taken:
             late = property(lambda beat: commit.instant in beat._path)  # noqa: SLF001
             monkeypatch.setattr(Heartbeat, "is_late", late)

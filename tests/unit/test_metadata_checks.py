@@ -67,7 +67,7 @@ def test_plan_before_initialization_is_not_its_start() -> None:
 
 
 def test_reopened_instant_is_not_complete() -> None:
-    found = timeline(T[0], T[1]).reopened({T[1]})
+    found = timeline(T[0], T[1]).with_reopened({T[1]})
     assert [one.requested for one in found.commits] == [T[0]]
     assert not found.is_committed(T[1])
     assert [one.requested for one in found.pending()] == [T[1]]

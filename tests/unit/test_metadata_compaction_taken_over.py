@@ -17,8 +17,8 @@ import pyhudi
 from pyhudi.config.actions import COMPACTION
 from pyhudi.services import compaction
 from pyhudi.txn.locks.storage_lock import PATH
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.txn.transaction import in_step
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.transaction import run_participants
 
 OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
@@ -35,7 +35,7 @@ def test_metadata_compaction_keeps_files_of_other_executor(
     base = tmp_path / "t"
     schema = rows("a", 0).schema
     table = pyhudi.create_table(base, schema, key="id", version=version, options=OPTIONS)
-    real = compaction._begun
+    real = compaction._files_of_attempts
     calls: list[str] = []
 
     def late(opened: Any, *given: Any) -> Any:
@@ -45,7 +45,7 @@ def test_metadata_compaction_keeps_files_of_other_executor(
             pyhudi.open_table(base, options=OPTIONS).upsert(rows("c", 9))
         return real(opened, *given)
 
-    monkeypatch.setattr(compaction, "_begun", late)
+    monkeypatch.setattr(compaction, "_files_of_attempts", late)
     value = 0
     while not calls:
         value += 1
@@ -63,11 +63,11 @@ def test_metadata_compaction_publishes_only_with_its_files(
     base = tmp_path / "t"
     schema = rows("a", 0).schema
     table = pyhudi.create_table(base, schema, key="id", version=version, options=OPTIONS)
-    begin, publish = OpenInstant.begin, OpenInstant.publish
-    begun: list[OpenInstant] = []
+    begin, publish = PendingInstant.begin, PendingInstant.publish
+    begun: list[PendingInstant] = []
     calls: list[str] = []
 
-    def noted(opened: OpenInstant, content: bytes = b"") -> None:
+    def noted(opened: PendingInstant, content: bytes = b"") -> None:
         begin(opened, content)
         if opened.action == COMPACTION:
             begun.append(opened)
@@ -81,19 +81,19 @@ def test_metadata_compaction_publishes_only_with_its_files(
             with pytest.raises(KeyboardInterrupt):
                 pyhudi.open_table(base, options=OPTIONS).upsert(rows("c", 9))
 
-    def late_publish(opened: OpenInstant, *given: Any) -> None:
+    def late_publish(opened: PendingInstant, *given: Any) -> None:
         stands_still()
         publish(opened, *given)
 
     def late_in_step(*given: Any) -> Any:
         stands_still()
-        return in_step(*given)
+        return run_participants(*given)
 
-    monkeypatch.setattr(OpenInstant, "begin", noted)
+    monkeypatch.setattr(PendingInstant, "begin", noted)
     if late_at == "publish":
-        monkeypatch.setattr(OpenInstant, "publish", late_publish)
+        monkeypatch.setattr(PendingInstant, "publish", late_publish)
     else:
-        monkeypatch.setattr(compaction, "in_step", late_in_step)
+        monkeypatch.setattr(compaction, "run_participants", late_in_step)
     value = 0
     while not calls:
         value += 1

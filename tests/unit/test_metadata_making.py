@@ -17,7 +17,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.new_file_groups import group_id
-from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import new_definitions
 from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.timeline import Timeline
@@ -81,7 +81,9 @@ def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     hudis = json.loads(table.storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
     meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
-    wish = Wish(table.config, MetadataOptions(), schema=pa.schema([*meta, *table.schema]))
+    wish = PartitionRequest(
+        table.config, MetadataOptions(), schema=pa.schema([*meta, *table.schema])
+    )
     assert new_definitions(table.config.metadata_partitions, wish) == hudis
 
 
@@ -92,7 +94,7 @@ def test_new_table_has_partitions_of_release_and_record_index(tmp_path: Path, ve
     assert set(table.config.metadata_partitions) == {"files", "record_index"} | stats
     own = metadata_table(table.storage)
     start = "00000000000000" + ("010" if version == 6 else "000")
-    assert next(one.requested for one in own.timeline.completed()) == start
+    assert next(one.requested for one in own.timeline.filter_completed()) == start
     for partition, count in {"files": 1, "record_index": 10}.items():
         names = [file.name for file in own.storage.list_dir(partition)[1]]
         logs = sorted(log.file_id for log in map(parse_log_name, names) if log is not None)

@@ -17,7 +17,7 @@ from pyhudi.config.file_names import base_file_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
-from pyhudi.metadata.initialize import Making
+from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.partition_types.file_stats import MAX_TASKS, FactsTask, TightTask, tight_tasks
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
@@ -25,7 +25,7 @@ from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -140,7 +140,7 @@ def test_partition_stats_keep_appends_after_compaction_plan(tmp_path: Path) -> N
     (newer,) = [log for one in slices for log in one.logs if log.instant > planned.requested]
     name = base_file_name(newer.file_id, "0-0-0", planned.requested, "parquet")
     stat = WriteStat(file_id=newer.file_id, path=f"{newer.partition}/{name}")
-    table = Table.open(storage, config, clock)
+    table = TableSnapshot.open(storage, config, clock)
     known = MetadataTable(storage, config, timeline)
     commit = CommitMetadata({newer.partition: (stat,)})
     rest = RestOfPartitions(table, known, commit, StorageListing(storage))
@@ -322,14 +322,14 @@ def test_bounds_of_bytes_that_are_made_beside_a_writer_are_those_of_all_files(
     table = pyhudi.create_table(
         tmp_path, bytes_rows("1", b"m"), key="id", partition_by="p", version=8, options=options
     )
-    write_files = Making.write_files
+    write_files = PartitionBuild.write_files
 
-    def and_others_write(self: Making) -> list[WriteStat]:
+    def and_others_write(self: PartitionBuild) -> list[WriteStat]:
         monkeypatch.undo()
         made = write_files(self)
         pyhudi.open_table(tmp_path, options=options).insert(bytes_rows("2", b"\xee"))
         return made
 
-    monkeypatch.setattr(Making, "write_files", and_others_write)
+    monkeypatch.setattr(PartitionBuild, "write_files", and_others_write)
     table.create_index("partition_stats", concurrently=True)
     assert ("m", "\xee", True) in bounds_of_bytes(tmp_path)

@@ -20,7 +20,7 @@ from pyhudi.metadata.partition_types.base import Known
 from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import derive, record_schema
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import unpack
@@ -126,7 +126,7 @@ def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
     definition = table.definitions[INDEX]
     groups = len(table.file_groups(INDEX))
     text = record_schema(config.version.metadata_schema)
-    opened = Table.open(storage, config, SystemClock())
+    opened = TableSnapshot.open(storage, config, SystemClock())
     options = MetadataOptions(least_record_groups=groups, most_record_groups=groups)
     source = Source(opened, options, table.definitions, memory=1 << 30)
     made = SecondaryIndex().initial(source, INDEX)

@@ -26,9 +26,9 @@ from pyhudi.services import cleaning, compaction
 from pyhudi.services.clean_plan import clean_plan
 from pyhudi.services.clean_policy import Retention, oldest_retained, slices_before
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.service_plans import planned_slices
+from pyhudi.slices.service_plans import resolve_planned_slices
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.tables import GoldenTables, unpack
@@ -51,9 +51,9 @@ def test_metadata_base_file_equals_hudi_file(
     base = golden.unpack(name)
     own = metadata_table(Storage(str(base)))
     compared = 0
-    for instant in own.timeline.completed(COMMIT):
+    for instant in own.timeline.filter_completed(COMMIT):
         operations = (own.timeline.plan(instant) or {}).get("operations") or ()
-        (slice_,) = planned_slices(own.storage, own.config, operations)
+        (slice_,) = resolve_planned_slices(own.storage, own.config, operations)
         (stat,) = own.timeline.commit_metadata(instant).write_stats
         scratch = Storage(str(tmp_path))
         for path in [slice_.base.path if slice_.base else "", *(log.path for log in slice_.logs)]:
@@ -97,13 +97,13 @@ def test_compaction_comes_after_so_many_delta_commits(name: str, tmp_path: Path)
         for _ in range(9):
             table.upsert(rows)
             timeline = metadata_table(table.storage).timeline
-            last = max((one.requested for one in timeline.completed(COMMIT)), default="")
-            deltas = timeline.completed(DELTA_COMMIT)
+            last = max((one.requested for one in timeline.filter_completed(COMMIT)), default="")
+            deltas = timeline.filter_completed(DELTA_COMMIT)
             counts.append(sum(one.requested > last for one in deltas))
     assert max(counts) <= 4
     assert counts.count(0) >= 2
     own = metadata_table(table.storage)
-    for instant in own.timeline.completed(COMMIT):
+    for instant in own.timeline.filter_completed(COMMIT):
         if table.version == 6:
             assert delta_commit(own, instant.requested[:17]) is not None
             assert instant.requested[17:] == services._COMPACTION_SUFFIX
@@ -129,13 +129,13 @@ def test_metadata_compaction_waits_for_pending_instants_with_records(
     table = pyhudi.open_table(str(base), options={"hoodie.metadata.compact.max.delta.commits": 1})
     rows = table.scan().to_arrow().slice(0, 2)
     layout = table.config.layout
-    before = len(metadata_table(table.storage).timeline.completed(COMMIT))
+    before = len(metadata_table(table.storage).timeline.filter_completed(COMMIT))
     layout.request(table.storage, "20200101000000000", COMPACTION, _empty_plan())
     if has_records:
         kept = metadata_table(table.storage)
         kept.config.layout.request(kept.storage, "20200101000000000", DELTA_COMMIT)
     table.upsert(rows)
-    after = len(metadata_table(table.storage).timeline.completed(COMMIT))
+    after = len(metadata_table(table.storage).timeline.filter_completed(COMMIT))
     assert after == before + (0 if waits else 1)
 
 
@@ -171,7 +171,7 @@ def test_commit_completes_after_services_with_faster_clock(tmp_path: Path) -> No
     layout.inflight(own.storage, time, CLEAN)
     layout.publish(own.storage, time, CLEAN, "29990101000000001", b"")
     table.upsert(table.scan().to_arrow().slice(0, 2))
-    newest = metadata_table(table.storage).timeline.completed(DELTA_COMMIT)[-1]
+    newest = metadata_table(table.storage).timeline.filter_completed(DELTA_COMMIT)[-1]
     assert (newest.completed or "") > "29990101000000001"
     assert (table.refresh().state.timeline.commits[-1].completed or "") > (newest.completed or "")
 
@@ -199,10 +199,10 @@ def test_attempts_that_are_lost_leave_no_base_files(name: str, tmp_path: Path) -
     assert own.timeline.pending() == ()
     named = {
         stat.path
-        for instant in own.timeline.completed(COMMIT)
+        for instant in own.timeline.filter_completed(COMMIT)
         for stat in own.timeline.commit_metadata(instant).write_stats
     }
-    instants = {one.requested for one in own.timeline.completed(COMMIT)}
+    instants = {one.requested for one in own.timeline.filter_completed(COMMIT)}
     written = [
         str(path.relative_to(base / ".hoodie" / "metadata"))
         for path in (base / ".hoodie" / "metadata").glob(f"*/*.{EXTENSION}")
@@ -223,7 +223,7 @@ def test_slices_that_were_left_behind_go(
     for _ in range(16):
         table.upsert(rows)
     own = metadata_table(table.storage)
-    cleans = own.timeline.completed(CLEAN)
+    cleans = own.timeline.filter_completed(CLEAN)
     assert cleans
     removed = [
         f"{partition}/{name}"
@@ -287,7 +287,7 @@ def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:
     rows: pa.Table = table.scan().to_arrow()
     for start in range(4):
         table.upsert(rows.slice(start, 1))
-    assert metadata_table(table.storage).timeline.completed(COMMIT)
+    assert metadata_table(table.storage).timeline.filter_completed(COMMIT)
     found = table.check(deep=True)
     assert found.ok, str(found)
 
@@ -299,7 +299,7 @@ def test_write_takes_another_instant_than_service(
     options = {"hoodie.metadata.compact.max.delta.commits": "1"}
     table = PEOPLE.make(tmp_path, version=9, kind="mor", first=range(4), options=options)
     table.upsert(people([1], 2, 2))
-    taken = metadata_table(Storage(str(tmp_path))).timeline.completed(COMMIT)[-1].requested
+    taken = metadata_table(Storage(str(tmp_path))).timeline.filter_completed(COMMIT)[-1].requested
     waited, now_ms, sleep = False, SystemClock.now_ms, SystemClock.sleep
 
     def behind(clock: SystemClock) -> int:
@@ -311,15 +311,15 @@ def test_write_takes_another_instant_than_service(
         sleep(clock, seconds)
 
     requested: list[str] = []
-    request = OpenInstant.request
+    request = PendingInstant.request
 
-    def asked(instant: OpenInstant, content: bytes = b"") -> None:
+    def asked(instant: PendingInstant, content: bytes = b"") -> None:
         requested.append(f"{instant.time}.{instant.action}")
         request(instant, content)
 
     monkeypatch.setattr(SystemClock, "now_ms", behind)
     monkeypatch.setattr(SystemClock, "sleep", waits)
-    monkeypatch.setattr(OpenInstant, "request", asked)
+    monkeypatch.setattr(PendingInstant, "request", asked)
     table.upsert(people([2], 3, 3))
     assert requested[0] == f"{taken}.{DELTA_COMMIT}"
     assert requested.count(requested[0]) == 1
@@ -338,9 +338,9 @@ def test_metadata_compaction_hides_no_concurrent_commit(
     due = {"hoodie.metadata.compact.max.delta.commits": "1"}
     rows = pyhudi.open_table(base).scan().to_arrow().slice(0, 4)
     others = [rows.slice(2, 1)]
-    request = OpenInstant.request
+    request = PendingInstant.request
 
-    def another_comes(self: OpenInstant, *given: Any) -> None:
+    def another_comes(self: PendingInstant, *given: Any) -> None:
         if moment == "after":
             request(self, *given)
         if self.action == COMPACTION and others:
@@ -348,7 +348,7 @@ def test_metadata_compaction_hides_no_concurrent_commit(
         if moment == "before":
             request(self, *given)
 
-    monkeypatch.setattr(OpenInstant, "request", another_comes)
+    monkeypatch.setattr(PendingInstant, "request", another_comes)
     table = pyhudi.open_table(base, options={**alone, **due})
     with pytest.warns(MetadataTableWarning, match="came while a compaction was planned"):
         table.upsert(rows.slice(0, 1))

@@ -15,8 +15,8 @@ from pyhudi import HistoryUnavailable, HudiTable, MissingFile
 from pyhudi.clock import SystemClock
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.missing_files import lost_files
-from pyhudi.write.write_context import Handle, open_whole
+from pyhudi.slices.missing_files import find_lost_files
+from pyhudi.write.write_context import Handle, open_for_change
 from tests.helpers.pairwise import Case, pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
@@ -221,8 +221,8 @@ def test_log_tells_of_the_base_file_of_an_archived_commit(tmp_path: Path) -> Non
 def nothing_is_lost(base: Path) -> bool:
     """By commits, and by the metadata table."""
     clock = SystemClock()
-    table = open_whole(Handle.of(pyhudi.open_table(base), clock), clock)
-    return not lost_files(table, FileSystemView(table.storage, table.config, table.timeline))
+    table = open_for_change(Handle.of(pyhudi.open_table(base), clock), clock)
+    return not find_lost_files(table, FileSystemView(table.storage, table.config, table.timeline))
 
 
 def roll_back(table: HudiTable) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import SchemaMismatch
-from pyhudi.slices.nested_partitions import nested
+from pyhudi.slices.nested_partitions import find_nested
 from pyhudi.storage.storage import Storage
 from tests.helpers.table_builder import TableBuilder
 
@@ -36,9 +36,9 @@ def data_files(base: Path) -> dict[str, bytes]:
 
 
 def test_paths_are_compared_folder_by_folder() -> None:
-    assert not list(nested(["a", "ab", "a!b", "a-b/c", "b/a", "a"]))
-    assert list(nested(["a/b/c", "a!", "a", "a/b"])) == [("a", "a/b"), ("a", "a/b/c")]
-    assert list(nested(["", "x"])) == [("", "x")]
+    assert not list(find_nested(["a", "ab", "a!b", "a-b/c", "b/a", "a"]))
+    assert list(find_nested(["a/b/c", "a!", "a", "a/b"])) == [("a", "a/b"), ("a", "a/b/c")]
+    assert list(find_nested(["", "x"])) == [("", "x")]
 
 
 @pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])

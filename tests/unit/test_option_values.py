@@ -11,37 +11,37 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config.option_parsing import choice, number, switch, whole_number
+from pyhudi.config.option_parsing import number, parse_bool, parse_enum, parse_int
 from pyhudi.errors import ConfigError
 
 
 def test_option_aliases_use_first_name_present() -> None:
     options = {"new": " TRUE ", "old": "false"}
-    assert switch(options, "newest", "new", "old", default=None) is True
-    assert switch(options, "old", "new", default=None) is False
-    assert switch(options, "other", default=None) is None
+    assert parse_bool(options, "newest", "new", "old", default=None) is True
+    assert parse_bool(options, "old", "new", default=None) is False
+    assert parse_bool(options, "other", default=None) is None
 
 
 def test_numbers_and_choices() -> None:
-    assert whole_number({"n": " 12 "}, "n", default=3) == 12
-    assert whole_number({}, "n", default=3) == 3
-    assert whole_number({"n": "0"}, "n", default=3, least=0) == 0
+    assert parse_int({"n": " 12 "}, "n", default=3) == 12
+    assert parse_int({}, "n", default=3) == 3
+    assert parse_int({"n": "0"}, "n", default=3, least=0) == 0
     assert number({"x": "1e-9"}, "x", lambda value: value > 0, "above 0", 1.0) == 1e-9
-    assert choice({"c": "sNaPpY"}, "c", ("gzip", "SNAPPY"), "gzip") == "SNAPPY"
-    assert choice({}, "c", ("gzip", "SNAPPY"), "gzip") == "gzip"
+    assert parse_enum({"c": "sNaPpY"}, "c", ("gzip", "SNAPPY"), "gzip") == "SNAPPY"
+    assert parse_enum({}, "c", ("gzip", "SNAPPY"), "gzip") == "gzip"
 
 
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (lambda options: switch(options, "o", default=True), "yes"),
-        (lambda options: whole_number(options, "o", default=1), "0"),
-        (lambda options: whole_number(options, "o", default=1, least=0), "-1"),
-        (lambda options: whole_number(options, "o", default=1, most=9), "10"),
-        (lambda options: whole_number(options, "o", default=1), "1.5"),
+        (lambda options: parse_bool(options, "o", default=True), "yes"),
+        (lambda options: parse_int(options, "o", default=1), "0"),
+        (lambda options: parse_int(options, "o", default=1, least=0), "-1"),
+        (lambda options: parse_int(options, "o", default=1, most=9), "10"),
+        (lambda options: parse_int(options, "o", default=1), "1.5"),
         (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "nan"),
         (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "much"),
-        (lambda options: choice(options, "o", ("a", "b"), "a"), "c"),
+        (lambda options: parse_enum(options, "o", ("a", "b"), "a"), "c"),
     ],
 )
 def test_anything_else_is_refused_with_name_and_text(

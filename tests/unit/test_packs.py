@@ -12,7 +12,7 @@ import pytest
 import pyhudi
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
-from pyhudi.slices.task_packing import Pack, PackSizes, packed, split, task_size
+from pyhudi.slices.task_packing import Pack, PackSizes, pack_tasks, split_tasks, task_size
 from tests.helpers.tables import GoldenTables
 
 
@@ -31,17 +31,17 @@ def sizes_of(packs: list[Pack[int]]) -> list[tuple[int, ...]]:
     ],
 )
 def test_packs_are_full_but_not_over(sizes: PackSizes, packs: list[tuple[int, ...]]) -> None:
-    found = packed(lambda _: iter(()), [4, 6, 9, 12, 1, 1], int, sizes)
+    found = pack_tasks(lambda _: iter(()), [4, 6, 9, 12, 1, 1], int, sizes)
     assert sizes_of(found) == packs
 
 
 def test_packing_no_tasks_makes_no_packs() -> None:
-    assert packed(lambda _: iter(()), [], int, PackSizes()) == []
+    assert pack_tasks(lambda _: iter(()), [], int, PackSizes()) == []
 
 
 def test_packed_task_returns_rows_in_task_order(golden: GoldenTables) -> None:
     scan = pyhudi.open_table(golden.unpack("v9_mor_part_avro")).scan()
-    (pack,) = packed(read_task, scan.tasks, task_size, PackSizes())
+    (pack,) = pack_tasks(read_task, scan.tasks, task_size, PackSizes())
     assert pa.Table.from_batches(read_pack(pack), scan.schema).equals(scan.to_arrow())
 
 
@@ -56,7 +56,7 @@ def test_large_base_file_is_split_for_reading(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(file), file, row_group_size=5000)
     scan = table.scan(["id", "v"], "v >= 10000")
     (whole,) = scan.tasks
-    parts = split([whole], PackSizes(whole.slice.size // 3, 0))
+    parts = split_tasks([whole], PackSizes(whole.slice.size // 3, 0))
     assert len(parts) >= 3
     assert sum(map(task_size, parts)) == task_size(whole)
     found = [[batch.num_rows for batch in read_task(part)] for part in parts]
@@ -65,6 +65,6 @@ def test_large_base_file_is_split_for_reading(tmp_path: Path) -> None:
 
     table.upsert(pa.table({"id": ["k000001"], "v": [0]}))
     (merged,) = table.scan().tasks
-    assert split([merged], PackSizes(1000, 0)) == [merged]
+    assert split_tasks([merged], PackSizes(1000, 0)) == [merged]
     with pytest.raises(pyhudi.SchemaMismatch, match="parts"):
         list(read_task(replace(merged, base_part=(0, None))))

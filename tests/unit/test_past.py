@@ -18,8 +18,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive
-from pyhudi.timeline.instant_range import Span
-from pyhudi.timeline.time_travel import check_begun, first_incomplete_commit, timeline_as_of
+from pyhudi.timeline.instant_range import InstantRange
+from pyhudi.timeline.time_travel import (
+    check_after_first_commit,
+    first_incomplete_commit,
+    timeline_as_of,
+)
 from tests.helpers.refused import REFUSED
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 from tests.unit.memory_storage import MemoryStorage
@@ -129,7 +133,7 @@ def test_time_travel_ignores_later_log_blocks(tmp_path: Path) -> None:
     base, known = unpack(name, tmp_path), facts(name)
     asked = known["expected"]["as_of"][1]
     state = pyhudi.open_table(base).state
-    gone = [one for one in state.timeline.completed() if one.requested <= asked["as_of"]]
+    gone = [one for one in state.timeline.filter_completed() if one.requested <= asked["as_of"]]
     archive(state.storage, state.config, state.timeline, gone, HistoryOptions())
     scan = pyhudi.open_table(base).scan(as_of=asked["as_of"], columns=["id", "name", "ts"])
     wanted = [(row["id"], row["name"], row["ts"]) for row in asked["rows"]]
@@ -166,9 +170,9 @@ def test_time_travel_finds_archived_first_commit(name: str, tmp_path: Path) -> N
     for path in base.joinpath(".hoodie").rglob("*.clean*"):
         path.unlink()
     timeline = pyhudi.open_table(base).state.timeline
-    check_begun(timeline, Span(until=first), "it")
+    check_after_first_commit(timeline, InstantRange(until=first), "it")
     with pytest.raises(HistoryUnavailable, match=f"before the first commit, {first}"):
-        check_begun(timeline, Span(until=before(first)), "it")
+        check_after_first_commit(timeline, InstantRange(until=before(first)), "it")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_time_travel_finds_archived_first_commit(name: str, tmp_path: Path) -> N
     [(t(1), t(0)), ("00000000000002", "00000000000001"), ("20240101000000", "20231231235959")],
 )
 def test_closed_range_includes_both_ends(first: str, before: str) -> None:
-    span = Span.closed(first, first)
+    span = InstantRange.between(first, first)
     of = {
         text: Instant(text, "commit", State.REQUESTED, None, text)
         for text in (before, first, f"{first}1")

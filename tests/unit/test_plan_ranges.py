@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.metadata.expression_predicates import implied
+from pyhudi.metadata.expression_predicates import conjuncts_implied_by
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.min_max_pruning import ruled_out
+from pyhudi.metadata.min_max_pruning import exclude_by_stats
 from pyhudi.schema.predicates import Conjunct
 
 STATS = pa.record_batch(
@@ -40,13 +40,19 @@ STATS = pa.record_batch(
 def test_min_max_bounds_exclude_conditions(
     op: str, values: list[int], first: bool, second: bool
 ) -> None:
-    found = ruled_out(STATS, ("n", op, pa.array(values, pa.int64()))).to_pylist()
+    found = exclude_by_stats(STATS, ("n", op, pa.array(values, pa.int64()))).to_pylist()
     assert found == [first, second, False, False, True]
 
 
 def test_long_list_is_compared_by_its_ends() -> None:
     many = pa.array(range(100, 300), pa.int64())
-    assert ruled_out(STATS, ("n", "in", many)).to_pylist() == [True, True, False, False, True]
+    assert exclude_by_stats(STATS, ("n", "in", many)).to_pylist() == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
 
 
 def index(function: str, column: str = "ts", **options: str) -> IndexDefinition:
@@ -55,7 +61,7 @@ def index(function: str, column: str = "ts", **options: str) -> IndexDefinition:
 
 def days(op: str, second: int, **options: str) -> list[tuple[str, list[str]]]:
     conjunct: Conjunct = ("ts", op, pa.array([second], pa.int64()))
-    found = implied(index("from_unixtime", **options), conjunct)
+    found = conjuncts_implied_by(index("from_unixtime", **options), conjunct)
     return [(one[1], one[2].to_pylist()) for one in found]
 
 
@@ -84,9 +90,9 @@ def test_times_beyond_four_digit_years_say_nothing() -> None:
 
 def test_equal_text_is_equal_in_lower_case() -> None:
     conjunct: Conjunct = ("name", "=", pa.array(["Ana"]))
-    ((_, op, values),) = implied(index("lower", "name"), conjunct)
+    ((_, op, values),) = conjuncts_implied_by(index("lower", "name"), conjunct)
     assert (op, values.to_pylist()) == ("in", ["ana"])
-    assert implied(index("lower", "name"), ("name", "=", pa.array(["Chloé"]))) == []
-    assert implied(index("lower", "name"), ("name", "<", pa.array(["Ana"]))) == []
-    assert implied(index("lower", "other"), conjunct) == []
-    assert implied(index("hour", "name"), conjunct) == []
+    assert conjuncts_implied_by(index("lower", "name"), ("name", "=", pa.array(["Chloé"]))) == []
+    assert conjuncts_implied_by(index("lower", "name"), ("name", "<", pa.array(["Ana"]))) == []
+    assert conjuncts_implied_by(index("lower", "other"), conjunct) == []
+    assert conjuncts_implied_by(index("hour", "name"), conjunct) == []

@@ -7,7 +7,7 @@ import pytest
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.schema.key_generator import plain_key
-from pyhudi.schema.key_predicates import allowed_texts, field_keys, wanted_keys
+from pyhudi.schema.key_predicates import field_keys, find_allowed_values, find_record_keys
 from pyhudi.schema.predicate_parser import parse_where
 
 SCHEMA = pa.schema(
@@ -27,7 +27,7 @@ def keys(where: object, fields: str, generator: str = "SIMPLE", **besides: str) 
             "hoodie.table.keygenerator.type": generator,
         }
     )
-    return wanted_keys(config, parse_where(where, SCHEMA).conjuncts, set(besides.values()))
+    return find_record_keys(config, parse_where(where, SCHEMA).conjuncts, set(besides.values()))
 
 
 def test_bare_key_is_column_value() -> None:
@@ -75,7 +75,7 @@ def test_values_without_a_certain_text_tell_no_key() -> None:
 def test_columns_that_are_shown_otherwise_tell_no_key() -> None:
     assert keys([("id", "=", "a")], "id", shown="id") is None
     conjuncts = parse_where([("id", "=", "a")], SCHEMA).conjuncts
-    assert allowed_texts(conjuncts, "id", ["id"]) is None
+    assert find_allowed_values(conjuncts, "id", ["id"]) is None
     assert field_keys(conjuncts, (), ()) is None
 
 

@@ -13,9 +13,9 @@ from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -26,7 +26,7 @@ from pyhudi.write.file_assignment import (
     plan_new_files,
     workload_profile,
 )
-from pyhudi.write.memory_rows import placed
+from pyhudi.write.memory_rows import assign_rows
 from pyhudi.write.row_sizes import Stretch
 
 MB = 1024 * 1024
@@ -89,7 +89,7 @@ def plan(
     row_bytes: int = 1024,
 ) -> list[WriteTask]:
     marked = pa.array([n in deleted for n in range(data.num_rows)], pa.bool_())
-    found = placed(SESSION, data, marked, Located(tags, list(groups)))
+    found = assign_rows(SESSION, data, marked, TagResult(tags, list(groups)))
     return planned(where, found, row_bytes=row_bytes)
 
 
@@ -106,7 +106,7 @@ def planned(
         anew=anew,
         new_file_id=lambda: f"new{next(ids)}",
     )
-    return [found.filled(file) for file in files]
+    return [found.fill_task(file) for file in files]
 
 
 def plan_deletes(
@@ -127,15 +127,15 @@ def shape(tasks: Sequence[WriteTask]) -> list[tuple[str, str, str]]:
 
 
 def test_split_keeps_order_within_a_key() -> None:
-    parts = split(pa.array([2, 1, 2, 1]), pa.array([0, 1, 2, 3]))
+    parts = group_values(pa.array([2, 1, 2, 1]), pa.array([0, 1, 2, 3]))
     assert [(key, part.to_pylist()) for key, part in parts] == [(1, [1, 3]), (2, [0, 2])]
-    assert list(split(pa.array([], pa.int64()), pa.array([], pa.int64()))) == []
+    assert list(group_values(pa.array([], pa.int64()), pa.array([], pa.int64()))) == []
 
 
 def test_row_numbers_and_untagged() -> None:
     assert row_numbers(3).to_pylist() == [0, 1, 2]
     assert row_numbers(0).to_pylist() == []
-    assert untagged(4, tagged((1, 0), (3, 0), (3, 1))).to_pylist() == [0, 2]
+    assert find_untagged(4, tagged((1, 0), (3, 0), (3, 1))).to_pylist() == [0, 2]
 
 
 def test_copy_on_write_rewrites_and_fills_up_small_files() -> None:
@@ -303,11 +303,11 @@ def test_files_of_new_groups_are_cut_by_bytes() -> None:
 
 def test_group_with_inserts_and_deletes_is_one_task() -> None:
     for mor, kind in ((True, LogFileTask), (False, BaseFileTask)):
-        found = placed(
+        found = assign_rows(
             SESSION,
             rows("ab"),
             pa.array([False, False]),
-            Located(tagged((0, 0)), [group("g0", logs=1)]),
+            TagResult(tagged((0, 0)), [group("g0", logs=1)]),
         )
         found = replace(found, leaving={0: LeavingKeys(pa.array(["x", "y"]))})
         task = planned(target(mor=mor), found)[0]

@@ -10,8 +10,8 @@ import pytest
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata import commit_participant
-from pyhudi.metadata.pending_operation import Unfinished
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.metadata.pending_operation import PendingOperation
+from pyhudi.slices.table_snapshot import TableSnapshot
 from tests.helpers.table_builder import TableBuilder
 
 TABLE = TableBuilder(
@@ -36,9 +36,9 @@ def test_service_plan_ignores_previous_own_plan(
             assert getattr(table, service)(execute=False).scheduled
     times = itertools.count(1)
 
-    def counts(now: Table) -> None:
-        undone = Unfinished("20240101000000000", 9, beside=True, overtaken=next(times))
-        TableConfig.load(now.storage).updated(now.storage, undone.properties, now.clock)
+    def counts(now: TableSnapshot) -> None:
+        undone = PendingOperation("20240101000000000", 9, beside=True, overtaken=next(times))
+        TableConfig.load(now.storage).update(now.storage, undone.properties, now.clock)
 
-    monkeypatch.setattr(commit_participant, "let_fail", counts)
+    monkeypatch.setattr(commit_participant, "fence_build", counts)
     assert len(getattr(table, service)().instants) == 2

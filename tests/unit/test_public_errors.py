@@ -19,7 +19,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, StorageError
-from pyhudi.slices.service_plans import planned_slices
+from pyhudi.slices.service_plans import resolve_planned_slices
 
 ROWS = pa.table(
     {
@@ -516,7 +516,7 @@ def test_paths_in_plans_that_lead_elsewhere(table: HudiTable) -> None:
         "deltaFilePaths": [],
     }
     with pytest.raises(pyhudi.CorruptTable, match="which is no file") as raised:
-        planned_slices(table.storage, table.config, [operation])
+        resolve_planned_slices(table.storage, table.config, [operation])
     assert raised.value.file == "../other/f_0-1-0_20200101000000000.parquet"
 
 

@@ -14,8 +14,8 @@ from pyhudi.clock import SystemClock
 from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.write.write_context import open_whole
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.test_cleaning import data_files
@@ -73,8 +73,8 @@ def test_failed_writes_are_rolled_back(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, 9, "cow")
     before, files = rows(table), data_files(base)
-    opened = open_whole(Handle(Storage(str(base))), SystemClock())
-    failed = OpenInstant(opened, opened.generator.next(), "commit")
+    opened = open_for_change(Handle(Storage(str(base))), SystemClock())
+    failed = PendingInstant(opened, opened.generator.next(), "commit")
     failed.request()
     failed.begin()
     path = left(base, failed.time)
@@ -88,8 +88,8 @@ def test_failed_writes_are_rolled_back(tmp_path: Path) -> None:
 def test_repair_keeps_files_of_active_writer(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, 9, "cow")
-    opened = open_whole(Handle(Storage(str(base))), SystemClock())
-    pending = OpenInstant(opened, opened.generator.next(), "commit")
+    opened = open_for_change(Handle(Storage(str(base))), SystemClock())
+    pending = PendingInstant(opened, opened.generator.next(), "commit")
     beat = heartbeat.Heartbeat(opened.storage, pending.time, SystemClock())
     beat.start()
     pending.request()
@@ -106,7 +106,7 @@ def test_repair_keeps_files_of_active_writer(tmp_path: Path) -> None:
     assert others.exists()
     assert still.exists()
     assert fresh.exists()
-    late.rest()
+    late.stop_beating()
     heartbeat_file = base / heartbeat.path_of(gone)
     os.utime(heartbeat_file, (1, 1))
     (found,) = table.check(repair=True).repaired

@@ -16,7 +16,7 @@ from pyhudi import ConfigError, HudiTable
 from pyhudi.api.display.storage_picture import places_of, storage_picture
 from pyhudi.api.display.style import LOG
 from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.api.display.treemap import Box, tiled
+from pyhudi.api.display.treemap import Box, tile
 from pyhudi.clock import format_instant
 from pyhudi.config.actions import Instant, State
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -242,7 +242,7 @@ SIDES = ("x", "y", "width", "height")
 @pytest.mark.parametrize("box", [Box(0, 0, 300, 200), Box(10, 20, 40, 900), Box(0, 0, 0, 5)])
 def test_boxes_have_areas_by_weight_and_fill_their_box(box: Box) -> None:
     weights = sorted((random.Random(number).random() ** 3 for number in range(40)), reverse=True)
-    found = tiled(weights, box)
+    found = tile(weights, box)
     area = box.width * box.height
     for weight, one in zip(weights, found, strict=True):
         assert one.width * one.height == pytest.approx(area * weight / sum(weights))

@@ -14,11 +14,11 @@ import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLUSTERING
 from pyhudi.config.lock_options import CONFLICT_RETRIES
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices.compaction_plan import compaction_plan
-from pyhudi.slices.table_snapshot import Table, Unguarded
+from pyhudi.slices.table_snapshot import NoLock, TableSnapshot
 from pyhudi.timeline import serde
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, SMALL_BLOOM, people, values_read
@@ -27,16 +27,16 @@ LATER = "20990101000000000"
 NOTHING = serde.encode_container("HoodieCompactionPlan", compaction_plan([]), SystemClock())
 
 
-class Lost(Unguarded):
+class Lost(NoLock):
     """A lock that is another's after some looks: the first is the last before the request."""
 
     def __init__(self, after: int = 1) -> None:
         self.left = after
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         self.left -= 1
         if self.left < 0:
-            raise overtaken("the lock was taken")
+            raise retryable_conflict("the lock was taken")
 
 
 @pytest.fixture(params=[6, 8, 9])
@@ -46,9 +46,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return made.refresh()
 
 
-def opened(table: Any, action: str, after: int = 1) -> tuple[Table, OpenInstant]:
+def opened(table: Any, action: str, after: int = 1) -> tuple[TableSnapshot, PendingInstant]:
     found = replace(WriteContext.open(table, SystemClock()).table, guard=Lost(after))
-    return found, OpenInstant(found, LATER, action)
+    return found, PendingInstant(found, LATER, action)
 
 
 def requested(table: Any) -> list[Path]:
@@ -71,10 +71,10 @@ class Meanwhile(Lost):
         super().__init__()
         self.act = act
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         if self.left == 0:
             self.act()
-        super().check(for_ms)
+        super().check_held(for_ms)
 
 
 @pytest.mark.parametrize("with_others", [False, True])
@@ -94,7 +94,7 @@ def test_compaction_others_depend_on_is_kept(table: Any, *, with_others: bool) -
         pyhudi.open_table(table.uri).upsert(people([0], 3, 3))
     stays = table.config.version.logs_named_by_base_instant
     with nullcontext() if stays else pytest.raises(CommitConflict):
-        OpenInstant(found, planned, "compaction").request_planned(plan, found.timeline)
+        PendingInstant(found, planned, "compaction").request_planned(plan, found.timeline)
     assert len(table.refresh().state.timeline.pending_compactions) == stays
     rows = {"k00": 3 if with_others else 2, "k01": 4, "k02": 2, "k03": 2}
     assert values_read(Path(table.uri)) == rows

@@ -23,8 +23,8 @@ from pyhudi.services.bucket_resize_strategy import choose_resizes
 from pyhudi.services.clustering import pending
 from pyhudi.slices.clustering_plan import PlannedGroup, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.hashing_metadata import Child, Span, middle_of, resized, span_of
-from pyhudi.slices.hashing_metadata_files import StoredRing, committed_ring
+from pyhudi.slices.hashing_metadata import Child, Span, middle_of, replace_nodes, span_of
+from pyhudi.slices.hashing_metadata_files import StoredRing, read_committed_ring
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.transaction import Transaction
@@ -88,7 +88,7 @@ def read_by_key(table: HudiTable) -> dict[str, int]:
 def buckets(table: HudiTable) -> list[int]:
     """How many the partitions have."""
     timeline = Timeline.load(table.storage, table.config)
-    rings = (committed_ring(table.storage, timeline, city) for city in ("oslo", "rome"))
+    rings = (read_committed_ring(table.storage, timeline, city) for city in ("oslo", "rome"))
     return [len(ring.nodes) for ring in rings if ring is not None]
 
 
@@ -131,7 +131,7 @@ def test_buckets_are_split_and_merged_and_written_to(tmp_path: Path, version: in
     assert found.ok, str(found)
     # Each ring follows the one before it, as Hudi asks.
     timeline = Timeline.load(table.storage, table.config)
-    ring = committed_ring(table.storage, timeline, "oslo")
+    ring = read_committed_ring(table.storage, timeline, "oslo")
     assert ring is not None
     assert (ring.number, ring.buckets) == (3, 2)
 
@@ -140,7 +140,7 @@ def test_rows_are_in_the_buckets_that_their_keys_hash_to(tmp_path: Path) -> None
     table = with_options(visits(tmp_path), SPLIT)
     table.cluster()
     timeline = Timeline.load(table.storage, table.config)
-    ring = committed_ring(table.storage, timeline, "oslo")
+    ring = read_committed_ring(table.storage, timeline, "oslo")
     assert ring is not None
     rows = table.scan(where="city = 'oslo'", meta_fields=True).to_arrow()
     places = _native.ring_hashes(
@@ -244,7 +244,7 @@ def test_files_of_hudi_resize_reveal_hashing_metadata(tmp_path: Path) -> None:
     for name in ("v6_mor_resized", "v9_mor_resized"):
         table = pyhudi.open_table(unpack(name, tmp_path), options=SPLIT)
         timeline = Timeline.load(table.storage, table.config)
-        ring = committed_ring(table.storage, timeline, "osaka")
+        ring = read_committed_ring(table.storage, timeline, "osaka")
         assert ring is not None
         assert (len(ring.nodes), ring.number, ring.buckets) == (4, 1, 2)
         before = table.scan().to_arrow().num_rows
@@ -269,7 +269,7 @@ def test_archived_unconfirmed_hashing_metadata_is_used(tmp_path: Path, stale: bo
     for name in ("requested", "inflight"):
         later.put(f".hoodie/29990101000000000.deltacommit.{name}", b"")
     later.put(".hoodie/29990101000000000.deltacommit", b"{}")
-    found = committed_ring(table.storage, Timeline.load(later, table.config), "oslo")
+    found = read_committed_ring(table.storage, Timeline.load(later, table.config), "oslo")
     assert found is not None
     assert len(found.nodes) == (2 if stale else 4)
 
@@ -367,7 +367,7 @@ def test_tables_whose_buckets_stay(tmp_path: Path) -> None:
     for name, text in (("populate.meta.fields", "false"), ("table.type", "COPY_ON_WRITE")):
         other = shutil.copytree(tmp_path / "ring", tmp_path / name)
         changes = {f"hoodie.{name}": text}
-        TableConfig.load(Storage(str(other))).updated(Storage(str(other)), changes, SystemClock())
+        TableConfig.load(Storage(str(other))).update(Storage(str(other)), changes, SystemClock())
         with pytest.raises(UnsupportedTableFeature, match=r"meta\.fields is false|of MOR only"):
             pyhudi.open_table(other, options=SPLIT).cluster()
     # By default there are as many buckets as at first.
@@ -464,7 +464,7 @@ def test_hashing_metadata_nodes_round_trip() -> None:
     assert [sum(each) for each in zip(*held.values(), strict=True)] == [1] * len(places)
     assert places.filter(pa.array(held[100])).to_pylist() == [0, 100, 301, (1 << 31) - 1]
     assert span_of([(100, "all")], 100).holds(places).to_pylist() == [True] * len(places)
-    assert resized(ring, [Child(100, None), Child(150, "x"), Child(200, "y")]) == [
+    assert replace_nodes(ring, [Child(100, None), Child(150, "x"), Child(200, "y")]) == [
         (150, "x"),
         (200, "y"),
         (300, "p300"),

@@ -94,9 +94,9 @@ def test_restore_returns_to_each_commit(version: int, kind: str, tmp_path: Path)
     assert sound(table)
     timeline = timeline_of(tmp_path / "t")
     assert timeline.pending() == ()
-    assert [one.requested for one in timeline.completed(RESTORE)] == [done.instant]
+    assert [one.requested for one in timeline.filter_completed(RESTORE)] == [done.instant]
     # Up to version 6 the metadata table has commits of their instants.
-    assert len(timeline.completed(ROLLBACK)) == (3 if version == 6 else 0)
+    assert len(timeline.filter_completed(ROLLBACK)) == (3 if version == 6 else 0)
 
     # Writes go on, and what they do is taken back too.
     table.upsert(people(range(2, 9), 8))
@@ -124,7 +124,7 @@ def test_rollback_removes_newest_commit(version: int, kind: str, tmp_path: Path)
     assert sound(table)
     timeline = timeline_of(tmp_path / "t")
     assert timeline.pending() == ()
-    (rolled_back,) = timeline.completed(ROLLBACK)
+    (rolled_back,) = timeline.filter_completed(ROLLBACK)
     assert rolled_back.requested == done.instant
     assert table.history(limit=1)["rolled_back"].to_pylist() == [[commits[-1]]]
     table.upsert(people(range(1, 6), 4))
@@ -194,7 +194,7 @@ def test_restore_to_time_uses_newest_commit_until_then(tmp_path: Path) -> None:
     assert rows_of(table) == before
     nothing = table.restore(moment)
     assert (nothing.instants, nothing.instant) == ((), "")
-    assert len(timeline_of(tmp_path / "t").completed(RESTORE)) == 1
+    assert len(timeline_of(tmp_path / "t").filter_completed(RESTORE)) == 1
     with pytest.raises(HistoryUnavailable, match="or before"):
         table.restore("2020-01-01")
     with pytest.raises(ConfigError, match="not a point in time"):
@@ -420,14 +420,14 @@ def test_restore_removes_compaction(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(base)
     key = table.config.record_key_fields[0]
     timeline = timeline_of(base)
-    compactions = timeline.completed(COMMIT)
+    compactions = timeline.filter_completed(COMMIT)
     to = [one for one in timeline.commits if one.requested < compactions[0].requested][-1]
     wanted = pyhudi.open_table(base, as_of=to.requested).scan().to_arrow().sort_by(key)
     done = table.restore(to.requested)
     assert compactions[0].requested in done.instants
     left = timeline_of(base)
     assert left.last_commit == to
-    assert not left.completed(COMMIT)
+    assert not left.filter_completed(COMMIT)
     assert not left.pending(COMPACTION)
     assert table.refresh().scan().to_arrow().sort_by(key).equals(wanted)
     assert sound(table)
@@ -508,7 +508,9 @@ def test_restore_is_completed_by_next_write(version: int, state: State, tmp_path
     table.refresh().upsert(people(range(7, 9), 4))
     assert rows_of(table) == {"k0": 1, "k1": 1, "k2": 1, "k3": 1, "k7": 4, "k8": 4}
     assert sound(table)
-    assert [one.requested for one in timeline_of(tmp_path / "t").completed(RESTORE)] == [time]
+    assert [one.requested for one in timeline_of(tmp_path / "t").filter_completed(RESTORE)] == [
+        time
+    ]
 
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
@@ -526,7 +528,7 @@ def test_write_waits_for_running_restore_of_hudi(
     assert [one.requested for one in timeline_of(base).pending(RESTORE)] == [time]
     assert timeline_of(base).commits[-1] == later[-1]
     assert table.refresh().restore(later[-2].requested).restored_to == later[-2].requested
-    assert time in {one.requested for one in timeline_of(base).completed(RESTORE)}
+    assert time in {one.requested for one in timeline_of(base).filter_completed(RESTORE)}
 
 
 def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> None:
@@ -562,7 +564,7 @@ def test_running_restore_is_left_alone(tmp_path: Path) -> None:
 def test_restore_abandoned_by_hudi_is_completed(name: str, tmp_path: Path) -> None:
     """Hudi died when it had taken everything back, and before it said so."""
     base = unpack(name, tmp_path)
-    (restored,) = timeline_of(base).completed(RESTORE)
+    (restored,) = timeline_of(base).filter_completed(RESTORE)
     (base / timeline_of(base).folder / restored.file_name).unlink()
     rollbacks = [one for one in timeline_of(base).instants if one.action == ROLLBACK]
     age(base, restored.requested, *(one.requested for one in rollbacks))
@@ -577,7 +579,9 @@ def test_restore_abandoned_by_hudi_is_completed(name: str, tmp_path: Path) -> No
         assert table.restore(last).instants == ()
     else:
         table.upsert(before.slice(0, 1))
-    assert [one.requested for one in timeline_of(base).completed(RESTORE)] == [restored.requested]
+    assert [one.requested for one in timeline_of(base).filter_completed(RESTORE)] == [
+        restored.requested
+    ]
     assert not timeline_of(base).pending()
     assert table.scan().to_arrow().sort_by("id").equals(before)
     # Which log files call blocks off is not told any more.

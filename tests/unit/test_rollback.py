@@ -17,11 +17,11 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
 from pyhudi.txn import replace_commit, rollback
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.rollback_plan import (
     RollbackRequest,
     requests_by_listing,
@@ -228,10 +228,12 @@ def test_writes_that_apache_hudi_left_are_rolled_back(name: str, tmp_path: Path)
     timeline = timeline_of(base)
     assert timeline.pending() == ()
     assert not list((base / ".hoodie" / ".temp").glob("*"))
-    rolled_back = [timeline.read(instant) for instant in timeline.completed("rollback")]
+    rolled_back = [timeline.read(instant) for instant in timeline.filter_completed("rollback")]
     targets = {target for record in rolled_back if record for target in record["commitsRollback"]}
     assert failed <= targets
-    assert all(instant.requested < result.instant for instant in timeline.completed("rollback"))
+    assert all(
+        instant.requested < result.instant for instant in timeline.filter_completed("rollback")
+    )
 
 
 def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> None:
@@ -257,7 +259,7 @@ def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> N
     assert not orphan.exists()
     timeline = timeline_of(base)
     assert timeline.pending() == ()
-    assert [instant.requested for instant in timeline.completed("rollback")] == [later]
+    assert [instant.requested for instant in timeline.filter_completed("rollback")] == [later]
 
 
 @dataclass
@@ -280,7 +282,7 @@ REQUEST = RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1})
 
 
 def undo(locked: Locked) -> dict[str, Any]:
-    return rollback._undo(cast("Table", locked), REQUEST, "20240101000000300", TIME)
+    return rollback._undo(cast("TableSnapshot", locked), REQUEST, "20240101000000300", TIME)
 
 
 def commands(base: Path) -> list[str]:
@@ -330,8 +332,10 @@ def test_concurrent_rollbacks_of_one_write_agree(tmp_path: Path) -> None:
     table = PEOPLE.make(tmp_path)
     table.upsert(PEOPLE.rows(["a", "b"]))
     opened = WriteContext.open(table.refresh(), SystemClock()).table
-    dead = OpenInstant(opened, opened.generator.next(), REPLACE_COMMIT)
-    dead.request(replace_commit.requested(table.config.version, "INSERT_OVERWRITE", opened.clock))
+    dead = PendingInstant(opened, opened.generator.next(), REPLACE_COMMIT)
+    dead.request(
+        replace_commit.content_of_request(table.config.version, "INSERT_OVERWRITE", opened.clock)
+    )
     dead.begin()
     target = {"commitTime": dead.time, "action": REPLACE_COMMIT}
     plan = {"instantToRollback": target, "RollbackRequests": [], "version": 1}

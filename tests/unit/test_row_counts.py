@@ -16,7 +16,7 @@ import pyhudi
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import HudiError
-from pyhudi.slices.row_counts import told_rows
+from pyhudi.slices.row_counts import rows_from_commits
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import GoldenTables, names
 
@@ -60,7 +60,7 @@ def test_log_files_are_read(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, version=9, kind="mor")
     table.upsert(TABLE.rows(range(40)))
     table.delete_keys(TABLE.rows([2]).select(["id", "part"]))
-    told, left = told_rows(table.state.timeline, table.scan().tasks)
+    told, left = rows_from_commits(table.state.timeline, table.scan().tasks)
     assert told == 20
     assert [bool(task.slice.logs) for task in left] == [True]
     assert table.scan().count() == 39

@@ -12,7 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.write.row_sizes import Stretch, measured, stretches
+from pyhudi.write.row_sizes import Stretch, measure, stretches
 
 KIB = 1024
 SCHEMA = pa.schema([("id", pa.int64()), ("t", pa.string())])
@@ -70,7 +70,7 @@ def test_measuring_holds_few_bytes_of_large_rows() -> None:
     """Rows of 100 KB, of which 20,000 were held once."""
     wide = pa.table({"t": pa.repeat("x" * 100 * KIB, 2000)})
     rows = Noted(wide)
-    found = measured({"": rows}, WriteOptions())
+    found = measure({"": rows}, WriteOptions())
     assert sum(stretch.rows for stretch in found[""]) == 2000
     assert max(rows.asked) < 8 * 1024 * KIB
     # Those of the sample come last, all of which are held at a time.
@@ -78,12 +78,12 @@ def test_measuring_holds_few_bytes_of_large_rows() -> None:
 
 
 def test_stretches_follow_the_bytes_of_their_rows() -> None:
-    found = measured({"": Noted(pa.Table.from_batches(rows_that_grow()))}, WriteOptions())[""]
+    found = measure({"": Noted(pa.Table.from_batches(rows_that_grow()))}, WriteOptions())[""]
     assert sum(stretch.rows for stretch in found) == 5600
     widths = [size / rows for rows, size in found]
     assert max(widths[: len(widths) * 8 // 10]) < 100
     assert min(widths[len(widths) * 9 // 10 :]) > 1000
-    assert measured({"p": Noted(SCHEMA.empty_table())}, WriteOptions()) == {"p": []}
+    assert measure({"p": Noted(SCHEMA.empty_table())}, WriteOptions()) == {"p": []}
 
 
 def test_stretches_are_of_whole_parts_where_all_fits_into_a_file() -> None:

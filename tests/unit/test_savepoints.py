@@ -19,7 +19,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import savepoint
-from pyhudi.write.write_context import open_whole
+from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
@@ -154,16 +154,16 @@ def test_savepoint_crash_leaves_nothing(version: int, tmp_path: Path) -> None:
     for dies_at in range(1, 20):
         storage = CrashingStorage(table.uri, dies_at)
         try:
-            savepoint.create(open_whole(Handle(storage), SystemClock()), "c")
+            savepoint.create(open_for_change(Handle(storage), SystemClock()), "c")
         except Killed:
             for beat in (tmp_path / "t" / ".hoodie" / ".heartbeat").glob("*"):
                 beat.unlink()
         finished = storage.changes < dies_at
         timeline = timeline_of(tmp_path / "t")
-        if timeline.completed(SAVEPOINT):
+        if timeline.filter_completed(SAVEPOINT):
             savepoint.delete(
-                open_whole(Handle(Storage(table.uri)), SystemClock()),
-                timeline.completed(SAVEPOINT)[0].requested,
+                open_for_change(Handle(Storage(table.uri)), SystemClock()),
+                timeline.filter_completed(SAVEPOINT)[0].requested,
             )
         table.refresh().upsert(people(range(1), dies_at + 2))
         assert not timeline_of(tmp_path / "t").pending(SAVEPOINT), dies_at
@@ -183,7 +183,7 @@ def test_savepoint_waits_for_lock(tmp_path: Path) -> None:
         "hoodie.write.lock.client.num_retries": 0,
     }
     other = pyhudi.open_table(table.uri, options=impatient)
-    with open_whole(Handle(table.storage), SystemClock()).guard.section():
+    with open_for_change(Handle(table.storage), SystemClock()).guard.critical_section():
         with pytest.raises(LockTimeout):
             other.savepoint()
         with pytest.raises(LockTimeout):

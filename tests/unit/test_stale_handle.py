@@ -19,13 +19,13 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.consistency import is_original
-from pyhudi.metadata.initialize import Making
+from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.query.file_pruning import choose_slices
+from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.staleness import check_still_there, later_timeline
+from pyhudi.timeline.staleness import check_snapshot_readable, newer_timeline
 from pyhudi.timeline.time_travel import timeline_as_of
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import TableBuilder, numbered
@@ -146,7 +146,7 @@ def test_compactions_of_the_metadata_table_bring_no_later_rows(
     writer = pyhudi.open_table(tmp_path, options={"hoodie.metadata.compact.max.delta.commits": "2"})
     for v in range(2, 8):
         writer.upsert(rows(v))
-    assert metadata_table(Storage(str(tmp_path))).timeline.completed(COMMIT)
+    assert metadata_table(Storage(str(tmp_path))).timeline.filter_completed(COMMIT)
     assert answers(lambda where: stale.scan(where=where)) == EXPECTED
 
 
@@ -167,7 +167,9 @@ def test_current_handle_uses_every_index(
     steps = {
         step.index
         for where in ("v = 2", "id = 'k007'", "s = 's2'")
-        for step in choose_slices(table.state, table.scan(where=where).request).explanation.steps
+        for step in select_file_slices(
+            table.state, table.scan(where=where).request
+        ).explanation.steps
     }
     assert "record_index" in steps
     assert version == 6 or {"partition_stats(v)", "secondary_index_by_s"} <= steps
@@ -210,7 +212,7 @@ class TestFilesThatWent:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(OpenInstant, "complete", dies)
+            patch.setattr(PendingInstant, "complete", dies)
             with pytest.raises(KeyboardInterrupt):
                 table.clean(policy=policy, retain=1)
         with pytest.raises(HistoryUnavailable, match="removed files"):
@@ -238,9 +240,9 @@ class TestFilesThatWent:
         now = timeline(*commits, f"{t(4)}.commit", contents=clean(5, horizon))
         if gone:
             with pytest.raises(HistoryUnavailable, match=t(5)):
-                check_still_there(then, now)
+                check_snapshot_readable(then, now)
         else:
-            check_still_there(then, now)
+            check_snapshot_readable(then, now)
 
     @pytest.mark.parametrize(
         ("pending", "done"),
@@ -258,13 +260,13 @@ class TestFilesThatWent:
         now = timeline(*commits, f"{t(2)}.{pending}", f"{t(2)}.{done}", contents=cleaned)
         if gone:
             with pytest.raises(HistoryUnavailable, match=f"of {t(4)}.*clean {t(6)}"):
-                check_still_there(then, now)
+                check_snapshot_readable(then, now)
         else:
-            check_still_there(then, now)
+            check_snapshot_readable(then, now)
         still = timeline(*commits, f"{t(2)}.{pending}", contents=cleaned)
         taken_back = timeline(*commits, f"{t(7)}.rollback", contents=cleaned)
         for nothing_new in (still, taken_back) if horizon != t(5) else ():
-            check_still_there(then, nothing_new)
+            check_snapshot_readable(then, nothing_new)
 
     @pytest.mark.parametrize(("horizon", "gone"), [(t(2), False), (t(3), True), (None, True)])
     @pytest.mark.parametrize("planned", [True, False])
@@ -277,16 +279,16 @@ class TestFilesThatWent:
         cut = timeline_as_of(then, t(2))
         if gone:
             with pytest.raises(HistoryUnavailable, match=f"of {t(2)}.*clean {t(5)}"):
-                check_still_there(cut, now)
+                check_snapshot_readable(cut, now)
         else:
-            check_still_there(cut, now)
+            check_snapshot_readable(cut, now)
         if horizon is not None:
-            check_still_there(then, now)
+            check_snapshot_readable(then, now)
 
     def test_earlier_clean_is_not_counted(self) -> None:
         commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
         whole = timeline(*commits, contents=clean(5, t(2)))
-        check_still_there(timeline_as_of(whole, t(2)), whole)
+        check_snapshot_readable(timeline_as_of(whole, t(2)), whole)
 
     @pytest.mark.parametrize("service", ["compact", "cluster"])
     @pytest.mark.parametrize(("version", "options"), [(6, NO_METADATA), (8, {}), (9, NO_METADATA)])
@@ -335,27 +337,27 @@ class TestFilesThatWent:
 
     def test_known_clean_keeps_snapshot(self) -> None:
         then = timeline(f"{t(1)}.commit", contents=clean(2, t(9)))
-        check_still_there(then, then)
+        check_snapshot_readable(then, then)
 
     def test_empty_clean_is_ignored(self) -> None:
         then = timeline(f"{t(1)}.commit")
         nothing = {f"{t(2)}.clean": {"earliestCommitToRetain": "", "totalFilesDeleted": 0}}
-        check_still_there(then, timeline(f"{t(1)}.commit", contents=nothing))
+        check_snapshot_readable(then, timeline(f"{t(1)}.commit", contents=nothing))
 
     def test_stale_handle_reports_rolled_back_commit(self) -> None:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         now = timeline(f"{t(1)}.commit", f"{t(3)}.rollback")
         with pytest.raises(HistoryUnavailable, match=t(2)):
-            check_still_there(then, now)
+            check_snapshot_readable(then, now)
 
     def test_archived_commits_are_still_there(self) -> None:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
-        check_still_there(then, timeline(f"{t(2)}.commit", f"{t(3)}.commit"))
+        check_snapshot_readable(then, timeline(f"{t(2)}.commit", f"{t(3)}.commit"))
 
     def test_stale_handle_reports_unknown_instant(self) -> None:
         then = timeline(f"{t(1)}.commit", f"{t(2)}.commit")
         with pytest.raises(HistoryUnavailable, match=f"{t(2)}.*made anew"):
-            check_still_there(then, timeline(f"{t(3)}.commit"))
+            check_snapshot_readable(then, timeline(f"{t(3)}.commit"))
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
@@ -557,7 +559,7 @@ class TestIndexMadeAnew:
         archived: bool, instant: str,
     ) -> None:  # fmt: skip
         if instant == "same":
-            monkeypatch.setattr(Making, "_instant", free_instant)
+            monkeypatch.setattr(PartitionBuild, "_instant", free_instant)
         table = self.make(tmp_path, version)
         held = pyhudi.open_table(tmp_path)
         assert held.scan(where=where).count() > 0
@@ -584,7 +586,7 @@ def initial_commits(table: HudiTable) -> list[str]:
     return [time for time in times if is_original(time)]
 
 
-def free_instant(making: Making) -> str:
+def free_instant(making: PartitionBuild) -> str:
     """As Hudi chooses one: the first that the active timeline does not know."""
     known = {instant.requested for instant in making.metadata_table.timeline.instants}
     return next(time for time in (f"{number:017d}" for number in count()) if time not in known)
@@ -610,8 +612,8 @@ def test_stale_handle_reads_after_archive(tmp_path: Path) -> None:
 def test_timeline_is_newer_only_with_new_instants(tmp_path: Path) -> None:
     table = make(tmp_path, "simple", 9, "cow")
     state = table.state
-    assert later_timeline(state.storage, state.config, state.timeline) is None
+    assert newer_timeline(state.storage, state.config, state.timeline) is None
     pyhudi.open_table(tmp_path).upsert(rows(2))
-    later = later_timeline(state.storage, state.config, state.timeline)
+    later = newer_timeline(state.storage, state.config, state.timeline)
     assert later is not None
     assert len(later.commits) == len(state.timeline.commits) + 1

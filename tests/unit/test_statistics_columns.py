@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import DEFAULT_PATH, index_definitions
-from pyhudi.metadata.statistics_columns import forgotten_columns
+from pyhudi.metadata.statistics_columns import columns_of_any_definition
 
 ON = {
     "hoodie.metadata.enable": "true",
@@ -127,7 +127,7 @@ def test_column_stats_definition_ignores_unsupported_columns(
 
 
 def test_statistics_that_hudi_wrote_go_with_their_file() -> None:
-    assert forgotten_columns({}, ODD) == tuple(ODD.names)
+    assert columns_of_any_definition({}, ODD) == tuple(ODD.names)
 
 
 # --- those that were chosen -----------------------------------------------------------------------

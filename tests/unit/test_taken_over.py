@@ -17,11 +17,11 @@ from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import AfterCommitError, CommitConflict, StorageError
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.planned_services import PlannedTransaction
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
@@ -37,11 +37,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return made.refresh()
 
 
-def begun(table: Any) -> tuple[Table, OpenInstant]:
+def begun(table: Any) -> tuple[TableSnapshot, PendingInstant]:
     """A compaction that a writer has begun: its base files are there."""
     (planned,) = table.compact(execute=False).scheduled
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
-    compaction = OpenInstant(opened, planned, COMPACTION)
+    compaction = PendingInstant(opened, planned, COMPACTION)
     compaction.begin()
     return opened, compaction
 
@@ -58,7 +58,7 @@ def test_planned_compaction_removes_nothing_after_publication(
         compaction.complete(metadata.encode(opened.config.version, COMPACTION, opened.clock))
 
     monkeypatch.setattr(Heartbeat, "start", published)
-    monkeypatch.setattr(OpenInstant, "back_to_plan", lambda *_: removed.append(1))
+    monkeypatch.setattr(PendingInstant, "revert_to_requested", lambda *_: removed.append(1))
     txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION, insists=True)
     with pytest.raises(CommitConflict, match="is not pending any more"), txn:
         pass
@@ -72,13 +72,13 @@ def test_planned_compaction_keeps_result_archived_by_other_writer(
     """An inflight file alone would be taken for a failed write, of which files are removed."""
     (planned,) = table.compact(execute=False).scheduled
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
-    begin = OpenInstant.begin
+    begin = PendingInstant.begin
 
-    def late(self: OpenInstant, content: bytes = b"") -> None:
+    def late(self: PendingInstant, content: bytes = b"") -> None:
         self.withdraw_request()
         begin(self, content)
 
-    monkeypatch.setattr(OpenInstant, "begin", late)
+    monkeypatch.setattr(PendingInstant, "begin", late)
     txn = PlannedTransaction(opened, "COMPACT", planned, COMPACTION)
     with pytest.raises(CommitConflict, match="is not pending any more"), txn:
         pass
@@ -125,9 +125,9 @@ def test_files_of_an_attempt_that_was_taken_back(
     def carried_out_again(txn: Transaction, *given: Any) -> None:
         monkeypatch.setattr(Transaction, "start", start)
         opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
-        taken_back = OpenInstant(opened, planned, COMPACTION)
+        taken_back = PendingInstant(opened, planned, COMPACTION)
         done = found(table, taken_back)
-        taken_back.take_publication_back(done.completed or "")
+        taken_back.delete_completed_file(done.completed or "")
         assert pyhudi.open_table(table.uri).compact(instant=planned).instants == (planned,)
         start(txn, *given)
 
@@ -143,17 +143,17 @@ def test_late_executor_leaves_no_files(table: Any, monkeypatch: pytest.MonkeyPat
 
     In between the first one stood still, and its file names are not those that were completed.
     """
-    start, ahead_ms, now_ms = OpenInstant.begin, 0, SystemClock.now_ms
+    start, ahead_ms, now_ms = PendingInstant.begin, 0, SystemClock.now_ms
     monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + ahead_ms)
 
-    def overtaken(self: OpenInstant, content: bytes = b"") -> None:
+    def overtaken(self: PendingInstant, content: bytes = b"") -> None:
         nonlocal ahead_ms
         start(self, content)
         if self.action == COMPACTION and not ahead_ms:
             ahead_ms = 3_600_000
             pyhudi.open_table(table.uri).compact()
 
-    monkeypatch.setattr(OpenInstant, "begin", overtaken)
+    monkeypatch.setattr(PendingInstant, "begin", overtaken)
     with pytest.raises(AfterCommitError, match="complete already by another writer"):
         table.compact()
     assert ahead_ms
@@ -204,22 +204,22 @@ def test_executor_detects_completed_plan_at_publication(table: Any) -> None:
     opened, compaction = begun(table)
     metadata = CommitMetadata({}, operation_type="COMPACT")
     content = metadata.encode(opened.config.version, COMPACTION, opened.clock)
-    with opened.guard.section():
+    with opened.guard.critical_section():
         own = compaction.complete(content)
-    assert not compaction.was_overtaken(own)
+    assert not compaction.is_publication_lost(own)
     if opened.config.layout.completion_in_name:
         late = opened.generator.next()
         compaction.publish(late, content)
-        assert compaction.was_overtaken(late)
-        assert compaction.was_overtaken(own)
-        compaction.take_publication_back(late)
-        assert not compaction.was_overtaken(own)
+        assert compaction.is_publication_lost(late)
+        assert compaction.is_publication_lost(own)
+        compaction.delete_completed_file(late)
+        assert not compaction.is_publication_lost(own)
     else:
         with pytest.raises(CommitConflict):
             compaction.publish(own, content + b" ")
 
 
-def left_alone(table: HudiTable, opened: OpenInstant) -> None:
+def left_alone(table: HudiTable, opened: PendingInstant) -> None:
     """Neither a verb nor maintenance takes the service over or off."""
     verb = table.compact if opened.action == COMPACTION else table.cluster
     with pytest.raises(CommitConflict, match=rf"may be carrying out .* {opened.time}"):
@@ -245,7 +245,7 @@ def test_compaction_without_heartbeat_is_left_while_recent(table: Any) -> None:
 def test_base_file_shows_running_compaction(table: Any) -> None:
     opened, compaction = begun(table)
     age(Path(table.uri), compaction.time)
-    plan = opened.reloaded().timeline.plan(found(table, compaction)) or {}
+    plan = opened.reload().timeline.plan(found(table, compaction)) or {}
     partition = plan["operations"][0]["partitionPath"]
     name = f"a-0_1-0-1_{compaction.time}.parquet"
     opened.storage.put(f"{partition}/{name}" if partition else name, b"half")
@@ -281,14 +281,14 @@ def test_clustering_without_heartbeat_is_left_while_recent(version: int, tmp_pat
     (planned,) = table.cluster(execute=False).scheduled
     opened = WriteContext.open(pyhudi.open_table(base), SystemClock()).table
     action = REPLACE_COMMIT if version == 6 else CLUSTERING
-    clustering = OpenInstant(opened, planned, action)
+    clustering = PendingInstant(opened, planned, action)
     clustering.begin()
     left_alone(table.refresh(), clustering)
     age(base, planned)
     assert table.refresh().cluster(schedule=False).instants == (planned,)
 
 
-def found(table: Any, compaction: OpenInstant) -> Instant:
+def found(table: Any, compaction: PendingInstant) -> Instant:
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
     instant = opened.timeline.find(compaction.time, COMPACTION)
     assert instant is not None

@@ -115,7 +115,7 @@ class TestStates:
             OLD, "1.commit.requested", "1.inflight", "1.commit", "2.commit.requested", "2.inflight"
         )
         assert summary(loaded) == [("1", "commit", "completed"), ("2", "commit", "inflight")]
-        assert [i.requested for i in loaded.completed()] == ["1"]
+        assert [i.requested for i in loaded.filter_completed()] == ["1"]
         assert [i.file_name for i in loaded.pending("commit")] == ["2.inflight"]
         assert loaded.pending("deltacommit") == ()
 
@@ -138,7 +138,7 @@ class TestStates:
 
     def test_pending_compactions(self) -> None:
         loaded = timeline(NEW, "1.compaction.requested", "2.logcompaction.requested")
-        assert loaded.requested_of_pending_compactions() == {"1"}
+        assert loaded.times_of_pending_compactions() == {"1"}
 
     def test_find(self) -> None:
         loaded = timeline(NEW, "1.compaction.requested", "2_3.commit")

@@ -11,7 +11,7 @@ import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.file_names import are_buckets, is_bucket
 from pyhudi.errors import ConfigError
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.write.write_context import WriteContext
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}
@@ -32,7 +32,7 @@ def made(base: Path, **options: str) -> pyhudi.HudiTable:
 
 
 def has_buckets(table: pyhudi.HudiTable) -> bool:
-    return Traces(table.storage, table.config, table.state.timeline).has_buckets
+    return IndexDetector(table.storage, table.config, table.state.timeline).has_buckets
 
 
 def test_ids_that_begin_as_buckets_do() -> None:

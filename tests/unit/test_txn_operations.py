@@ -261,7 +261,7 @@ def with_pending_compaction(name: str, folder: Path) -> HudiTable:
     file.write_text("\n".join(kept) + "\n")
     table = pyhudi.open_table(base)
     timeline = Timeline.load(table.storage, table.config)
-    done = timeline.completed("commit")[-1]
+    done = timeline.filter_completed("commit")[-1]
     for path in base.rglob(f"*_{done.requested}.parquet"):
         path.unlink()
     folder = base / table.config.timeline_path

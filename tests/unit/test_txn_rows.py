@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.conform import conform, marked_deleted, to_table
+from pyhudi.schema.conform import conform, find_delete_markers, read_table
 
 SCHEMA = pa.schema(
     [
@@ -61,13 +61,13 @@ def test_columns_are_matched_by_name_and_cast() -> None:
     ids=["table", "batch", "reader", "polars", "pandas"],
 )
 def test_whatever_has_arrow_data_is_taken(data: Any) -> None:
-    assert conform(to_table(data), SCHEMA).column("n").to_pylist() == [1, None]
+    assert conform(read_table(data), SCHEMA).column("n").to_pylist() == [1, None]
 
 
 @pytest.mark.parametrize("data", [[5], "rows", None])
 def test_other_things_are_refused(data: Any) -> None:
     with pytest.raises(ConfigError, match="cannot take rows"):
-        to_table(data)
+        read_table(data)
 
 
 def test_meta_columns_are_dropped() -> None:
@@ -97,11 +97,11 @@ def test_data_that_do_not_fit_are_refused_naming_the_column(rows: pa.Table, said
 def test_dictionary_and_null_columns_fit() -> None:
     rows = ROWS.set_column(1, "id", ROWS["id"].dictionary_encode())
     rows = rows.set_column(0, "n", pa.nulls(2))
-    assert conform(to_table(rows), SCHEMA)["id"].to_pylist() == ["a", "b"]
+    assert conform(read_table(rows), SCHEMA)["id"].to_pylist() == ["a", "b"]
 
 
 def test_rows_that_mark_themselves_deleted() -> None:
     rows = pa.table({"_hoodie_is_deleted": [True, None, False], "op": ["I", "D", None]})
-    assert marked_deleted(rows, None, None).to_pylist() == [True, False, False]
-    assert marked_deleted(rows, "op", "D").to_pylist() == [True, True, False]
-    assert marked_deleted(rows.select(["op"]), None, None).to_pylist() == [False] * 3
+    assert find_delete_markers(rows, None, None).to_pylist() == [True, False, False]
+    assert find_delete_markers(rows, "op", "D").to_pylist() == [True, True, False]
+    assert find_delete_markers(rows.select(["op"]), None, None).to_pylist() == [False] * 3

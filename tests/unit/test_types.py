@@ -14,7 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.input_data import read_batches
 from tests.helpers.type_cases import CASES, LACKING, columns
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
@@ -225,7 +225,7 @@ def test_views_may_have_their_elements_anywhere(cls: Any) -> None:
     wanted = [["d", "e"], ["a"], None, ["b", "c"]]
     for start, length in ((0, 4), (1, 3), (2, 1), (0, 1)):
         part = view.slice(start, length)
-        _, batches = given_batches(pa.table({"c": part}))
+        _, batches = read_batches(pa.table({"c": part}))
         (batch,) = batches
         batch.validate(full=True)
         assert batch["c"].to_pylist() == wanted[start : start + length]

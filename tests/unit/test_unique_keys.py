@@ -24,7 +24,12 @@ from pyhudi.query import dml_rows
 from pyhudi.timeline import Timeline, key_uniqueness
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.timeline.key_uniqueness import MAY_REPEAT, UNIQUE, counted_words, keys_are_unique
+from pyhudi.timeline.key_uniqueness import (
+    MAY_REPEAT,
+    UNIQUE,
+    key_uniqueness_property,
+    keys_are_unique,
+)
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import unpack
 
@@ -386,11 +391,11 @@ def test_pending_write_may_add_duplicates(tmp_path: Path) -> None:
     table.upsert(TABLE.rows("ab"))
     timeline = Timeline.load(table.storage, table.config)
     last = timeline.commits[-1].requested
-    assert counted_words(timeline, unique=True) == {KEYS: f"{last} {UNIQUE}"}
-    assert counted_words(timeline, unique=False) == {KEYS: f"{last} {MAY_REPEAT}"}
+    assert key_uniqueness_property(timeline, unique=True) == {KEYS: f"{last} {UNIQUE}"}
+    assert key_uniqueness_property(timeline, unique=False) == {KEYS: f"{last} {MAY_REPEAT}"}
     table.config.layout.request(table.storage, "20240101000000200", "commit")
     timeline = Timeline.load(table.storage, table.config)
-    assert counted_words(timeline, unique=True) == {KEYS: f"{last} {MAY_REPEAT}"}
+    assert key_uniqueness_property(timeline, unique=True) == {KEYS: f"{last} {MAY_REPEAT}"}
 
 
 def test_uniqueness_check_does_not_read_whole_history(

@@ -13,7 +13,7 @@ from pyhudi.admin import upgrade
 from pyhudi.api.table import HudiTable
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.version_properties import changed
+from pyhudi.config.version_properties import convert_properties
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,
@@ -126,10 +126,10 @@ def test_upgrade_dry_run_changes_nothing(tmp_path: Path) -> None:
 def test_properties_are_those_that_hudi_gives(tmp_path: Path) -> None:
     """Of a table that Hudi 1.2.0 itself upgraded from 8, step by step backwards and on again."""
     config = TableConfig.load(Storage(str(unpack("v9_mor_upgraded_from_8", tmp_path))))
-    down = changed(config.properties, 8)
+    down = convert_properties(config.properties, 8)
     assert down["hoodie.record.merge.strategy.id"] == "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
     assert down["hoodie.table.precombine.field"] == "ts"
-    again = changed(down, 9)
+    again = convert_properties(down, 9)
     kept = {k: v for k, v in config.properties.items() if k != "hoodie.table.format"}
     assert again == kept
 
@@ -156,7 +156,7 @@ def test_payload_classes_become_merge_rules(
     payload: str, mode: str, partial: str | None, ordering: str
 ) -> None:
     name = MODEL + payload
-    found = changed(
+    found = convert_properties(
         {
             **OF_HUDI_0_15,
             "hoodie.table.precombine.field": "ts",
@@ -175,16 +175,19 @@ def test_payload_classes_become_merge_rules(
 @pytest.mark.parametrize("version", [8, 9])
 def test_upgrade_without_payload_class_keeps_event_time(version: int) -> None:
     """As Hudi 0.15 leaves copy-on-write, and as the upgrade of Hudi 1.2.0 has it."""
-    found = changed({**OF_HUDI_0_15, "hoodie.table.precombine.field": "ts"}, version)
+    found = convert_properties({**OF_HUDI_0_15, "hoodie.table.precombine.field": "ts"}, version)
     assert found["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
-    assert changed(OF_HUDI_0_15, version)["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+    assert (
+        convert_properties(OF_HUDI_0_15, version)["hoodie.record.merge.mode"]
+        == "COMMIT_TIME_ORDERING"
+    )
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_event_time_classes_become_the_one_that_hudi_takes_beside_their_strategy(
     table_type: str,
 ) -> None:
-    found = changed(
+    found = convert_properties(
         {
             **OF_HUDI_0_15,
             "hoodie.table.type": table_type,
@@ -208,7 +211,7 @@ def test_upgrade_keeps_stored_merge_mode(name: str, mode: str) -> None:
         "hoodie.compaction.payload.class": MODEL + name,
         "hoodie.record.merge.mode": mode,
     }
-    found = changed(properties, 9)
+    found = convert_properties(properties, 9)
     assert found["hoodie.record.merge.mode"] == mode
     assert found["hoodie.table.legacy.payload.class"] == MODEL + name
 
@@ -220,10 +223,10 @@ def test_merge_properties_of_a_class_go_with_it_and_the_tables_own_stay() -> Non
         "hoodie.table.precombine.field": "ts",
         "hoodie.compaction.payload.class": MODEL + "AWSDmsAvroPayload",
     }
-    nine = changed(properties, 9)
+    nine = convert_properties(properties, 9)
     assert (nine[prefix + "field"], nine[prefix + "marker"]) == ("Op", "D")
-    assert not any(name.startswith(prefix) for name in changed(nine, 8))
-    own = changed({**nine, prefix + "field": "kind"}, 8)
+    assert not any(name.startswith(prefix) for name in convert_properties(nine, 8))
+    own = convert_properties({**nine, prefix + "field": "kind"}, 8)
     assert (own[prefix + "field"], own[prefix + "marker"]) == ("kind", "D")
 
 
@@ -242,13 +245,13 @@ def test_bootstrap_index_property_changes_with_version(name: str, enabled: str, 
         "hoodie.bootstrap.index.enable": enabled,
         "hoodie.bootstrap.index.class": index_class,
     }
-    found = changed(old, 8)
+    found = convert_properties(old, 8)
     assert found["hoodie.bootstrap.index.type"] == kind
     del found["hoodie.bootstrap.index.class"]
-    back = changed(found, 6)
+    back = convert_properties(found, 6)
     assert back["hoodie.bootstrap.index.class"] == index_class
     assert "hoodie.bootstrap.index.type" not in back
-    assert "hoodie.bootstrap.index.type" not in changed(OF_HUDI_0_15, 8)
+    assert "hoodie.bootstrap.index.type" not in convert_properties(OF_HUDI_0_15, 8)
 
 
 def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:

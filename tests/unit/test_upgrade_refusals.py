@@ -49,7 +49,7 @@ def edited(
 ) -> HudiTable:
     """The table with other properties, as if they had been there from the beginning."""
     storage, clock = Storage(str(base)), SystemClock()
-    TableConfig.load(storage, clock).updated(storage, properties, clock, removed=removed)
+    TableConfig.load(storage, clock).update(storage, properties, clock, removed=removed)
     return pyhudi.open_table(base, options=options)
 
 

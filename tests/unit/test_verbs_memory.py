@@ -12,7 +12,7 @@ import pytest
 from pyhudi.admin.check_keys import SliceKeys, keys_parts
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.memory_pool import sparing
+from pyhudi.engine.memory_pool import low_memory_mode
 from tests.unit.test_write_memory import MIB, TABLE, stream
 
 ROWS, WIDTH = 40_000, 1000
@@ -104,10 +104,10 @@ def test_diff_splits_more_keys_into_more_parts(tmp_path: Path) -> None:
 
 def test_arrow_allocates_as_before_when_nobody_is_sparing() -> None:
     before = pa.default_memory_pool().backend_name
-    with sparing(None):
+    with low_memory_mode(None):
         assert pa.default_memory_pool().backend_name == before
-    with sparing(MIB):
-        with sparing(MIB):
+    with low_memory_mode(MIB):
+        with low_memory_mode(MIB):
             assert pa.default_memory_pool().backend_name == "system"
         assert pa.default_memory_pool().backend_name == "system"
     assert pa.default_memory_pool().backend_name == before

@@ -146,7 +146,7 @@ class TestVersion6:
 
     def test_appends_go_to_the_slice_of_the_pending_compaction(self) -> None:
         paths = [*v6(1), base("a", 1), base("b", 1)]
-        found = view(6, paths, compaction(3, "a", ".hoodie")).unmerged_slices()
+        found = view(6, paths, compaction(3, "a", ".hoodie")).iter_newest_slices()
         assert [(one.file_id, one.base_instant) for one in found] == [("a", t(3)), ("b", t(1))]
 
     def test_replaced_groups_are_gone(self) -> None:

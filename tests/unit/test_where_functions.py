@@ -18,7 +18,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.predicates import kept_rows
+from pyhudi.schema.predicates import filter_rows
 from tests.helpers.where_functions import COLUMNS, filters, rows
 
 CHANGES = {"hoodie.table.cdc.enabled": "true"}
@@ -43,7 +43,7 @@ TABLE = pa.Table.from_pylist(
 
 def ids(where: str) -> list[int]:
     found = pickle.loads(pickle.dumps(parse_where(where, TABLE.schema)))
-    kept = kept_rows(TABLE.select([*{"id": 0, **dict.fromkeys(found.columns)}]), found)
+    kept = filter_rows(TABLE.select([*{"id": 0, **dict.fromkeys(found.columns)}]), found)
     return [int(value) for value in kept["id"].to_pylist()]
 
 
@@ -111,7 +111,7 @@ def test_where_refuses_functions_spark_formats_differently(where: str, same: str
 def test_where_substring_accepts_any_numbers(start: int, length: int, kept: str) -> None:
     table = pa.table({"name": ["abc"]})
     where = parse_where(f"substring(name, {start}, {length}) = '{kept}'", table.schema)
-    assert kept_rows(table, where).num_rows == 1
+    assert filter_rows(table, where).num_rows == 1
 
 
 def test_fields_of_structs_compare_with_each_other() -> None:
@@ -124,7 +124,7 @@ def test_fields_of_structs_compare_with_each_other() -> None:
     )
     where = parse_where("after.fare > before.fare OR before.fare + 4 = 9", images.schema)
     assert where.columns == ("before", "after")
-    assert kept_rows(images, where)["after"].to_pylist() == [{"fare": 2}, {"fare": 4}]
+    assert filter_rows(images, where)["after"].to_pylist() == [{"fare": 2}, {"fare": 4}]
 
 
 BIG = 2**53 + 1
@@ -147,7 +147,7 @@ BIG = 2**53 + 1
 def test_numbers_with_a_point_keep_the_digits_of_whole_ones(value: str) -> None:
     table = pa.table({"n": pa.array([BIG - 1, BIG, BIG + 1], pa.int64())})
     where = parse_where(f"{value} = {BIG}", table.schema)
-    assert kept_rows(table, where)["n"].to_pylist() == [BIG]
+    assert filter_rows(table, where)["n"].to_pylist() == [BIG]
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_written_decimals_keep_their_digits(value: str) -> None:
     table = pa.table({"d": pa.array(numbers, pa.decimal128(20, 2))})
     for number in numbers:
         where = parse_where(f"d = {value.format(number)}", table.schema)
-        assert kept_rows(table, where)["d"].to_pylist() == [number]
+        assert filter_rows(table, where)["d"].to_pylist() == [number]
 
 
 def test_decimals_become_the_nearest_double() -> None:
     numbers = [Decimal(number).scaleb(-3) for number in range(2000)]
     table = pa.table({"d": pa.array(numbers, pa.decimal128(10, 3))})
     table = table.append_column("f", pa.array(list(map(float, numbers))))
-    assert kept_rows(table, parse_where("d = f", table.schema)).num_rows == len(numbers)
+    assert filter_rows(table, parse_where("d = f", table.schema)).num_rows == len(numbers)
 
 
 class TestFailures:

@@ -25,7 +25,7 @@ from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable, without_hint
-from pyhudi.index.selection import asked
+from pyhudi.index.selection import index_from_options
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.key_generator import RECORD_KEY
@@ -33,7 +33,7 @@ from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 _UNREADABLE = ("damaged_file", "missing_source")
@@ -44,7 +44,7 @@ _UNREADABLE = ("damaged_file", "missing_source")
 class _Look:
     """What every part of a deep look needs."""
 
-    table: Table
+    table: TableSnapshot
     engine: Engine
     memory: int
     """Bytes that all tasks may take."""
@@ -62,21 +62,21 @@ class _Look:
         return self.metadata is not None and self.metadata.has(partition)
 
 
-def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResult:
+def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> CheckResult:
     """Compares timeline, storage and metadata table. See `HudiTable.check`.
 
     memory: bytes that log records and keys may take.
     """
     storage, config, timeline = table.storage, table.config, table.timeline
     timeline.check_whole()
-    stored = check_files.stored_table(storage, config)
-    named = check_files.named_files(timeline)
+    stored = check_files.list_table_files(storage, config)
+    named = check_files.collect_recorded_files(timeline)
     findings = [
         *check_files.check_files(timeline, named, stored),
         *check_files.check_partitions(stored, named),
         *check_files.check_nested(stored),
         *check_files.check_root(config, stored),
-        *check_files.staged_files(stored, table.clock),
+        *check_files.find_stale_staged_files(stored, table.clock),
         *check_files.check_plans(timeline),
         *check_metadata.check_folders(storage, config),
     ]
@@ -90,12 +90,12 @@ def check(table: Table, engine: Engine, *, deep: bool, memory: int) -> CheckResu
         findings += _contents(look, stored)
     elif look.has(RECORD_INDEX) and not keys_are_unique(timeline):
         # Its one place of a key misses the others.
-        findings += _repeated_keys(look)
+        findings += _find_duplicate_keys(look)
     return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
 
 
 def _metadata(
-    table: Table, named: Named, stored: StoredTable
+    table: TableSnapshot, named: Named, stored: StoredTable
 ) -> tuple[MetadataTable | None, list[Finding]]:
     try:
         findings = list(check_metadata.check_timelines(table.storage, table.timeline))
@@ -206,7 +206,7 @@ def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding
         return [Finding("damaged_file", "error", "", name, "", without_hint(error))]
 
 
-def _repeated_keys(look: _Look) -> list[Finding]:
+def _find_duplicate_keys(look: _Look) -> list[Finding]:
     """Keys that are there twice, as far as the rows alone tell."""
     rules = KeyRules(one_table=not _is_partitioned(look), index=False)
     return check_keys(look.engine, _slice_tasks(look, look.slices), rules, look.memory)
@@ -233,7 +233,7 @@ def _key_tasks(
     has_column = len(fields) == 1 and fields[0] in look.table.columns.names
     tasks = _slice_tasks(look, slices, *(fields if has_column else ()))
     metadata = look.metadata
-    index = asked(IndexOptions.of(look.table.options))
+    index = index_from_options(IndexOptions.of(look.table.options))
     one_table = index is not None and index.is_global and not index.is_record_index
     if metadata is None or not look.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)

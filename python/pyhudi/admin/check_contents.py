@@ -17,7 +17,7 @@ from pyhudi.errors import CorruptTable
 from pyhudi.metadata.file_group import MetadataGroup, open_together
 from pyhudi.slices.bootstrap import files_with_sources
 from pyhudi.slices.file_slice import BootstrapFile
-from pyhudi.slices.log_blocks import damaged_blocks
+from pyhudi.slices.log_blocks import find_corrupt_blocks
 from pyhudi.storage.storage import Storage
 
 
@@ -83,7 +83,7 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
     name = path.rsplit("/", 1)[-1]
     try:
         if is_log:
-            bad = damaged_blocks(task.storage, path)
+            bad = find_corrupt_blocks(task.storage, path)
             if bad:
                 found = f"a damaged block at {bad[0]}"
                 yield Finding("damaged_block", "warning", task.partition, name, "", found)

@@ -27,10 +27,10 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.slices.cleaned_files import files_of_plan
 from pyhudi.slices.listing import METAFOLDER, is_another_table, is_marked
-from pyhudi.slices.nested_partitions import nested
+from pyhudi.slices.nested_partitions import find_nested
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.txn.orphan_files import is_old, is_staged
 
 
@@ -78,7 +78,7 @@ class Named:
     deleted_partitions: set[str] = field(default_factory=set)
 
 
-def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
+def list_table_files(storage: Storage, config: TableConfig) -> StoredTable:
     """Lists every folder but Hudi's own, and those of other tables within this one's.
 
     Raises `UnsupportedTableFeature` for base files in another format than the table's.
@@ -97,7 +97,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
         if is_marked(entries):
             partitions.add(folder)
         for entry in entries:
-            found = _stored(entry, folder, extension)
+            found = _to_stored_file(entry, folder, extension)
             if found is not None:
                 files[entry.path] = found
             elif is_staged(entry.name):
@@ -105,7 +105,7 @@ def stored_table(storage: Storage, config: TableConfig) -> StoredTable:
     return StoredTable(files, frozenset(partitions), tuple(staged))
 
 
-def _stored(entry: Entry, folder: str, extension: str | None) -> StoredFile | None:
+def _to_stored_file(entry: Entry, folder: str, extension: str | None) -> StoredFile | None:
     base = parse_base_name(entry.name, extension)
     if base is not None:
         return StoredFile(entry, folder, base.instant, is_log=False)
@@ -113,7 +113,7 @@ def _stored(entry: Entry, folder: str, extension: str | None) -> StoredFile | No
     return None if log is None else StoredFile(entry, folder, log.instant, is_log=True)
 
 
-def named_files(timeline: Timeline) -> Named:
+def collect_recorded_files(timeline: Timeline) -> Named:
     """What completed instants say of files, and cleans that are pending: theirs may be gone."""
     named = Named()
     for instant in timeline.commits:
@@ -123,29 +123,29 @@ def named_files(timeline: Timeline) -> Named:
                 named.written[stat.path] = max(known, stat.file_size_in_bytes)
             for path, size in (stat.cdc_stats or {}).items():
                 named.written[path] = size
-    for instant in timeline.completed(CLEAN):
+    for instant in timeline.filter_completed(CLEAN):
         _take_clean(named, timeline.read(instant) or {})
     for instant in timeline.pending(CLEAN):
         for partition, names in files_of_plan(timeline.plan(instant) or {}).items():
             named.going |= set(_paths(partition, names))
     named.removed |= named.going
-    for instant in timeline.completed(ROLLBACK):
+    for instant in timeline.filter_completed(ROLLBACK):
         _take_rollback(named, timeline.read(instant) or {})
-    for instant in timeline.completed(RESTORE):
+    for instant in timeline.filter_completed(RESTORE):
         restored = (timeline.read(instant) or {}).get("hoodieRestoreMetadata") or {}
         for rollbacks in restored.values():
             for record in rollbacks:
                 _take_rollback(named, record)
-    named.rolled_back -= _completed_since(timeline, named.rolled_back)
+    named.rolled_back -= _find_completed_while_archiving(timeline, named.rolled_back)
     return named
 
 
-def _completed_since(timeline: Timeline, rolled_back: Iterable[str]) -> set[str]:
+def _find_completed_while_archiving(timeline: Timeline, rolled_back: Iterable[str]) -> set[str]:
     """Those of instants that are archived as commits."""
     old = sorted(filter(timeline.is_before_start, rolled_back))
     if not old:
         return set()
-    archived = timeline.archive.commits(Span.closed(old[0], old[-1]))
+    archived = timeline.archive.commits(InstantRange.between(old[0], old[-1]))
     return {commit.requested for commit in archived}
 
 
@@ -184,12 +184,18 @@ def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterat
         if path in named.written:
             yield from _other_size(timeline, file, named.written[path])
         else:
-            unnamed += [(path, finding) for finding in _unnamed(timeline, named, path, file)]
-    kept = _archived_rollbacks(timeline).kept if unnamed and logs_are_shared(timeline) else set()
+            unnamed += [
+                (path, finding) for finding in _find_unrecorded_file(timeline, named, path, file)
+            ]
+    kept = (
+        _slices_of_archived_rollbacks(timeline).kept
+        if unnamed and logs_are_shared(timeline)
+        else set()
+    )
     yield from (finding for path, finding in unnamed if path not in kept)
 
 
-def staged_files(stored: StoredTable, clock: Clock) -> Iterator[Finding]:
+def find_stale_staged_files(stored: StoredTable, clock: Clock) -> Iterator[Finding]:
     """Staged copies that are too old for a living writer's."""
     for folder, entry in stored.staged:
         if is_old(entry, clock):
@@ -212,7 +218,7 @@ def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[
     ]
     if not lost:
         return
-    cleaned = _archived_removals(timeline)
+    cleaned = _removals_of_archived_cleans(timeline)
     for path in lost:
         partition, _, name = path.rpartition("/")
         if path not in cleaned.removed and partition not in cleaned.deleted_partitions:
@@ -228,10 +234,10 @@ def was_committed(timeline: Timeline, instant: str) -> bool:
     return not archived or instant < archived[0] or instant in archived
 
 
-def _archived_removals(timeline: Timeline) -> Named:
+def _removals_of_archived_cleans(timeline: Timeline) -> Named:
     """What archived cleans removed; partitions are added that cleans of either timeline emptied."""
     removed = Named()
-    for instant in timeline.completed(CLEAN):
+    for instant in timeline.filter_completed(CLEAN):
         _take_clean(removed, timeline.read(instant) or {})
     for instant in timeline.archive.instants():
         if instant.action == CLEAN:
@@ -239,7 +245,7 @@ def _archived_removals(timeline: Timeline) -> Named:
     return removed
 
 
-def _archived_rollbacks(timeline: Timeline) -> Named:
+def _slices_of_archived_rollbacks(timeline: Timeline) -> Named:
     """What archived rollbacks left: a slice with their log files may be there for longer."""
     found = Named()
     for instant in timeline.archive.instants():
@@ -258,7 +264,9 @@ def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Fin
     yield Finding("size_differs", "error", file.partition, file.name, *sizes)
 
 
-def _unnamed(timeline: Timeline, named: Named, path: str, file: StoredFile) -> Iterator[Finding]:
+def _find_unrecorded_file(
+    timeline: Timeline, named: Named, path: str, file: StoredFile
+) -> Iterator[Finding]:
     instant = file.instant
     if path in named.kept or _is_pending(timeline, instant):
         return
@@ -316,7 +324,7 @@ def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
 def check_nested(stored: StoredTable) -> Iterator[Finding]:
     """Partitions with files that lie within another, where no listing finds them."""
     filled = {file.partition for file in stored.files.values()}
-    for outer, inner in nested(stored.partitions):
+    for outer, inner in find_nested(stored.partitions):
         if inner in filled:
             wanted = "a partition within no other one"
             found = f"one within the partition {outer!r}"

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 
 Severity = Literal["error", "warning"]
 
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class CheckResult(Shown):
+class CheckResult(HtmlRepr):
     """What a check found: false as a condition when that is nothing, else its findings in order."""
 
     findings: Sequence[Finding]

@@ -166,7 +166,7 @@ def check_keys(
     parts = keys_parts(engine, tasks, memory)
     tasks = [replace(task, parts=parts) for task in tasks]
     try:
-        return summed_up(_compared(engine, tasks, rules))
+        return summarize(_compare(engine, tasks, rules))
     except CorruptTable:
         damaged = engine.run(damage, tasks, label="look for damage")
     if not any(damaged):
@@ -178,18 +178,18 @@ def check_keys(
     if of_index:
         whole = [task for task in whole if isinstance(task, SliceKeys)]
     rules = replace(rules, index=rules.index and not of_index)
-    found = summed_up(_compared(engine, whole, rules)) if whole else []
+    found = summarize(_compare(engine, whole, rules)) if whole else []
     return [*(bad for bad in damaged if bad is not None), *found]
 
 
-def _compared(
+def _compare(
     engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules
 ) -> list[KeysFound]:
     rows = engine.scan(key_rows, tasks, _ROWS, label="read record keys")
     return engine.exchange(rows, "route", partial(compare, rules), label="compare record keys")
 
 
-def summed_up(found: Iterable[KeysFound]) -> list[Finding]:
+def summarize(found: Iterable[KeysFound]) -> list[Finding]:
     """What the parts have found, that of many keys at one place as one finding."""
     places: dict[tuple[str, Severity, str, str, str, bool], KeysFound] = {}
     for keys in found:

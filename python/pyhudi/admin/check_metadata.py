@@ -47,7 +47,7 @@ def check_timelines(storage: Storage, timeline: Timeline) -> Iterator[Finding]:
         yield Finding("metadata_commit_missing", "error", "", time, "a delta commit", "none")
     known = {instant.requested for instant in timeline.instants}
     unknown = []
-    for instant in metadata.completed(DELTA_COMMIT):
+    for instant in metadata.filter_completed(DELTA_COMMIT):
         time = instant.requested
         if time in pending:
             wanted = "a completed instant of the table"
@@ -71,7 +71,7 @@ def _in_restore(timeline: Timeline, time: str) -> bool:
     return any(
         restore.requested < time
         and (not timeline.completes_in_names or time <= (restore.completed or ""))
-        for restore in timeline.completed(RESTORE)
+        for restore in timeline.filter_completed(RESTORE)
     )
 
 
@@ -119,7 +119,7 @@ def check_listing(
     for path in sizes:
         check_own(path)
     findings += _differing(sizes, named, stored)
-    findings += _unlisted(sizes, timeline, named, stored)
+    findings += _find_unlisted_files(sizes, timeline, named, stored)
     return findings
 
 
@@ -138,7 +138,7 @@ def _differing(
             yield Finding("metadata_size_differs", severity, partition, name, *both)
 
 
-def _unlisted(
+def _find_unlisted_files(
     sizes: Mapping[str, tuple[str, int]], timeline: Timeline, named: Named, stored: StoredTable
 ) -> Iterator[Finding]:
     """Files of commits that it lacks; others are not for it to list."""

@@ -16,21 +16,21 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.formatting import count_text, size_text
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
 from pyhudi.services import archiving, bucket_resize, cleaning
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_strategy import wanted_partitions
+from pyhudi.services.clustering_strategy import select_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata_files import has_rings
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
-from pyhudi.timeline.staleness import check_nothing_lacks
+from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat
 
@@ -65,7 +65,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Health(Shown):
+class Health(HtmlRepr):
     """A table's figures at a moment, and what to do about them."""
 
     partitions: int
@@ -130,7 +130,7 @@ class _Total:
         self.bytes += sum(file.size for file in files)
 
 
-def look(table: Table) -> Health:
+def look(table: TableSnapshot) -> Health:
     """How the table is. Lists its files and those of its metadata table.
 
     Raises `HistoryUnavailable` where others may have removed what was current at its moment,
@@ -150,7 +150,7 @@ def look(table: Table) -> Health:
         logs.add(slice_.logs)
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
-    check_nothing_lacks(table.storage, table.config, timeline)
+    check_listing_complete(table.storage, table.config, timeline)
     check_complete(table, view)
     return Health(
         partitions=len(view.partitions),
@@ -189,13 +189,13 @@ def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
     return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
 
 
-def _rebuilding(table: Table, files: Sequence[Entry]) -> Iterator[Advice]:
+def _rebuilding(table: TableSnapshot, files: Sequence[Entry]) -> Iterator[Advice]:
     listed = FILES in table.config.metadata_partitions
     if listed and f"{FOLDER}/{PROPERTIES}" not in {file.path for file in files}:
         yield Advice(REBUILD, "the metadata table is missing, without which nothing is written")
 
 
-def _rolling_back(table: Table) -> Iterator[Advice]:
+def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
     """Of writes and rollbacks that failed. Those of active writers have a heartbeat."""
     pending = (*incomplete_writes(table.timeline), *table.timeline.pending(ROLLBACK))
     failed = {instant.requested for instant in pending}
@@ -207,8 +207,8 @@ def _rolling_back(table: Table) -> Iterator[Advice]:
         yield Advice(ROLL_BACK, f"{names}: maintain() or the next write rolls back what they left")
 
 
-def _cleaning(table: Table) -> Iterator[Advice]:
-    planned = cleaning.looked_at(table, CleanOptions.of(table.options))
+def _cleaning(table: TableSnapshot) -> Iterator[Advice]:
+    planned = cleaning.preview_clean(table, CleanOptions.of(table.options))
     if planned.left:
         yield Advice("clean", f"{len(planned.left)} planned cleans wait to be carried out")
     elif planned.files_removed:
@@ -216,9 +216,9 @@ def _cleaning(table: Table) -> Iterator[Advice]:
         yield Advice("clean", f"{planned.files_removed} files of {size} are of no retained commit")
 
 
-def _archiving(table: Table) -> Iterator[Advice]:
+def _archiving(table: TableSnapshot) -> Iterator[Advice]:
     options = ArchiveOptions.of(table.options)
-    planned = archiving.looked_at(table, options)
+    planned = archiving.preview_archive(table, options)
     commits = len(table.timeline.commits)
     if planned.instants:
         number = len(planned.instants)
@@ -227,7 +227,7 @@ def _archiving(table: Table) -> Iterator[Advice]:
         yield Advice("archive", f"{commits} commits stay on the timeline: {planned.left[0]}")
 
 
-def _compaction(table: Table, slices: list[FileSlice]) -> Iterator[Advice]:
+def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advice]:
     if not table.config.is_merge_on_read:
         return
     planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
@@ -256,7 +256,9 @@ def _log_share(slice_: FileSlice) -> float:
     return sum(log.size for log in slice_.logs) / max(base, _TINY_BASE)
 
 
-def _clustering(table: Table, slices: list[FileSlice], paths: Sequence[str]) -> Iterator[Advice]:
+def _clustering(
+    table: TableSnapshot, slices: list[FileSlice], paths: Sequence[str]
+) -> Iterator[Advice]:
     waiting = pending(table.timeline)
     if waiting:
         yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
@@ -277,11 +279,13 @@ def _clustering(table: Table, slices: list[FileSlice], paths: Sequence[str]) -> 
         yield Advice("cluster", reason, groups)
 
 
-def _resizing(table: Table, free: list[FileSlice], paths: Sequence[str]) -> Iterator[Advice]:
+def _resizing(
+    table: TableSnapshot, free: list[FileSlice], paths: Sequence[str]
+) -> Iterator[Advice]:
     if not table.config.is_merge_on_read or bucket_resize.waits_for(table):
         return
     options = ClusteringOptions.of(table.options)
-    kept = wanted_partitions(paths, options, hour=0)
+    kept = select_partitions(paths, options, hour=0)
     chosen = bucket_resize.choose_buckets(table, free, options, kept)
     groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
     if groups:

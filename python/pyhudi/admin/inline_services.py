@@ -23,7 +23,7 @@ from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
 from pyhudi.config.log import logger
 from pyhudi.config.log_compaction_options import LogCompactionOptions
 from pyhudi.config.metadata_service_options import SERVICES_ENABLED
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
@@ -33,9 +33,9 @@ from pyhudi.services.compaction_strategy import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.post_commit import standing
-from pyhudi.write.conflict_retries import retried
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.txn.post_commit import warn_on_failure
+from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.expire import expire_partitions
 from pyhudi.write.write_context import Handle, WritableTable
 
@@ -48,7 +48,10 @@ _IO_MIB = 64
 
 
 def after_commit(
-    table: WritableTable, look: Callable[[], Table], instant: str, clock: Clock | None = None
+    table: WritableTable,
+    look: Callable[[], TableSnapshot],
+    instant: str,
+    clock: Clock | None = None,
 ) -> bool:
     """Carries out what is due; whether there was anything.
 
@@ -57,35 +60,39 @@ def after_commit(
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    with handle.guarded.leaving_late():
+    with handle.guarded.release_later():
         return _after_commit(handle, look, instant, clock)
 
 
-def _after_commit(handle: Handle, look: Callable[[], Table], instant: str, clock: Clock) -> bool:
+def _after_commit(
+    handle: Handle, look: Callable[[], TableSnapshot], instant: str, clock: Clock
+) -> bool:
     found: list[tuple[str, Service]] = []
-    with standing(handle.storage.uri, instant, "table services"):
-        if switch(handle.options, SERVICES_ENABLED, default=True):
+    with warn_on_failure(handle.storage.uri, instant, "table services"):
+        if parse_bool(handle.options, SERVICES_ENABLED, default=True):
             found.extend(_due(handle, look(), clock))
     for name, service in found:
-        _carried_out(name, service, handle, instant)
-    with standing(handle.storage.uri, instant, "sync of catalogs"):
+        _execute(name, service, handle, instant)
+    with warn_on_failure(handle.storage.uri, instant, "sync of catalogs"):
         options = SyncOptions.of(handle.options)
         if options.enabled:
             from pyhudi.catalog.configured import sync_by_options  # noqa: PLC0415 - few have them
 
-            now = look().reloaded() if found else look()
+            now = look().reload() if found else look()
             sync = partial(sync_by_options, now, options)
-            _carried_out("sync of catalogs", sync, handle, instant)
+            _execute("sync of catalogs", sync, handle, instant)
     return bool(found)
 
 
-def _carried_out(name: str, service: Service, handle: WritableTable, instant: str) -> None:
-    with standing(handle.storage.uri, instant, name):
+def _execute(name: str, service: Service, handle: WritableTable, instant: str) -> None:
+    with warn_on_failure(handle.storage.uri, instant, name):
         done = service()
         logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
 
 
-def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[str, Service]]:
+def _due(
+    handle: WritableTable, table: TableSnapshot, clock: Clock
+) -> Iterator[tuple[str, Service]]:
     retained = CleanOptions.of(handle.options)
     if retained.automatic and cleaning.is_due(table, retained):
         yield "cleaning", partial(run_service.clean, handle, retained, clock=clock)
@@ -109,14 +116,14 @@ def _due(handle: WritableTable, table: Table, clock: Clock) -> Iterator[tuple[st
     ttl = TtlOptions.of(handle.options)
     if _partitions_may_expire(table, ttl):
         expire = lambda again, _: expire_partitions(again, ttl, clock=clock)  # noqa: E731
-        yield "removal of old partitions", partial(retried, handle, None, expire, clock)
+        yield "removal of old partitions", partial(retry_on_conflict, handle, None, expire, clock)
 
 
-def _partitions_may_expire(table: Table, options: TtlOptions) -> bool:
+def _partitions_may_expire(table: TableSnapshot, options: TtlOptions) -> bool:
     return options.inline and options.days > 0 and bool(table.config.partition_fields)
 
 
-def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
+def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool:
     if not table.config.is_merge_on_read or not (options.inline or options.schedule_inline):
         return False
     if table.timeline.pending_compactions:
@@ -125,7 +132,9 @@ def _compaction_is_due(table: Table, options: CompactionOptions) -> bool:
     return is_due(table.timeline, options, table.generator.next())
 
 
-def _is_time_to_look(table: Table, options: CompactionOptions, kept: ArchiveOptions) -> bool:
+def _is_time_to_look(
+    table: TableSnapshot, options: CompactionOptions, kept: ArchiveOptions
+) -> bool:
     """Whether overgrown file groups are looked for, which costs a listing of what is written to."""
     if not (options.automatic and table.config.is_merge_on_read):
         return False
@@ -134,7 +143,9 @@ def _is_time_to_look(table: Table, options: CompactionOptions, kept: ArchiveOpti
     return since > 0 and since % min(_LOOK, kept.most - kept.least) == 0
 
 
-def _compact_overgrown(handle: WritableTable, table: Table, clock: Clock) -> ServiceResult | None:
+def _compact_overgrown(
+    handle: WritableTable, table: TableSnapshot, clock: Clock
+) -> ServiceResult | None:
     """Nobody has asked for it: what stands in its way is nobody's concern.
 
     Plans of others are theirs to carry out, and no plan is made beside one. One of this kind whose
@@ -148,7 +159,7 @@ def _compact_overgrown(handle: WritableTable, table: Table, clock: Clock) -> Ser
     return None
 
 
-def _log_compaction_is_due(table: Table, options: LogCompactionOptions) -> bool:
+def _log_compaction_is_due(table: TableSnapshot, options: LogCompactionOptions) -> bool:
     return (
         options.inline
         and table.config.is_merge_on_read
@@ -156,7 +167,7 @@ def _log_compaction_is_due(table: Table, options: LogCompactionOptions) -> bool:
     )
 
 
-def _clustering_is_due(table: Table, options: ClusteringOptions) -> bool:
+def _clustering_is_due(table: TableSnapshot, options: ClusteringOptions) -> bool:
     if not (options.inline or options.schedule_inline):
         return False
     if clustering.pending(table.timeline):

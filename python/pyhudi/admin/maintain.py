@@ -22,7 +22,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.config.log import warn
 from pyhudi.errors import (
     CommitConflict,
@@ -79,7 +79,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class MaintenanceResult(Shown):
+class MaintenanceResult(HtmlRepr):
     """What was done for a table, and how it was before and after."""
 
     before: Health
@@ -121,7 +121,7 @@ def maintain(
         advised = tuple(f"{advice.service}: {advice.reason}" for advice in before.advice)
         took = clock.now_ms() - began_ms
         return MaintenanceResult(before, before, (), advised, took, dry_run=True)
-    done, left = _worked(handle, before, budget, memory_limit, clock)
+    done, left = _do_maintenance(handle, before, budget, memory_limit, clock)
     after = look(run_service.open_for_service(handle, clock, changes=False)) if done else before
     took = clock.now_ms() - began_ms
     return MaintenanceResult(before, after, tuple(done), tuple(left), took)
@@ -148,7 +148,7 @@ def maintain_for_ever(
         clock.sleep(every.seconds)
 
 
-def _worked(
+def _do_maintenance(
     handle: Handle, before: Health, budget: Budget, memory_limit: int | None, clock: Clock
 ) -> tuple[list[ServiceResult], list[str]]:
     began_ms, read = clock.now_ms(), 0
@@ -164,7 +164,7 @@ def _worked(
             ):
                 left.append(f"{advice.service}: the budget is spent; {advice.reason}")
                 break
-            result = _carried_out(unit, advice, left)
+            result = _execute(unit, advice, left)
             if result is not None:
                 done.append(result)
                 read += result.bytes_read
@@ -172,7 +172,7 @@ def _worked(
     return done, left
 
 
-def _carried_out(unit: Unit, advice: Advice, left: list[str]) -> ServiceResult | None:
+def _execute(unit: Unit, advice: Advice, left: list[str]) -> ServiceResult | None:
     try:
         return unit()
     except CommitConflict as error:

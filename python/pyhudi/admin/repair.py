@@ -14,10 +14,10 @@ from pyhudi.admin import run_service
 from pyhudi.admin.check_files import (
     StoredTable,
     check_files,
+    collect_recorded_files,
+    find_stale_staged_files,
+    list_table_files,
     logs_are_shared,
-    named_files,
-    staged_files,
-    stored_table,
     was_committed,
 )
 from pyhudi.admin.check_findings import Finding
@@ -26,7 +26,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.table_writer import clear_partitions
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable
@@ -42,30 +42,30 @@ def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, .
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     opened = run_service.open_for_service(handle, clock, changes=True)
-    with opened.guard.section():
+    with opened.guard.critical_section():
         # Files come first: a write is on the timeline before it has any.
-        stored = stored_table(opened.storage, opened.config)
-        now = opened.reloaded()
+        stored = list_table_files(opened.storage, opened.config)
+        now = opened.reload()
         conflicts.check_may_begin(now.timeline)
-        found = tuple(_left(now, stored))
+        found = tuple(_find_leftovers(now, stored))
         for finding in found:
-            opened.guard.check()
+            opened.guard.check_held()
             _remove(now, finding)
-        listed = tuple(_listed_in_vain(now, stored_table(now.storage, now.config)))
+        listed = tuple(_find_stale_listings(now, list_table_files(now.storage, now.config)))
         if listed:
             stale = {f"{finding.partition}/{finding.item}".lstrip("/") for finding in listed}
             metadata_lifecycle.rebuild(handle, clock, stale=stale)
     return (*found, *listed)
 
 
-def _listed_in_vain(table: Table, stored: StoredTable) -> Iterator[Finding]:
+def _find_stale_listings(table: TableSnapshot, stored: StoredTable) -> Iterator[Finding]:
     """Files of commits that do not count, which the metadata table lists and storage has not."""
     if FILES not in table.config.metadata_partitions:
         return
     metadata, _ = open_metadata(table.storage, table.config, table.timeline)
     if metadata is None:
         return
-    named = named_files(table.timeline)
+    named = collect_recorded_files(table.timeline)
     for finding in check_listing(metadata, table.timeline, named, stored):
         log = parse_log_name(finding.item)
         base = parse_base_name(finding.item, table.config.base_extension)
@@ -77,16 +77,16 @@ def _listed_in_vain(table: Table, stored: StoredTable) -> Iterator[Finding]:
             yield finding
 
 
-def _left(table: Table, stored: StoredTable) -> Iterator[Finding]:
+def _find_leftovers(table: TableSnapshot, stored: StoredTable) -> Iterator[Finding]:
     timeline = table.timeline
-    yield from staged_files(stored, table.clock)
+    yield from find_stale_staged_files(stored, table.clock)
     for finding in check_folders(table.storage, table.config):
         if finding.kind == "metadata_partition_unlisted":
             yield finding
     files = {(file.partition, file.name): file for file in stored.files.values()}
     times = {file.instant for file in files.values()}
     alive = set(heartbeat.live_instants(table.storage, times, table.clock))
-    for finding in check_files(timeline, named_files(timeline), stored):
+    for finding in check_files(timeline, collect_recorded_files(timeline), stored):
         file = files.get((finding.partition, finding.item))
         # Up to table version 6 such a log file may hold what calls blocks of others off.
         if file is None or (file.is_log and logs_are_shared(timeline)):
@@ -95,7 +95,7 @@ def _left(table: Table, stored: StoredTable) -> Iterator[Finding]:
             yield finding
 
 
-def _remove(table: Table, finding: Finding) -> None:
+def _remove(table: TableSnapshot, finding: Finding) -> None:
     if finding.kind == "metadata_partition_unlisted":
         clear_partitions(table.storage, [finding.item], table.guard)
     else:

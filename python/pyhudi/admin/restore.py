@@ -26,22 +26,22 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
     without_hint,
 )
-from pyhudi.metadata.build_heartbeat import let_fail
+from pyhudi.metadata.build_heartbeat import fence_build
 from pyhudi.metadata.pending_operation import all_of
-from pyhudi.metadata.rollback_support import can_follow
+from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.services.clustering import pending as pending_clusterings
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.named_instants import requested_time
+from pyhudi.timeline.named_instants import resolve_requested_time
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
-from pyhudi.txn.planned_services import unschedule
-from pyhudi.txn.recovery import check_no_live_writer, failed_writes, recover
+from pyhudi.txn.planned_services import cancel_plan
+from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes, recover
 from pyhudi.txn.restore import RestoreResult
-from pyhudi.txn.savepoint import saved_instants
+from pyhudi.txn.savepoint import find_saved_instants
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
-from pyhudi.write.write_context import Handle, WritableTable, open_whole
+from pyhudi.write.write_context import Handle, WritableTable, open_for_change
 
 
 def restore(
@@ -51,28 +51,30 @@ def restore(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     if dry_run:
-        return _planned_restore(_looked_at(handle, clock), to, dry_run=True)[0]
+        return _plan_restore(_load_table(handle, clock), to, dry_run=True)[0]
     # Where there is no table, no lock is made.
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as begun, handle.guarded.section():
+    with _changes_told() as begun, handle.guarded.critical_section():
         opened = _at_rest(handle, clock)
-        result, commit, targets = _planned_restore(opened, to, dry_run=False)
+        result, commit, targets = _plan_restore(opened, to, dry_run=False)
         if not targets:
             return result
         begun.append((opened, targets))
-        with _followed(handle, opened, result, clock) as at_work:
+        with _without_metadata_if_needed(handle, opened, result, clock) as at_work:
             return replace(result, instant=restoring.restore_to(at_work, commit, targets))
 
 
-def _planned_restore(
-    table: Table, to: Moment, *, dry_run: bool
+def _plan_restore(
+    table: TableSnapshot, to: Moment, *, dry_run: bool
 ) -> tuple[RestoreResult, Instant, list[Instant]]:
     commit = restoring.commit_at(
-        table.timeline, requested_time(table.timeline, to, table.config.timezone)
+        table.timeline, resolve_requested_time(table.timeline, to, table.config.timezone)
     )
     targets = restoring.plan_restore(table, commit)
     _check_no_bootstrap(table, targets)
-    result = restoring.planned(table, targets, restored_to=commit.requested, dry_run=dry_run)
+    result = restoring.preview_restore(
+        table, targets, restored_to=commit.requested, dry_run=dry_run
+    )
     return _with_metadata(table, result), commit, targets
 
 
@@ -83,38 +85,38 @@ def roll_back(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     if dry_run:
-        return _planned_rollback(_looked_at(handle, clock), instant, dry_run=True)[0]
+        return _plan_rollback(_load_table(handle, clock), instant, dry_run=True)[0]
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as begun, handle.guarded.section():
-        opened = _looked_at(handle, clock)
-        if _named(opened.timeline, instant).is_completed:
+    with _changes_told() as begun, handle.guarded.critical_section():
+        opened = _load_table(handle, clock)
+        if _find_instant(opened.timeline, instant).is_completed:
             opened = _at_rest(handle, clock)
-        result, target = _planned_rollback(opened, instant, dry_run=False)
+        result, target = _plan_rollback(opened, instant, dry_run=False)
         if not target.is_completed:
             return replace(result, instant=_roll_back_failed(opened, target))
         begun.append((opened, [target]))
-        with _followed(handle, opened, result, clock) as at_work:
-            time, _ = rollback.take_back(at_work, opened.timeline, target)
+        with _without_metadata_if_needed(handle, opened, result, clock) as at_work:
+            time, _ = rollback.roll_back_completed(at_work, opened.timeline, target)
         return replace(result, instant=time)
 
 
-def _planned_rollback(
-    table: Table, instant: str, *, dry_run: bool
+def _plan_rollback(
+    table: TableSnapshot, instant: str, *, dry_run: bool
 ) -> tuple[RestoreResult, Instant]:
-    target = _named(table.timeline, instant)
+    target = _find_instant(table.timeline, instant)
     _check_no_bootstrap(table, [target])
     if target.is_completed:
         _check_newest(table, target)
     else:
         _check_failed(table, target)
     before = [commit.requested for commit in table.timeline.commits if commit != target]
-    result = restoring.planned(
+    result = restoring.preview_restore(
         table, [target], restored_to=max(before, default=""), dry_run=dry_run
     )
     return (_with_metadata(table, result) if target.is_completed else result), target
 
 
-def _check_no_bootstrap(table: Table, targets: Sequence[Instant]) -> None:
+def _check_no_bootstrap(table: TableSnapshot, targets: Sequence[Instant]) -> None:
     """Refuses to take a bootstrap back: its index would stay, and the table have no way to rows."""
     for target in targets:
         if is_bootstrap(target.requested):
@@ -125,9 +127,9 @@ def _check_no_bootstrap(table: Table, targets: Sequence[Instant]) -> None:
 # --- the table before -----------------------------------------------------------------------------
 
 
-def _looked_at(handle: Handle, clock: Clock) -> Table:
+def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
     """The table as it is. Raises `CommitConflict` while a restore is pending."""
-    table = open_whole(handle, clock)
+    table = open_for_change(handle, clock)
     check_writable(table.storage, table.config, table.timeline)
     table.generator.observe(table.timeline)
     for pending in table.timeline.pending(RESTORE):
@@ -136,10 +138,12 @@ def _looked_at(handle: Handle, clock: Clock) -> Table:
     return table
 
 
-def _at_rest(handle: Handle, clock: Clock) -> Table:
+def _at_rest(handle: Handle, clock: Clock) -> TableSnapshot:
     """The table after what dead writers left was ended or removed, with nobody at work."""
-    let_fail(open_whole(handle, clock, metadata_lifecycle.finished(handle, clock)))
-    table = open_whole(handle, clock)
+    fence_build(
+        open_for_change(handle, clock, metadata_lifecycle.finish_pending_operation(handle, clock))
+    )
+    table = open_for_change(handle, clock)
     check_no_live_writer(table, table.timeline)
     check = partial(check_writable, table.storage, table.config)
     targets = [
@@ -147,29 +151,31 @@ def _at_rest(handle: Handle, clock: Clock) -> Table:
         for pending in table.timeline.pending(RESTORE)
         for target in restoring.targets_of(table.timeline, pending)
     ]
-    if not can_follow(table, targets):
-        with metadata_lifecycle.taken_away(handle, clock):
-            recover(open_whole(handle, clock), check, insists=True)
-        table = open_whole(handle, clock)
-    return table.at(recover(table, check, insists=True))
+    if not can_roll_back(table, targets):
+        with metadata_lifecycle.without_metadata_table(handle, clock):
+            recover(open_for_change(handle, clock), check, insists=True)
+        table = open_for_change(handle, clock)
+    return table.with_timeline(recover(table, check, insists=True))
 
 
-def _with_metadata(table: Table, result: RestoreResult) -> RestoreResult:
+def _with_metadata(table: TableSnapshot, result: RestoreResult) -> RestoreResult:
     """The result with what has to be made anew of the metadata table."""
-    if can_follow(table, result.instants):
+    if can_roll_back(table, result.instants):
         return result
     again = all_of(table.storage, table.config)
     return replace(result, metadata_made=again.partitions_for(table.config.version))
 
 
 @contextmanager
-def _followed(handle: Handle, table: Table, result: RestoreResult, clock: Clock) -> Iterator[Table]:
+def _without_metadata_if_needed(
+    handle: Handle, table: TableSnapshot, result: RestoreResult, clock: Clock
+) -> Iterator[TableSnapshot]:
     """The table to take commits back from, without a metadata table that cannot follow."""
     if not result.metadata_made:
         yield table
         return
-    with metadata_lifecycle.taken_away(handle, clock):
-        without = open_whole(handle, clock)
+    with metadata_lifecycle.without_metadata_table(handle, clock):
+        without = open_for_change(handle, clock)
         yield replace(without, generator=table.generator)
 
 
@@ -177,14 +183,14 @@ def _followed(handle: Handle, table: Table, result: RestoreResult, clock: Clock)
 
 
 @contextmanager
-def _changes_told() -> Iterator[list[tuple[Table, Sequence[Instant]]]]:
+def _changes_told() -> Iterator[list[tuple[TableSnapshot, Sequence[Instant]]]]:
     """A block that takes commits back; a failure after the first of them has gone is told by type.
 
     Gives a list, for the table and the instants that it is about to take back. Raises
     `AfterRollbackError` and `InterruptedAfterRollback` then, `CommitUnknown` where the storage
     fails so that nobody can tell.
     """
-    begun: list[tuple[Table, Sequence[Instant]]] = []
+    begun: list[tuple[TableSnapshot, Sequence[Instant]]] = []
     try:
         yield begun
     except (KeyboardInterrupt, Exception) as error:
@@ -194,11 +200,11 @@ def _changes_told() -> Iterator[list[tuple[Table, Sequence[Instant]]]]:
 
 
 def _tell_changes(
-    table: Table, targets: Sequence[Instant], error: KeyboardInterrupt | Exception
+    table: TableSnapshot, targets: Sequence[Instant], error: KeyboardInterrupt | Exception
 ) -> None:
     try:
         timeline = Timeline.load(table.storage, table.config)
-        gone, own = _taken_back(timeline, targets), _own_instant(timeline, targets)
+        gone, own = _find_removed_instants(timeline, targets), _own_instant(timeline, targets)
     except Exception:  # noqa: BLE001 - why the storage cannot be read changes nothing
         if isinstance(error, KeyboardInterrupt):
             return
@@ -214,7 +220,7 @@ def _tell_changes(
     raise AfterRollbackError(msg, instant=own, instants=gone) from error
 
 
-def _taken_back(timeline: Timeline, targets: Sequence[Instant]) -> tuple[str, ...]:
+def _find_removed_instants(timeline: Timeline, targets: Sequence[Instant]) -> tuple[str, ...]:
     """Those of completed instants that do not count any more."""
     found = (timeline.find(target.requested, target.action) for target in targets)
     return tuple(
@@ -243,7 +249,7 @@ def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
 # --- what may be rolled back ----------------------------------------------------------------------
 
 
-def _named(timeline: Timeline, instant: str) -> Instant:
+def _find_instant(timeline: Timeline, instant: str) -> Instant:
     found = next(
         (
             commit
@@ -258,7 +264,7 @@ def _named(timeline: Timeline, instant: str) -> Instant:
     return found
 
 
-def _check_failed(table: Table, target: Instant) -> None:
+def _check_failed(table: TableSnapshot, target: Instant) -> None:
     """Raises unless a pending instant is a clustering, or the newest write of a dead writer.
 
     Neither can be told of an instant whose plan nobody can read, or carry out.
@@ -266,7 +272,7 @@ def _check_failed(table: Table, target: Instant) -> None:
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
         return
-    failed = failed_writes(table.timeline)
+    failed = find_failed_writes(table.timeline)
     if target not in failed:
         msg = f"{target} is planned: there is nothing to roll back"
         raise ConfigError(msg, hint="restore(to=...) an earlier commit takes plans away too.")
@@ -274,14 +280,14 @@ def _check_failed(table: Table, target: Instant) -> None:
     check_no_live_writer(table, table.timeline)
 
 
-def _roll_back_failed(table: Table, target: Instant) -> str:
+def _roll_back_failed(table: TableSnapshot, target: Instant) -> str:
     """Rolls a failed write back, by the plan of who began to; the rollback's instant.
 
     A planned clustering is taken off the timeline, as Hudi does, and nothing tells of it.
     """
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
-        unschedule(table, target.requested, target.action, insists=True)
+        cancel_plan(table, target.requested, target.action, insists=True)
         return ""
     for begun in timeline.pending(ROLLBACK):
         named = rollback.target_of(timeline, begun)
@@ -291,17 +297,17 @@ def _roll_back_failed(table: Table, target: Instant) -> str:
     return rollback.roll_back(table, timeline, target)
 
 
-def _check_newest(table: Table, target: Instant) -> None:
+def _check_newest(table: TableSnapshot, target: Instant) -> None:
     """Raises unless a completed commit is the newest of all, and can go.
 
     Hudi refuses others too, but not what would lose files that the commit before needs.
     """
     timeline = table.timeline
     _check_last(timeline.commits, target)
-    if target.requested in saved_instants(timeline):
+    if target.requested in find_saved_instants(timeline):
         msg = f"{target} is saved"
         raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
-    settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
     for pending in timeline.pending():
         if pending.requested > target.requested and pending not in settled:
             hint = "Complete it first, or restore(to=...) an earlier commit, which takes it away."

@@ -21,20 +21,20 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.write_target import write_options
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
 from pyhudi.write.input_rows import memory_limit
-from pyhudi.write.partition_selection import chosen
+from pyhudi.write.partition_selection import select_partitions
 from pyhudi.write.write_context import (
     Handle,
     WritableTable,
     WriteContext,
-    looked_at,
-    open_whole,
+    list_opening_directories,
+    open_for_change,
 )
 
 RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
@@ -53,7 +53,7 @@ def compact(
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check(opened, asked)
     if dry_run:
-        return table_compaction.looked_at(opened, options, asked)
+        return table_compaction.preview_compaction(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(asked.memory_limit))
     return table_compaction.compact_table(opened, options, limited)
 
@@ -72,7 +72,9 @@ def log_compact(
     _check_asked(asked)
     if options.least < LEAST:
         raise ConfigError(f"min_log_files must be at least {LEAST}, not {options.least}")
-    carried_out = log_compaction.looked_at if dry_run else log_compaction.compact_log_files
+    carried_out = (
+        log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
+    )
     return carried_out(opened, options, asked)
 
 
@@ -83,7 +85,7 @@ def _of_log_files(
     clock: Clock | None,
     *,
     changes: bool,
-) -> tuple[Table, RequestT]:
+) -> tuple[TableSnapshot, RequestT]:
     """The table, and what is asked of the chosen partitions of it.
 
     Raises `UnsupportedTableFeature` for a copy-on-write table.
@@ -95,7 +97,7 @@ def _of_log_files(
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
         raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
     if partitions is not None:
-        paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
+        paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
         asked = replace(asked, partitions=paths)
     return opened, asked
 
@@ -115,11 +117,11 @@ def cluster(
     handle = Handle.of(table, clock)
     opened = _open_to_rewrite(handle, clock, changes=not dry_run)
     if partitions is not None:
-        paths = tuple(chosen(WriteContext.open(handle, clock), partitions))
+        paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
         options = replace(options, selected=paths, filter_mode="NONE")
     _check_asked(asked)
     if dry_run:
-        return clustering.looked_at(opened, options, asked)
+        return clustering.preview_clustering(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(memory))
     return clustering.cluster_table(opened, options, limited)
 
@@ -134,7 +136,11 @@ def clean(
     """See `HudiTable.clean`."""
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
-    return cleaning.looked_at(opened, options) if dry_run else cleaning.clean_table(opened, options)
+    return (
+        cleaning.preview_clean(opened, options)
+        if dry_run
+        else cleaning.clean_table(opened, options)
+    )
 
 
 def archive(
@@ -147,11 +153,11 @@ def archive(
     """See `HudiTable.archive`."""
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
-    carried_out = archiving.looked_at if dry_run else archiving.archive_table
+    carried_out = archiving.preview_archive if dry_run else archiving.archive_table
     return carried_out(opened, options)
 
 
-def _check(table: Table, asked: CompactionRequest) -> None:
+def _check(table: TableSnapshot, asked: CompactionRequest) -> None:
     pending = [found.requested for found in table.timeline.pending_compactions]
     if asked.instant is not None and asked.instant not in pending:
         msg = f"no compaction {asked.instant!r} is pending"
@@ -164,21 +170,21 @@ def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionReq
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 
 
-def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> Table:
+def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
     """The table with its companions; where it is to be changed, cleaned up after the dead."""
     storage, options = handle.storage, LockOptions.of(handle.options)
     if changes:
         metadata_lifecycle.define_statistics(handle, clock)
     config = TableConfig.load(storage, clock)
-    with storage.ahead(folders=looked_at(config)):
-        table = open_whole(handle, clock, config)
+    with storage.prefetch(folders=list_opening_directories(config)):
+        table = open_for_change(handle, clock, config)
         check = partial(check_writable, storage, config)
         check(table.timeline)
         check_no_other_lock(storage, config, table.timeline, options, clock)
-    return table.at(recover(table, check, table.timeline)) if changes else table
+    return table.with_timeline(recover(table, check, table.timeline)) if changes else table
 
 
-def _open_to_rewrite(handle: Handle, clock: Clock, *, changes: bool) -> Table:
+def _open_to_rewrite(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
     """As `open_for_service`, for a service that writes rows anew.
 
     Raises `UnsupportedTableFeature` for columns that cannot be written.

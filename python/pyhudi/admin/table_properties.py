@@ -14,8 +14,8 @@ from pyhudi.config import merge_mode, properties
 from pyhudi.config import property_names as names
 from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.option_parsing import choice, switch
-from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.option_parsing import parse_bool, parse_enum
+from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.schema.conform import check_delete_field
@@ -24,7 +24,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write.checks import check_writable
-from pyhudi.write.write_context import WritableTable, open_whole
+from pyhudi.write.write_context import WritableTable, open_for_change
 
 _PATHS = "the folders of the table are named by it"
 _WINNER = "which of two rows of a key wins would change for rows that are written already"
@@ -80,10 +80,10 @@ def set_properties(
     `LockTimeout`, and `UnsupportedTableFeature` for a table that pyhudi could not write to then.
     """
     clock = clock or SystemClock()
-    wanted = {name: _checked(name, value) for name, value in changes.items()}
+    wanted = {name: _check_value(name, value) for name, value in changes.items()}
     storage = handle.storage
-    table = open_whole(handle, clock, _but_for_class(TableConfig.load(storage, clock), wanted))
-    with table.guard.section():
+    table = open_for_change(handle, clock, _but_for_class(TableConfig.load(storage, clock), wanted))
+    with table.guard.critical_section():
         config = TableConfig.load(storage, clock)
         after, removed = _after(config, wanted)
         timeline = Timeline.load(storage, config)
@@ -98,22 +98,22 @@ def set_properties(
         if after.cdc_mode != config.cdc_mode:
             _check_no_changes(timeline, config)
         check_writable(storage, _but_for_class(after, wanted), timeline)
-        table.guard.check()
+        table.guard.check_held()
         new = {
             name: value
             for name, value in after.properties.items()
             if config.properties.get(name) != value
         }
-        config.updated(storage, new, clock, removed=removed)
+        config.update(storage, new, clock, removed=removed)
 
 
-def _checked(name: str, value: object) -> str | None:
+def _check_value(name: str, value: object) -> str | None:
     """The value as text. Raises `ConfigError` for a property that stays, or for a bad value."""
     text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
     if name == names.CDC_ENABLED and text is not None:
-        return "true" if switch({name: text}, name, default=False) else "false"
+        return "true" if parse_bool({name: text}, name, default=False) else "false"
     if name == names.CDC_MODE and text is not None:
-        return choice({name: text}, name, MODES, MODES[0])
+        return parse_enum({name: text}, name, MODES, MODES[0])
     if not is_whole(name) or not is_whole(text or ""):
         msg = f"{name!a} cannot be set to {value!a}: half a surrogate pair is no text"
         raise ConfigError(msg)
@@ -157,7 +157,7 @@ def _check_may_name_class(config: TableConfig) -> None:
     name may take the place of one whose rules are not known here: pyhudi wrote nothing by that.
     """
     old = config.version.payload_outranks_strategy
-    counts = config.merge.payload_class is not None and unsupported_merge(config) is None
+    counts = config.merge.payload_class is not None and find_unsupported_merge(config) is None
     if counts or config.is_merge_on_read or not old:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
 

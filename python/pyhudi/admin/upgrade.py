@@ -30,12 +30,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyhudi.admin.upgrade_timeline import archived_instants, completions, moved_files
+from pyhudi.admin.upgrade_timeline import completions, convert_active_timeline, read_log_archive
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
 from pyhudi.config.formatting import names_text
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.config.merge_mode import (
     OLD_STRATEGY_ID,
     PARTIAL_UPDATE_MODE,
@@ -52,18 +52,18 @@ from pyhudi.config.version_properties import (
     LEGACY_PAYLOAD,
     MYSQL_PAYLOAD,
     VERSIONS,
-    changed,
+    convert_properties,
     partial_mode,
     steps,
 )
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.build_heartbeat import at_work
+from pyhudi.metadata.build_heartbeat import build_heartbeat
 from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
-from pyhudi.metadata.pending_operation import Unfinished, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, all_of
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.schema.internal_schema import is_evolved
-from pyhudi.schema.key_generator import CUSTOM, custom_types, supported_generator
+from pyhudi.schema.key_generator import CUSTOM, check_key_generator, custom_types
 from pyhudi.schema.table_schema import field_at
 from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs
@@ -87,7 +87,7 @@ _NULL_PARTITION = "default"
 
 
 @dataclass(frozen=True)
-class VersionChange(Shown):
+class VersionChange(HtmlRepr):
     """A change of a table's version, done or, with `dry_run`, thought through."""
 
     before: int
@@ -123,31 +123,31 @@ def change_version(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     storage = table.storage
-    planned = partial(_planned, handle, clock=clock, to=to, up=up, dry_run=dry_run)
+    planned = partial(_plan, handle, clock=clock, to=to, up=up, dry_run=dry_run)
     change = planned(TableConfig.load(storage, clock))
     if change.before == to:
         return change
     if dry_run:
         _check_told(handle, to, clock)
         return change
-    with at_work(storage, clock, handle.guarded) as (config, by):
+    with build_heartbeat(storage, clock, handle.guarded) as (config, by):
         # Another writer may have been faster.
         change = planned(config)
         _check_told(handle, to, clock)
-        if Unfinished.of(config).moving:
+        if PendingOperation.of(config).moving:
             remove_other_timeline(storage, config)
         plain = _without_metadata(handle, config, clock, by, to)
         if not plain.version.writable:
-            _set(storage, plain, changed(plain.properties, 6), clock)
+            _set(storage, plain, convert_properties(plain.properties, 6), clock)
         merge = plain.is_merge_on_read and any(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
-        compaction = _settled(handle, clock, by, merge=merge)
+        compaction = _settle_table(handle, clock, by, merge=merge)
         _move(handle, to, clock)
         if table_version(to).writable:
-            metadata_lifecycle.make_again(handle, clock, by)
+            metadata_lifecycle.rebuild_dropped_partitions(handle, clock, by)
         else:
-            TableConfig.load(storage, clock).updated(storage, {}, clock, removed=(UNFINISHED,))
+            TableConfig.load(storage, clock).update(storage, {}, clock, removed=(UNFINISHED,))
         made = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
     return replace(change, compaction=compaction, metadata_made=made)
 
@@ -155,30 +155,32 @@ def change_version(
 # --- before anything is written -------------------------------------------------------------------
 
 
-def _planned(
+def _plan(
     handle: Handle, config: TableConfig, *, clock: Clock, to: int, up: bool, dry_run: bool
 ) -> VersionChange:
     storage = handle.storage
     _check(storage, config, Timeline.load(storage, config), to, up=up)
     if config.version.code == to:
         return VersionChange(to, to, {}, (), (), (), None, dry_run)
-    context = _opened(handle, config, clock, to)
+    context = _open(handle, config, clock, to)
     check_no_live_writer(context.table, context.timeline)
     context.check_files()
-    after = TableConfig(_changed(context.config, to, handle.options))
+    after = TableConfig(_new_properties(context.config, to, handle.options))
     _check_after(context, after)
     return _change(storage, config, after, dry_run=dry_run)
 
 
-def _opened(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteContext:
+def _open(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteContext:
     """The table as it will be settled, opened before anything of it is changed.
 
     Raises what opening it for a write does.
     """
-    undone = _undone(handle.storage, config, "nobody", to)
+    undone = _record_operation(handle.storage, config, "nobody", to)
     kept = {k: v for k, v in config.properties.items() if k not in _OF_METADATA}
     bare = TableConfig({**kept, **undone.properties})
-    writable = bare if bare.version.writable else TableConfig(changed(bare.properties, 6))
+    writable = (
+        bare if bare.version.writable else TableConfig(convert_properties(bare.properties, 6))
+    )
     return WriteContext.open(handle, clock, writable)
 
 
@@ -202,14 +204,14 @@ def _check_after(context: WriteContext, after: TableConfig) -> None:
     check_virtual_types(after, context.schema.arrow)
 
 
-def _changed(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[str, str]:
+def _new_properties(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[str, str]:
     """The properties of another version.
 
     Up to version 6 an option tells the types of a custom key generator's fields, from 8 on the
     property. Raises `UnsupportedTableFeature` where neither does.
     """
-    found = changed(config.properties, to)
-    custom = supported_generator(config) == CUSTOM and config.partition_fields
+    found = convert_properties(config.properties, to)
+    custom = check_key_generator(config) == CUSTOM and config.partition_fields
     if custom and (6, 8) in steps(config.version.code, to):
         types = custom_types(config, options).items()
         found[names.PARTITION_FIELDS] = ",".join(f"{name}:{kind.upper()}" for name, kind in types)
@@ -219,9 +221,9 @@ def _changed(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[s
 def _check_told(handle: Handle, to: int, clock: Clock) -> None:
     """Raises what making the timeline's new files would."""
     old = TableConfig.load(handle.storage, clock)
-    new = TableConfig(_changed(old, to, handle.options))
+    new = TableConfig(_new_properties(old, to, handle.options))
     if new.layout.folder != old.layout.folder:
-        _, files = _told(handle.storage, old, new, clock)
+        _, files = _convert_timeline(handle.storage, old, new, clock)
         deque(files, maxlen=0)
 
 
@@ -367,24 +369,24 @@ def _without_metadata(
     The properties first, so that nobody reads half of it.
     """
     storage, listed = handle.storage, config.metadata_partitions
-    undone = _undone(storage, config, by, to)
-    config = config.updated(storage, undone.properties, clock, removed=_OF_METADATA)
+    undone = _record_operation(storage, config, by, to)
+    config = config.update(storage, undone.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
     remove_metadata_table(storage, handle.guarded)
     return config
 
 
-def _undone(storage: Storage, config: TableConfig, by: str, to: int) -> Unfinished:
+def _record_operation(storage: Storage, config: TableConfig, by: str, to: int) -> PendingOperation:
     moving = config.version.layout.version != table_version(to).layout.version
     removed = config.metadata_partitions
     return replace(all_of(storage, config, by), removed=removed, moving=moving)
 
 
-def _settled(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
+def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
     """Failed writes rolled back, log files compacted; the compaction's instant."""
-    context = WriteContext.open(table, clock).recovered()
+    context = WriteContext.open(table, clock).recover()
     if complete_pending(context.table, row_compaction()):
-        context = WriteContext.open(table, clock).recovered()
+        context = WriteContext.open(table, clock).recover()
     if not merge:
         return None
     work = row_compaction(by)
@@ -397,19 +399,19 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     A writer that stands still on the way is overtaken by one that takes up what was begun, and must
     not go on then. Raises `CommitConflict` there.
     """
-    storage, check = handle.storage, handle.guarded.check
+    storage, check = handle.storage, handle.guarded.check_held
     old = TableConfig.load(storage, clock)
-    wanted = _changed(old, to, handle.options)
+    wanted = _new_properties(old, to, handle.options)
     new = TableConfig(wanted)
     if not new.version.writable:
         # The releases of such tables made metadata tables of another form.
-        wanted.update(replace(Unfinished.of(old), partitions=()).properties)
+        wanted.update(replace(PendingOperation.of(old), partitions=()).properties)
     check()
     if new.layout.folder == old.layout.folder:
         _set(storage, old, wanted, clock)
         return
     storage.put(old.layout.path(MOVING), b"")
-    archived, files = _told(storage, old, new, clock)
+    archived, files = _convert_timeline(storage, old, new, clock)
     if new.layout.completion_in_name:
         storage.delete_dir(new.layout.folder)
         make_timeline(storage, new, clock)
@@ -432,22 +434,22 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     _remove_old(storage, old)
 
 
-def _told(
+def _convert_timeline(
     storage: Storage, old: TableConfig, new: TableConfig, clock: Clock
 ) -> tuple[list[ArchivedInstant], Iterator[tuple[str, bytes, int | None]]]:
-    """What the new form of the timeline tells: its history, and its files as `moved_files` does."""
+    """Return the history and the files of the timeline in its new layout."""
     timeline = Timeline.load(storage, old)
     times = completions(storage, timeline, old)
     to_history = new.layout.completion_in_name
-    archived = archived_instants(timeline, times, clock) if to_history else []
-    return archived, moved_files(storage, timeline, times, old, new, clock)
+    archived = read_log_archive(timeline, times, clock) if to_history else []
+    return archived, convert_active_timeline(storage, timeline, times, old, new, clock)
 
 
 def _set(
     storage: Storage, config: TableConfig, wanted: Mapping[str, str], clock: Clock
 ) -> TableConfig:
     gone = config.properties.keys() - wanted.keys()
-    return config.updated(storage, wanted, clock, removed=gone)
+    return config.update(storage, wanted, clock, removed=gone)
 
 
 def _remove_old(storage: Storage, old: TableConfig) -> None:

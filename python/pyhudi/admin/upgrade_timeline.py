@@ -43,7 +43,7 @@ _RECORD_OF = {
 }
 
 
-def moved_files(
+def convert_active_timeline(
     storage: Storage,
     timeline: Timeline,
     completions: Mapping[Instant, str],
@@ -64,7 +64,7 @@ def moved_files(
             data = storage.read(old.layout.path(file.file_name))
             path = f"{old.layout.path(file.file_name)}"
             if instant.action in COMMIT_ACTIONS and _has_commit_metadata(file, action):
-                data = _converted(data, path, file, new, clock)
+                data = _convert(data, path, file, new, clock)
             pending = _pending_action(file, action, new)
             name = new.layout.file_name(
                 file.requested,
@@ -88,7 +88,7 @@ def _pending_action(file: Instant, action: str, new: TableConfig) -> str:
     return file.action
 
 
-def _converted(data: bytes, path: str, file: Instant, new: TableConfig, clock: Clock) -> bytes:
+def _convert(data: bytes, path: str, file: Instant, new: TableConfig, clock: Clock) -> bytes:
     if not data:
         return data
     metadata = commit_metadata_of(serde.decode(data, path), path)
@@ -118,7 +118,7 @@ def completions(storage: Storage, timeline: Timeline, config: TableConfig) -> di
         for instant in timeline.instants:
             time = found[instant]
             while time <= instant.requested or time in taken:
-                time = _shifted(max(time, instant.requested), config, by=1)
+                time = _shift(max(time, instant.requested), config, by=1)
             taken.add(time)
             found[instant] = time
     return found
@@ -144,12 +144,12 @@ def _before_next_requests(
     found = {}
     for instant, time in completed.items():
         later = requests[bisect_right(requests, instant.requested) :][:1]
-        times = (time, *(_shifted(each, config, by=-1) for each in later))
+        times = (time, *(_shift(each, config, by=-1) for each in later))
         found[instant] = max(min(times), instant.requested)
     return found
 
 
-def _shifted(time: str, config: TableConfig, *, by: int) -> str:
+def _shift(time: str, config: TableConfig, *, by: int) -> str:
     """A time so many milliseconds later."""
     try:
         return format_instant(parse_instant(time, config.timezone) + by, config.timezone)
@@ -157,17 +157,17 @@ def _shifted(time: str, config: TableConfig, *, by: int) -> str:
         return str(int(time) + by).zfill(len(time))
 
 
-def archived_instants(
+def read_log_archive(
     timeline: Timeline, completions: Mapping[Instant, str], clock: Clock
 ) -> list[ArchivedInstant]:
     """What the log files of an archive hold, for the history of layout 2."""
     return [
-        _archived(timeline, instant, completions[instant], clock)
+        _to_archived_instant(timeline, instant, completions[instant], clock)
         for instant in timeline.archive.instants()
     ]
 
 
-def _archived(
+def _to_archived_instant(
     timeline: Timeline, instant: Instant, completed: str, clock: Clock
 ) -> ArchivedInstant:
     record = timeline.archive.read(instant)

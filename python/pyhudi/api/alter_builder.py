@@ -34,7 +34,7 @@ class Alter:
     def __repr__(self) -> str:
         return f"<Alter: {count_text(len(self.changes), 'change')}, not executed>"
 
-    @arg.checked(
+    @arg.check_arguments(
         column=arg.text,
         type=arg.arrow_type,
         first=arg.flag,
@@ -75,7 +75,7 @@ class Alter:
 
         return self._with(Add(column, _type(type), Position(first, after, before), doc))
 
-    @arg.checked(column=arg.text, name=arg.text)
+    @arg.check_arguments(column=arg.text, name=arg.text)
     def rename_column(self, column: str, name: str) -> Alter:
         """Gives a column another name.
 
@@ -93,7 +93,7 @@ class Alter:
 
         return self._with(Rename(column, name))
 
-    @arg.checked(column=arg.text)
+    @arg.check_arguments(column=arg.text)
     def drop_column(self, column: str) -> Alter:
         """Takes a column away. Its values stay in the files until those are rewritten.
 
@@ -110,7 +110,7 @@ class Alter:
 
         return self._with(Drop(column))
 
-    @arg.checked(column=arg.text, type=arg.arrow_type)
+    @arg.check_arguments(column=arg.text, type=arg.arrow_type)
     def change_type(self, column: str, type: pa.DataType | str) -> Alter:  # noqa: A002 - as above
         """Gives a column another type.
 
@@ -132,7 +132,7 @@ class Alter:
 
         return self._with(ChangeType(column, _type(type)))
 
-    @arg.checked(column=arg.text, doc=arg.optional(arg.text))
+    @arg.check_arguments(column=arg.text, doc=arg.optional(arg.text))
     def set_doc(self, column: str, doc: str | None) -> Alter:
         """Describes a column.
 
@@ -150,7 +150,7 @@ class Alter:
 
         return self._with(Comment(column, doc))
 
-    @arg.checked(column=arg.text)
+    @arg.check_arguments(column=arg.text)
     def make_nullable(self, column: str) -> Alter:
         """Lets a column be null that was required.
 
@@ -167,7 +167,7 @@ class Alter:
 
         return self._with(MakeNullable(column))
 
-    @arg.checked(
+    @arg.check_arguments(
         column=arg.text,
         first=arg.flag,
         after=arg.optional(arg.text),

@@ -16,7 +16,7 @@ from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Moment
-from pyhudi.config.formatting import count_text, shortened
+from pyhudi.config.formatting import count_text, shorten
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.cdc import check_changes, plan_changes
@@ -31,8 +31,8 @@ from pyhudi.query.commit_range import (
 from pyhudi.query.diff import plan_diff
 from pyhudi.query.row_pairing import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.predicates import printed
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.schema.predicates import format_expression
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import timeline_at
 
 _TASK_PARTS = 4
@@ -56,7 +56,7 @@ class Changes(Outputs):
     Rows come commit by commit.
     """
 
-    table: Table
+    table: TableSnapshot
     """The table at the moment the query is about."""
     request: ChangeRequest
     engine: Engine
@@ -108,7 +108,7 @@ class Changes(Outputs):
         bounds = request.start or "the beginning", request.end or "the last commit"
         said = [f"Changes of {self.table.config.name!r} after {bounds[0]}, up to {bounds[1]}"]
         if request.where is not None:
-            said.append(f"where {shortened(printed(request.where.expression))}")
+            said.append(f"where {shorten(format_expression(request.where.expression))}")
         if request.limit is not None:
             said.append(f"at most {count_text(request.limit, 'row')}")
         return f"<{'; '.join(said)}>"
@@ -136,8 +136,8 @@ class Diff(Outputs):
     Updates come before inserts and deletes of records that may have moved between file groups.
     """
 
-    before: Table
-    after: Table
+    before: TableSnapshot
+    after: TableSnapshot
     engine: Engine
     held_bytes: int = HELD_BYTES
     """About how much of the older side is in memory at once, for each file group being compared and
@@ -170,12 +170,14 @@ class Diff(Outputs):
             ConfigError: the engine gives no Arrow stream.
         """
         from pyhudi.query.change_reader import diff_task  # noqa: PLC0415 - planning needs no core
-        from pyhudi.query.moved_rows import paired  # noqa: PLC0415
+        from pyhudi.query.moved_rows import pair_moved_rows  # noqa: PLC0415
 
         label = f"diff {self.after.storage.uri}"
         rows = stream(self.engine, diff_task, self.tasks, diff_rows(self.after), label)
         both = any(task.before for task in self.tasks) and any(task.after for task in self.tasks)
-        found: Iterator[pa.RecordBatch] = paired(rows, self.held_bytes) if both else iter(rows)
+        found: Iterator[pa.RecordBatch] = (
+            pair_moved_rows(rows, self.held_bytes) if both else iter(rows)
+        )
         names = self.schema.names
         return pa.RecordBatchReader.from_batches(
             self.schema, (batch.select(names) for batch in found)
@@ -191,7 +193,7 @@ class Diff(Outputs):
         return diff_html(self)
 
 
-def changes_schema(table: Table, images: Images) -> pa.Schema:
+def changes_schema(table: TableSnapshot, images: Images) -> pa.Schema:
     """The columns of a change query."""
     kind = pa.string()
     if images == "struct":
@@ -202,7 +204,7 @@ def changes_schema(table: Table, images: Images) -> pa.Schema:
     )
 
 
-def diff_rows(table: Table) -> pa.Schema:
+def diff_rows(table: TableSnapshot) -> pa.Schema:
     """The columns of `query.change_rows.diff_task`."""
     image = pa.struct(list(image_schema(table)))
     return pa.schema(
@@ -218,7 +220,7 @@ def diff_rows(table: Table) -> pa.Schema:
 
 
 def new_changes(
-    table: Table,
+    table: TableSnapshot,
     engine: Engine,
     *,
     start: Moment | None,
@@ -247,7 +249,9 @@ def new_changes(
     return Changes(table, request, engine)
 
 
-def new_diff(table: Table, engine: Engine, a: Moment, b: Moment, memory_limit: int | None) -> Diff:
+def new_diff(
+    table: TableSnapshot, engine: Engine, a: Moment, b: Moment, memory_limit: int | None
+) -> Diff:
     """A comparison of two moments of a table; see `HudiTable.diff`."""
     before, after = table_as_of(table, a), table_as_of(table, b)
     share = task_memory(memory_limit, engine)
@@ -256,7 +260,7 @@ def new_diff(table: Table, engine: Engine, a: Moment, b: Moment, memory_limit: i
     return Diff(before, after, engine, held, share // _TASK_PARTS)
 
 
-def table_as_of(table: Table, moment: Moment) -> Table:
+def table_as_of(table: TableSnapshot, moment: Moment) -> TableSnapshot:
     """The table as it was, with the columns that it has now.
 
     Raises `HistoryUnavailable` for a time that cannot be shown any more.

@@ -34,7 +34,7 @@ from pyhudi.config.merge_mode import (
     delete_rule,
 )
 from pyhudi.config.new_table_properties import NewTable, new_table_config
-from pyhudi.config.option_parsing import choice, switch
+from pyhudi.config.option_parsing import parse_bool, parse_enum
 from pyhudi.config.options import (
     WRITE_MERGE_MODE,
     WRITE_PAYLOAD_CLASS,
@@ -64,7 +64,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.schema.conform import conform, data_schema, to_table
+from pyhudi.schema.conform import conform, data_schema, read_table
 from pyhudi.schema.decode_encodings import plain_schema
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
@@ -73,7 +73,11 @@ from pyhudi.slices.cdc_format import MODES
 from pyhudi.storage.storage import Storage
 from pyhudi.write.checks import check_config
 from pyhudi.write.drop_table import check_no_files, remove_table
-from pyhudi.write.metadata_lifecycle import announced, make_partitions, wanted_for_new
+from pyhudi.write.metadata_lifecycle import (
+    make_partitions,
+    partitions_for_new_table,
+    with_pending_partitions,
+)
 from pyhudi.write.write_context import Handle, WriteContext
 
 __all__ = ["create_table", "make_table"]
@@ -92,11 +96,11 @@ _TYPES: dict[str, TableType] = {
 _MODES = ("error", "ignore", "overwrite")
 
 
-@arg.checked(
+@arg.check_arguments(
     uri=arg.location,
-    key=arg.optional(arg.ordered_names),
-    partition_by=arg.optional(arg.ordered_names),
-    order_by=arg.optional(arg.ordered_names),
+    key=arg.optional(arg.check_ordered_names),
+    partition_by=arg.optional(arg.check_ordered_names),
+    order_by=arg.optional(arg.check_ordered_names),
     type=arg.text,
     version=arg.whole,
     index=arg.optional(arg.text),
@@ -172,7 +176,7 @@ def create_table(
         UnsupportedTableFeature: pyhudi could not write to such a table.
         StorageError: storage fails.
     """
-    return filled_table(
+    return create_and_fill(
         uri,
         schema_or_data,
         None,
@@ -189,7 +193,7 @@ def create_table(
     )
 
 
-def filled_table(
+def create_and_fill(
     uri: str | os.PathLike[str],
     schema_or_data: Any,
     fill: Callable[[HudiTable, Any], object] | None,
@@ -247,9 +251,9 @@ def filled_table(
         _check_rows(rows, config, kept)
     else:
         key_spec(config, prefixed=None, options=kept)
-    wanted = wanted_for_new(config, kept)
+    wanted = partitions_for_new_table(config, kept)
     if wanted:
-        config = announced(config, wanted, kept, clock)
+        config = with_pending_partitions(config, wanted, kept, clock)
     with ExitStack() as stack:
         if mode == "overwrite":
             if frame is not None and has_table(storage):
@@ -327,7 +331,7 @@ def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(given, pa.Schema):
         check_reserved(given)
         return data_schema(plain_schema(given)), None
-    rows = to_table(given, uneven=True)
+    rows = read_table(given, uneven=True)
     check_reserved(rows.schema)
     return data_schema(rows.schema), rows
 
@@ -355,7 +359,7 @@ def _new_table(
     record = _avro_name(name)
     mode = options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE)
     zone = {TIMEZONE: parse_zone(options[TIMEZONE])} if TIMEZONE in options else {}
-    virtual = not switch(options, META_FIELDS, default=True)
+    virtual = not parse_bool(options, META_FIELDS, default=True)
     file_format = options.get(BASE_FILE_FORMAT)
     return NewTable(
         name=name,
@@ -371,8 +375,8 @@ def _new_table(
         deletes=delete_rule(options),
         database=options.get(DATABASE_NAME, ""),
         create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
-        hive_style=switch(options, HIVE_STYLE, default=False),
-        url_encode=switch(options, URL_ENCODE, default=False),
+        hive_style=parse_bool(options, HIVE_STYLE, default=False),
+        url_encode=parse_bool(options, URL_ENCODE, default=False),
         partition_types=types,
         generator=_generator(options),
         extra={
@@ -424,9 +428,9 @@ def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[
     if timed and not any(name.endswith("timezone") for name in found):
         found[ZONE] = "UTC"
     if SLASH_DATES in options:
-        slashes = switch(options, SLASH_DATES, default=False)
+        slashes = parse_bool(options, SLASH_DATES, default=False)
         found[SLASH_DATES] = "true" if slashes else "false"
-        if slashes and switch(options, HIVE_STYLE, default=False):
+        if slashes and parse_bool(options, HIVE_STYLE, default=False):
             # Hudi's writers differ, and its readers do not take the paths apart.
             msg = f"{SLASH_DATES} and {HIVE_STYLE} are both true"
             raise UnsupportedTableFeature(msg, hint="Set one.")
@@ -435,8 +439,8 @@ def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[
 
 def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
     """What a table with change data capture has; Hudi stores the mode only there."""
-    mode = choice(options, CDC_MODE, MODES, MODES[0])
-    if switch(options, CDC_ENABLED, default=False):
+    mode = parse_enum(options, CDC_MODE, MODES, MODES[0])
+    if parse_bool(options, CDC_ENABLED, default=False):
         return {CDC_ENABLED: "true", CDC_MODE: mode}
     if CDC_MODE in options:
         msg = f"{CDC_MODE} is {options[CDC_MODE]!r}, but {CDC_ENABLED} is not true"

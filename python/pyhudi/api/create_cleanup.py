@@ -37,17 +37,17 @@ def table_in_making(storage: Storage, config: TableConfig, clock: Clock) -> Iter
     earlier = {entry.path for entry in storage.list(FOLDER)}
     began = format_instant(clock.now_ms(), config.timezone)
     heartbeat = Heartbeat(storage, clock.uuid(), clock)
-    with _undone_by(lambda: _remove_empty(storage, folders, heartbeat)):
+    with _undo_on_error(lambda: _remove_empty(storage, folders, heartbeat)):
         heartbeat.start()
         make_table(storage, config, clock)
-    with _undone_by(lambda: _take_away(storage, config, earlier, folders, heartbeat, began)):
+    with _undo_on_error(lambda: _take_away(storage, config, earlier, folders, heartbeat, began)):
         yield
     with suppress(Exception):  # The table is made; one that nobody removes is dead in two minutes.
         heartbeat.stop()
 
 
 @contextmanager
-def _undone_by(undo: Callable[[], None]) -> Iterator[None]:
+def _undo_on_error(undo: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
@@ -95,14 +95,14 @@ def _take_away(
 def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:
     """Whether a file was written by a write that was requested since."""
     if is_partition_metadata(entry.name):
-        return _written_at(storage.read_or_none(entry.path) or b"") >= began
+        return _commit_time_of(storage.read_or_none(entry.path) or b"") >= began
     if not entry.name.endswith(DATA_EXTENSIONS) and ".log." not in entry.name:
         return False
     name = parse_base_name(entry.name) or parse_log_name(entry.name)
     return name is not None and name.instant >= began
 
 
-def _written_at(partition_metadata: bytes) -> str:
+def _commit_time_of(partition_metadata: bytes) -> str:
     lines = partition_metadata.decode(errors="replace").splitlines()
     found = (line.removeprefix("commitTime=") for line in lines if line.startswith("commitTime="))
     return next(found, "")

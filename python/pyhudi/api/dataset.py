@@ -15,7 +15,7 @@ import pyarrow.dataset as pds
 import pyarrow.fs as pafs
 
 from pyhudi.api.outputs import Outputs
-from pyhudi.api.scan_pushdown import filtered_by, narrowed_scan, narrowed_split
+from pyhudi.api.scan_pushdown import push_into_scan, push_into_split, with_filter
 from pyhudi.api.splits import Split
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.arrow_expression_parser import condition_of, fields_of, tree_of
@@ -99,9 +99,9 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
             return
         wanted = _both(self._kept, filter)
         where = _where(wanted, self.schema, sql_floats=self._sql_floats)
-        for part in narrowed_scan(self._scan, self.schema.names, where).splits():
+        for part in push_into_scan(self._scan, self.schema.names, where).splits():
             # What a fragment gives is not filtered until its scanner is asked for that.
-            whole = filtered_by(part, self.schema.names, self._scan.request.where)
+            whole = with_filter(part, self.schema.names, self._scan.request.where)
             yield HudiFragment(whole, self._kept, sql_floats=self._sql_floats)
 
     def sort_by(self, sorting: Any, **options: Any) -> pds.InMemoryDataset:
@@ -204,9 +204,9 @@ def _scanner(
     read = list(dict.fromkeys(names)) or [_narrowest(where, schema)]
     narrow: Outputs
     if isinstance(rows, Split):
-        narrow = narrowed_split(rows, read, where)
+        narrow = push_into_split(rows, read, where)
     else:
-        narrow = narrowed_scan(rows, read, where)
+        narrow = push_into_scan(rows, read, where)
     batches = pa.RecordBatchReader.from_batches(narrow.schema, _when_asked(narrow, batch_size))
     return pds.Scanner.from_batches(batches, columns=columns, filter=late)
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.txn.savepoint import Savepoint
 
 _HISTORY = pa.schema(
@@ -47,7 +47,9 @@ _SCHEMAS = frozenset({SCHEMA_KEY, LATEST_SCHEMA})
 """Entries of the extra metadata that every commit has, and that nobody looks for here."""
 
 
-def history(table: Table, limit: int | None, since: str | None, *, archived: bool) -> pa.Table:
+def history(
+    table: TableSnapshot, limit: int | None, since: str | None, *, archived: bool
+) -> pa.Table:
     """One row an instant, the newest first; see `HudiTable.history`."""
     timeline = table.timeline
     instants = {
@@ -55,7 +57,7 @@ def history(table: Table, limit: int | None, since: str | None, *, archived: boo
     }
     active = instants.keys()
     if archived:
-        past = timeline.archive.instants(Span(after=since, until=timeline.bound))
+        past = timeline.archive.instants(InstantRange(after=since, until=timeline.bound))
         instants = {
             **{(instant.requested, instant.action): instant for instant in past},
             **instants,
@@ -86,7 +88,7 @@ def savepoint_table(savepoints: Iterable[Savepoint]) -> pa.Table:
     return pa.Table.from_pylist(rows, _SAVEPOINTS)
 
 
-def _row(table: Table, instant: Instant, *, active: bool) -> dict[str, Any]:
+def _row(table: TableSnapshot, instant: Instant, *, active: bool) -> dict[str, Any]:
     row: dict[str, Any] = {
         "instant": instant.requested,
         "completed": instant.completed,
@@ -98,7 +100,7 @@ def _row(table: Table, instant: Instant, *, active: bool) -> dict[str, Any]:
     timeline = table.timeline
     record = (timeline.read(instant) if active else timeline.archive.read(instant)) or {}
     if instant.action in COMMIT_ACTIONS:
-        return row | _written(commit_metadata_of(record, instant.file_name))
+        return row | _row_counts(commit_metadata_of(record, instant.file_name))
     if instant.action == SAVEPOINT:
         said = {"comment": record.get("comments"), "saved_by": record.get("savepointedBy")}
         return row | {"metadata": _said(said)}
@@ -106,7 +108,7 @@ def _row(table: Table, instant: Instant, *, active: bool) -> dict[str, Any]:
     return row if taken_back is None else row | {"rolled_back": record.get(taken_back)}
 
 
-def _written(metadata: CommitMetadata) -> dict[str, Any]:
+def _row_counts(metadata: CommitMetadata) -> dict[str, Any]:
     stats = metadata.write_stats
     return {
         "operation": metadata.operation_type,

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.timeline.named_instants import requested_time
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.timeline.named_instants import resolve_requested_time
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.txn.restore import RestoreResult
@@ -26,11 +26,11 @@ class HistoryVerbs:
         raise NotImplementedError
 
     @property
-    def state(self) -> Table:
+    def state(self) -> TableSnapshot:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
@@ -38,7 +38,7 @@ class HistoryVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
-    @arg.checked(limit=arg.optional(arg.whole), archived=arg.flag)
+    @arg.check_arguments(limit=arg.optional(arg.whole), archived=arg.flag)
     def history(
         self,
         limit: int | None = None,
@@ -75,10 +75,10 @@ class HistoryVerbs:
         check_limit(limit)
         table = self.state
         zone = table.config.timezone
-        bound = None if since is None else requested_time(table.timeline, since, zone)
+        bound = None if since is None else resolve_requested_time(table.timeline, since, zone)
         return history(table, limit, bound, archived=archived)
 
-    @arg.checked(comment=arg.text, instant=arg.optional(arg.text))
+    @arg.check_arguments(comment=arg.text, instant=arg.optional(arg.text))
     def savepoint(self, comment: str = "", instant: str | None = None) -> str:
         """Saves a commit: cleaners spare its files until `delete_savepoint`.
 
@@ -101,7 +101,7 @@ class HistoryVerbs:
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
 
         saved = savepoint.create(self._whole(), comment, instant)
-        self._look_again(saved.instant)
+        self._reload(saved.instant)
         return saved.instant
 
     def savepoints(self) -> pa.Table:
@@ -115,7 +115,7 @@ class HistoryVerbs:
 
         return savepoint_table(savepoints(self.state.timeline))
 
-    @arg.checked(instant=arg.text)
+    @arg.check_arguments(instant=arg.text)
     def delete_savepoint(self, instant: str) -> None:
         """Takes a savepoint away; the commit stays, and cleaners may take its files from then on.
 
@@ -129,9 +129,9 @@ class HistoryVerbs:
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
 
         savepoint.delete(self._whole(), instant)
-        self._look_again()
+        self._reload()
 
-    @arg.checked(instant=arg.text, dry_run=arg.flag)
+    @arg.check_arguments(instant=arg.text, dry_run=arg.flag)
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
         """Takes the newest completed commit back, or a failed write or clustering that is pending.
 
@@ -161,10 +161,10 @@ class HistoryVerbs:
         from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
 
         result = roll_back(self._writable(), instant, dry_run=dry_run)
-        self._look_again(result.instant)
+        self._reload(result.instant)
         return result
 
-    @arg.checked(dry_run=arg.flag)
+    @arg.check_arguments(dry_run=arg.flag)
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Brings the table back to an earlier commit: everything after it goes, for good.
 
@@ -196,10 +196,10 @@ class HistoryVerbs:
         from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
 
         result = restore(self._writable(), to, dry_run=dry_run)
-        self._look_again(result.instant)
+        self._reload(result.instant)
         return result
 
-    def _whole(self) -> Table:
-        from pyhudi.write.write_context import open_whole  # noqa: PLC0415 - reading needs none
+    def _whole(self) -> TableSnapshot:
+        from pyhudi.write.write_context import open_for_change  # noqa: PLC0415 - reading needs none
 
-        return open_whole(self._writable(), SystemClock())
+        return open_for_change(self._writable(), SystemClock())

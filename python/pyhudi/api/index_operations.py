@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.config import argument_checks as arg
-from pyhudi.engine.memory_pool import sparing
+from pyhudi.engine.memory_pool import low_memory_mode
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.write.write_context import WritableTable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class IndexVerbs:
     """What `HudiTable` can do to its metadata table. Rows never change by it."""
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
@@ -23,7 +23,7 @@ class IndexVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
-    @arg.checked(
+    @arg.check_arguments(
         kind=arg.text,
         columns=arg.name_or_names,
         name=arg.optional(arg.text),
@@ -82,10 +82,10 @@ class IndexVerbs:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         asked = index_request.IndexRequest(kind, names, name, function, options, partitioned)
         made = metadata_lifecycle.create_index(self._writable(), asked, concurrently=concurrently)
-        self._look_again()
+        self._reload()
         return made
 
-    @arg.checked(name=arg.text)
+    @arg.check_arguments(name=arg.text)
     def drop_index(self, name: str) -> tuple[str, ...]:
         """Takes an index away, also one that pyhudi does not make.
 
@@ -108,10 +108,10 @@ class IndexVerbs:
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 
         gone = metadata_lifecycle.drop_index(self._writable(), name)
-        self._look_again()
+        self._reload()
         return gone
 
-    @arg.checked(memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments(memory_limit=arg.optional(arg.whole))
     def rebuild_metadata(self, *, memory_limit: int | None = None) -> tuple[str, ...]:
         """Makes the metadata table anew from what is on storage.
 
@@ -135,7 +135,7 @@ class IndexVerbs:
         """
         from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
 
-        with sparing(memory_limit):
+        with low_memory_mode(memory_limit):
             made = metadata_lifecycle.rebuild(self._writable(), memory=memory_limit)
-        self._look_again()
+        self._reload()
         return made

@@ -16,10 +16,10 @@ from pyhudi.schema.predicates import column_type
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slices_table import slices_table
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.instant_range import Span
-from pyhudi.timeline.staleness import check_nothing_lacks
+from pyhudi.timeline.instant_range import InstantRange
+from pyhudi.timeline.staleness import check_listing_complete
 
 if TYPE_CHECKING:  # Reading needs none of it.
     from pyhudi.admin.health import Health
@@ -84,7 +84,7 @@ _LOGS = pa.schema(
 class Inspect:
     """Looks into a table as of the moment its handle was loaded."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableSnapshot) -> None:
         self._table = table
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Inspect:
 
         return timeline_html(self._table)
 
-    @arg.checked(archived=arg.flag)
+    @arg.check_arguments(archived=arg.flag)
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The timeline: one row an instant, in its furthest state, oldest first.
 
@@ -116,7 +116,7 @@ class Inspect:
             (instant.requested, instant.completed_action): instant for instant in timeline.instants
         }
         if archived:
-            past = timeline.archive.instants(Span(until=timeline.bound))
+            past = timeline.archive.instants(InstantRange(until=timeline.bound))
             instants = {
                 **{(instant.requested, instant.action): instant for instant in past},
                 **instants,
@@ -251,7 +251,7 @@ class Inspect:
                 "header": list(block["header"].items()),
             }
 
-    @arg.checked(partition=arg.text, column=arg.optional(arg.text))
+    @arg.check_arguments(partition=arg.text, column=arg.optional(arg.text))
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
         """What a partition of the metadata table says, as it is now.
 
@@ -268,20 +268,20 @@ class Inspect:
             ConfigError: the partition has no form as a table.
             SchemaMismatch: the table has no such column.
         """
-        from pyhudi.metadata.partition_types.registry import shown  # noqa: PLC0415 - it needs the core
+        from pyhudi.metadata.partition_types.registry import to_display  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
         table, field = self._table, None
         if column is not None:
             field = pa.field(column, column_type((column,), table.columns))
         metadata = MetadataTable(table.storage, table.config, table.timeline)
-        return pa.Table.from_batches([shown(metadata, partition, field)])
+        return pa.Table.from_batches([to_display(metadata, partition, field)])
 
     def _as_of_then(self) -> FileSystemView:
         """The view, where all that was current then is there still."""
         view, table = self._view(), self._table
         _ = view.groups
-        check_nothing_lacks(table.storage, table.config, table.timeline)
+        check_listing_complete(table.storage, table.config, table.timeline)
         return view
 
     def _view(self) -> FileSystemView:

@@ -75,7 +75,7 @@ class Outputs(LazyRows):
             ConfigError: pandas is not installed, `dtype_backend` is another one, or there are both
                 that and a `types_mapper`; a date or time is one that Python does not have.
         """
-        needed("pandas")
+        require_extra("pandas")
         if dtype_backend is not None:
             if dtype_backend != "pyarrow" or types_mapper is not None:
                 msg = f"dtype_backend is {dtype_backend!r}"
@@ -102,12 +102,12 @@ class Outputs(LazyRows):
         Raises:
             ConfigError: polars is not installed.
         """
-        needed("polars")
+        require_extra("polars")
         import polars as pl  # noqa: PLC0415 - an extra
 
         return pl.DataFrame(self.to_arrow())
 
-    @arg.checked(connection=arg.duckdb_connection, name=arg.text)
+    @arg.check_arguments(connection=arg.duckdb_connection, name=arg.text)
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
@@ -149,7 +149,7 @@ class Outputs(LazyRows):
         """
         return sum(batch.num_rows for batch in self.to_reader())
 
-    @arg.checked(n=arg.whole)
+    @arg.check_arguments(n=arg.whole)
     def head(self, n: int = 10) -> pa.Table:
         """The first rows, read from as few files as they need.
 
@@ -167,7 +167,7 @@ class Outputs(LazyRows):
 
     def _at_most(self, most: int) -> pa.RecordBatchReader:
         """The first rows as a stream."""
-        return limited(self.to_reader(), most)
+        return limit_rows(self.to_reader(), most)
 
     def __len__(self) -> int:
         """How many rows there are: `count()`, so it reads the files, anew each time."""
@@ -186,7 +186,7 @@ class Outputs(LazyRows):
         return self.schema.__arrow_c_schema__()
 
 
-def needed(extra: str) -> None:
+def require_extra(extra: str) -> None:
     """Raises `ConfigError` where the package of an extra is not installed."""
     if find_spec(extra) is None:
         raise ConfigError(f"{extra} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
@@ -233,7 +233,7 @@ def stream_first(
             yield from stream(engine, work, tasks[begin : begin + size], schema, label)
             begin, size = begin + size, size * 2
 
-    return limited(pa.RecordBatchReader.from_batches(schema, batches()), limit)
+    return limit_rows(pa.RecordBatchReader.from_batches(schema, batches()), limit)
 
 
 def check_limit(limit: Any) -> None:
@@ -245,7 +245,7 @@ def check_limit(limit: Any) -> None:
         raise ConfigError(f"limit is {limit}; it must not be negative")
 
 
-def limited(rows: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
+def limit_rows(rows: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
     """At most so many of the rows, all for None; what is left is not read."""
     if limit is None:
         return rows

@@ -37,7 +37,7 @@ _TERMS_MOST = 100
 _LISTED_MOST = 1000
 
 
-def implied_terms(predicate: pl.Expr, schema: pl.Schema) -> list[Term]:
+def terms_implied_by(predicate: pl.Expr, schema: pl.Schema) -> list[Term]:
     """Conditions that hold on every row that a predicate keeps.
 
     schema: of the frame that it is on.
@@ -55,9 +55,9 @@ def _terms(node: Any, schema: pl.Schema) -> Iterator[Term]:
             yield from _terms(left, schema)
             yield from _terms(right, schema)
         case {"BinaryExpr": {"left": {"Column": str(name)}, "op": str(op), "right": value}}:
-            yield from _compared(name, _COMPARISONS.get(op, ("", ""))[0], value, schema)
+            yield from _comparison_terms(name, _COMPARISONS.get(op, ("", ""))[0], value, schema)
         case {"BinaryExpr": {"left": value, "op": str(op), "right": {"Column": str(name)}}}:
-            yield from _compared(name, _COMPARISONS.get(op, ("", ""))[1], value, schema)
+            yield from _comparison_terms(name, _COMPARISONS.get(op, ("", ""))[1], value, schema)
         case {"Column": str(name)}:
             yield name, "=", True
         case {"Function": {"input": [*inputs], "function": {"Boolean": function}}}:
@@ -74,13 +74,13 @@ def _of_function(function: Any, inputs: list[Any], schema: pl.Schema) -> Iterato
             yield name, "=", False
         case {"IsBetween": {"closed": str(closed)}}, [{"Column": str(name)}, low, high]:
             ops = _BETWEEN.get(closed, ("", ""))
-            yield from _compared(name, ops[0], low, schema)
-            yield from _compared(name, ops[1], high, schema)
+            yield from _comparison_terms(name, ops[0], low, schema)
+            yield from _comparison_terms(name, ops[1], high, schema)
         case (("IsIn" | {"IsIn": _}), [{"Column": str(name)}, among]):
             yield from _among(name, _values(among, schema[name]))
 
 
-def _compared(name: str, op: str, node: Any, schema: pl.Schema) -> Iterator[Term]:
+def _comparison_terms(name: str, op: str, node: Any, schema: pl.Schema) -> Iterator[Term]:
     values = _values(node, schema[name])
     if op and values is not None and values.len() == 1:
         yield name, op, values[0]

@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from pyhudi.api.polars_predicates import implied_terms
-from pyhudi.api.scan_pushdown import narrowed_scan
+from pyhudi.api.polars_predicates import terms_implied_by
+from pyhudi.api.scan_pushdown import push_into_scan
 from pyhudi.errors import ConfigError
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where
@@ -65,21 +65,21 @@ def _frames(
     where = None
     if predicate is not None and n_rows is None and scan.request.limit is None:
         where = _where(predicate, scan.schema)
-    rows = narrowed_scan(scan, read, where, n_rows)
+    rows = push_into_scan(scan, read, where, n_rows)
     empty = True
     for batch in rows.to_reader():
-        yield _wanted(pa.Table.from_batches([batch]), columns, predicate)
+        yield _select(pa.Table.from_batches([batch]), columns, predicate)
         empty = False
     if empty:
-        yield _wanted(rows.schema.empty_table(), columns, predicate)
+        yield _select(rows.schema.empty_table(), columns, predicate)
 
 
 def _where(predicate: pl.Expr, schema: pa.Schema) -> Where | None:
-    terms = implied_terms(predicate, _frame(schema.empty_table()).schema)
+    terms = terms_implied_by(predicate, _frame(schema.empty_table()).schema)
     return parse_where(terms, schema) if terms else None
 
 
-def _wanted(rows: pa.Table, columns: list[str], predicate: pl.Expr | None) -> pl.DataFrame:
+def _select(rows: pa.Table, columns: list[str], predicate: pl.Expr | None) -> pl.DataFrame:
     frame = _frame(rows)
     return (frame if predicate is None else frame.filter(predicate)).select(columns)
 

@@ -22,7 +22,7 @@ from pyhudi.write.write_context import Handle, WritableTable
 Report: TypeAlias = Callable[[Step], None]
 
 
-def saying(
+def with_commit_metadata(
     table: WritableTable,
     known: TableConfig,
     entries: Mapping[str, str] | None,
@@ -43,7 +43,7 @@ def saying(
 
 
 @contextmanager
-def watched(table: WritableTable, progress: bool | Report) -> Iterator[WritableTable]:
+def with_progress(table: WritableTable, progress: bool | Report) -> Iterator[WritableTable]:
     """The table for one verb, with its progress shown while the block runs.
 
     progress: whether to draw a bar, or a function that gets a `Step` when an engine call begins and
@@ -55,10 +55,10 @@ def watched(table: WritableTable, progress: bool | Report) -> Iterator[WritableT
         yield table
         return
     if progress is not True:
-        yield replace(Handle.of(table, SystemClock()), engine=engine.telling(progress))
+        yield replace(Handle.of(table, SystemClock()), engine=engine.with_progress(progress))
         return
     with _bar() as report:
-        told = engine if report is None else engine.telling(report)
+        told = engine if report is None else engine.with_progress(report)
         yield replace(Handle.of(table, SystemClock()), engine=told)
 
 

@@ -46,7 +46,7 @@ class PropertyVerbs:
         """The table's properties."""
         raise NotImplementedError
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class PropertyVerbs:
         """What `hoodie.properties` says, by name: a mapping for reading that prints as lines."""
         return TableProperties(self.config.properties)
 
-    @arg.checked(properties=arg.by_name)
+    @arg.check_arguments(properties=arg.by_name)
     def set_properties(self, properties: Mapping[str, object]) -> None:
         """Changes properties of the table, under its lock: all of those given, or none.
 
@@ -83,4 +83,4 @@ class PropertyVerbs:
         from pyhudi.admin.table_properties import set_properties  # noqa: PLC0415 - reading needs none
 
         set_properties(self._writable(), properties)
-        self._look_again()
+        self._reload()

@@ -13,7 +13,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
 from pyhudi.config.table_config import TableConfig
 from pyhudi.schema.lazy_rows import LazyRows
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:  # Each is an extra.
     import pandas as pd
@@ -33,7 +33,7 @@ class LookingVerbs(LazyRows):
         raise NotImplementedError
 
     @property
-    def state(self) -> Table:
+    def state(self) -> TableSnapshot:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class LookingVerbs(LazyRows):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    @arg.checked(n=arg.whole)
+    @arg.check_arguments(n=arg.whole)
     def head(self, n: int = 10) -> pa.Table:
         """The first rows, read from as few files as they need.
 

@@ -17,23 +17,23 @@ from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.cached_property import cached_property
 from pyhudi.config import argument_checks as arg
-from pyhudi.config.formatting import count_text, names_text, shortened
-from pyhudi.engine.local import worth_waiting
+from pyhudi.config.formatting import count_text, names_text, shorten
+from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import IncrementalRange, next_start
-from pyhudi.query.concurrent_clean import watched
+from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.query.explain import Explanation
-from pyhudi.query.file_pruning import choose_slices
+from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.query.incremental import plan_incremental
 from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.predicates import column_type, printed
+from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, shown_schema
-from pyhudi.slices.row_counts import told_rows
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, scan_schema
+from pyhudi.slices.row_counts import rows_from_commits
 from pyhudi.slices.slices_table import slices_table
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.task_packing import task_size
 
 
@@ -45,7 +45,7 @@ class Scan(ScanOutputs):
     times.
     """
 
-    table: Table
+    table: TableSnapshot
     """The table at the moment the scan is about."""
     request: ScanRequest
     engine: Engine
@@ -55,7 +55,7 @@ class Scan(ScanOutputs):
     @property
     def shown(self) -> pa.Schema:
         """All columns of the table as scans give them, Hudi's own first."""
-        return shown_schema(self.table)
+        return scan_schema(self.table)
 
     @property
     def schema(self) -> pa.Schema:
@@ -124,15 +124,15 @@ class Scan(ScanOutputs):
         if self.request.limit is not None:
             return sum(batch.num_rows for batch in narrow.to_reader())
 
-        told, left = told_rows(self.table.timeline, narrow.tasks)
+        told, left = rows_from_commits(self.table.timeline, narrow.tasks)
 
         def counts() -> Iterator[int]:
             label = f"count {self.table.storage.uri}"
             yield from self._engine_for(left).run(count_task, left, label=label)
 
-        return told + (sum(watched(counts(), self.table)) if left else 0)
+        return told + (sum(detect_concurrent_clean(counts(), self.table)) if left else 0)
 
-    @arg.checked(column=arg.text)
+    @arg.check_arguments(column=arg.text)
     def bounds(self, column: str) -> tuple[Any, Any]:
         """The least and the greatest value of a column among the rows, nulls left out.
 
@@ -155,13 +155,13 @@ class Scan(ScanOutputs):
             HistoryUnavailable: an incremental range cannot be read in whole.
             CorruptTable: a file is damaged or missing.
         """
-        from pyhudi.query.min_max import bounds_of, told_bounds  # noqa: PLC0415 - few scans need it
+        from pyhudi.query.min_max import bounds_from_statistics, bounds_of  # noqa: PLC0415 - few scans need it
 
         kind = column_type((column,), self.shown)
         scan = replace(self, request=replace(self.request, output=(column,)))
         if self.request.limit is not None:
             return bounds_of(kind, (batch.column(0) for batch in scan.to_reader()))
-        told, left = told_bounds(self.table, scan.request, scan.tasks)
+        told, left = bounds_from_statistics(self.table, scan.request, scan.tasks)
         rows = scan._stream(left, None) if left else ()  # noqa: SLF001 - a scan's own
         return bounds_of(kind, [told, *(batch.column(0) for batch in rows)])
 
@@ -193,14 +193,14 @@ class Scan(ScanOutputs):
         """
         if self.span is not None:
             raise ConfigError("the files of an incremental query come from its commits: see plan()")
-        return choose_slices(self.table, self.request).explanation
+        return select_file_slices(self.table, self.request).explanation
 
     def __repr__(self) -> str:
         request = self.request
         kind = "Scan" if self.span is None else "Incremental scan"
         said = [f"{kind} of {self.table.config.name!r}: {names_text(request.output)}"]
         if request.where is not None:
-            said.append(f"where {shortened(printed(request.where.expression))}")
+            said.append(f"where {shorten(format_expression(request.where.expression))}")
         if self.span is not None:
             bounds = self.span.start or "the beginning", self.span.end or "the last commit"
             said.append(f"after {bounds[0]}, up to {bounds[1]}")
@@ -223,7 +223,7 @@ class Scan(ScanOutputs):
         """Small files of a bucket are opened many at a time, unless memory is to be shared."""
         if self.request.memory_limit is not None:
             return self.engine
-        return worth_waiting(self.engine, self.table.storage, sum(map(task_size, tasks)))
+        return choose_io_engine(self.engine, self.table.storage, sum(map(task_size, tasks)))
 
     def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
@@ -231,7 +231,9 @@ class Scan(ScanOutputs):
         label = f"scan {self.table.storage.uri}"
         engine = self._engine_for(tasks)
         rows = stream_first(engine, read_task, tasks, self.schema, label, limit)
-        return pa.RecordBatchReader.from_batches(self.schema, watched(rows, self.table))
+        return pa.RecordBatchReader.from_batches(
+            self.schema, detect_concurrent_clean(rows, self.table)
+        )
 
     def _narrow_column(self) -> str:
         """A column that is cheap to read, one that the filter reads anyway if it has any."""
@@ -242,7 +244,7 @@ class Scan(ScanOutputs):
 
 
 def new_scan(
-    table: Table,
+    table: TableSnapshot,
     engine: Engine,
     *,
     columns: Sequence[str] | None,
@@ -257,7 +259,7 @@ def new_scan(
 
     span: the range of an incremental query, else None.
     """
-    schema = shown_schema(table)
+    schema = scan_schema(table)
     if isinstance(columns, str):
         raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
     if columns is not None and not columns:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
-from pyhudi.api.outputs import Outputs, needed
+from pyhudi.api.outputs import Outputs, require_extra
 from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
-from pyhudi.slices.task_packing import PackSizes, split
+from pyhudi.slices.task_packing import PackSizes, split_tasks
 
 if TYPE_CHECKING:  # Each is an extra, or takes long to import.
     import duckdb
@@ -44,12 +44,12 @@ class ScanOutputs(Outputs):
         Raises:
             ConfigError: polars is not installed, or older than 1.22.
         """
-        needed("polars")
+        require_extra("polars")
         from pyhudi.api.polars_source import lazy_frame  # noqa: PLC0415 - an extra
 
         return lazy_frame(cast("Scan", self))
 
-    @arg.checked(column=arg.text, k=arg.whole, metric=arg.text)
+    @arg.check_arguments(column=arg.text, k=arg.whole, metric=arg.text)
     def nearest(self, column: str, vector: Any, k: int, *, metric: Metric = "l2") -> pa.Table:
         """The rows whose VECTOR in a column is nearest to a given one.
 
@@ -76,7 +76,7 @@ class ScanOutputs(Outputs):
 
         return nearest_rows(cast("Scan", self), column, vector, k, metric)
 
-    @arg.checked(sql_floats=arg.flag)
+    @arg.check_arguments(sql_floats=arg.flag)
     def to_dataset(self, *, sql_floats: bool = False) -> HudiDataset:
         """The rows as a `pyarrow.dataset.Dataset`, for engines that take one.
 
@@ -98,7 +98,7 @@ class ScanOutputs(Outputs):
 
         return HudiDataset(cast("Scan", self), sql_floats=sql_floats)
 
-    @arg.checked(connection=arg.duckdb_connection, name=arg.text)
+    @arg.check_arguments(connection=arg.duckdb_connection, name=arg.text)
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
@@ -121,7 +121,7 @@ class ScanOutputs(Outputs):
         _check_duckdb(self.schema)
         return connection.register(name, self.to_dataset(sql_floats=True))
 
-    @arg.checked(most_bytes=arg.optional(arg.whole))
+    @arg.check_arguments(most_bytes=arg.optional(arg.whole))
     def splits(self, most_bytes: int | None = None) -> list[Split]:
         """The scan cut into parts that can be read apart, also in other processes.
 
@@ -155,7 +155,7 @@ class ScanOutputs(Outputs):
             raise ConfigError(f"most_bytes is {most_bytes}; it must be at least 1")
         tasks: list[Any] = scan.tasks
         if most_bytes is not None:
-            tasks = split(tasks, PackSizes(most_bytes=most_bytes))
+            tasks = split_tasks(tasks, PackSizes(most_bytes=most_bytes))
         return [Split(task) for task in tasks]
 
 

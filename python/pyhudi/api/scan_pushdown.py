@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyhudi.api.splits import Split
 
 
-def narrowed_scan(
+def push_into_scan(
     scan: Scan, columns: Sequence[str], where: Where | None = None, limit: int | None = None
 ) -> Scan:
     """The scan with some of its columns, and with those of its rows that a filter keeps.
@@ -32,13 +32,13 @@ def narrowed_scan(
     )
 
 
-def narrowed_split(split: Split, columns: Sequence[str], where: Where | None = None) -> Split:
-    """As `narrowed_scan`."""
+def push_into_split(split: Split, columns: Sequence[str], where: Where | None = None) -> Split:
+    """As `push_into_scan`."""
     kept = split.task.where if where is None else both(where, split.task.where)
-    return filtered_by(split, columns, kept)
+    return with_filter(split, columns, kept)
 
 
-def filtered_by(split: Split, columns: Sequence[str], where: Where | None) -> Split:
+def with_filter(split: Split, columns: Sequence[str], where: Where | None) -> Split:
     """The split with some of the columns that it needs, and with this filter in place of its own.
 
     where: looks at columns that the split needs.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class ServiceVerbs:
     """What `HudiTable` can do for its table's health. Rows never change by it."""
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
@@ -26,7 +26,9 @@ class ServiceVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
-    @arg.checked(memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress)
+    @arg.check_arguments(
+        memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress
+    )
     def maintain(
         self,
         budget: float | str | None = None,
@@ -61,17 +63,19 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - reading needs none
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - reading needs none of it
 
         bound = Budget.of(budget)
-        with watched(self._writable(), progress) as table:
+        with with_progress(self._writable(), progress) as table:
             if every is not None:
                 maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory_limit)
             result = maintain(table, bound, memory_limit=memory_limit, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(days=arg.optional(arg.whole), by_creation=arg.optional(arg.flag), dry_run=arg.flag)
+    @arg.check_arguments(
+        days=arg.optional(arg.whole), by_creation=arg.optional(arg.flag), dry_run=arg.flag
+    )
     def expire_partitions(
         self, days: int | None = None, *, by_creation: bool | None = None, dry_run: bool = False
     ) -> ServiceResult:
@@ -99,7 +103,7 @@ class ServiceVerbs:
             LockTimeout: the table's lock could not be had in time.
         """
         from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
-        from pyhudi.write.conflict_retries import retried  # noqa: PLC0415 - likewise
+        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - likewise
         from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - reading needs none
 
         handle = self._writable()
@@ -108,13 +112,13 @@ class ServiceVerbs:
             options = replace(options, days=days)
         if by_creation is not None:
             options = replace(options, by_creation=by_creation)
-        result = retried(
+        result = retry_on_conflict(
             handle, None, lambda table, _: expire_partitions(table, options, dry_run=dry_run)
         )
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(
+    @arg.check_arguments(
         strategy=arg.optional(arg.text),
         schedule=arg.flag,
         execute=arg.flag,
@@ -171,7 +175,7 @@ class ServiceVerbs:
                 opened as of an earlier time.
         """
         from pyhudi.admin.run_service import compact  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
         from pyhudi.config.compaction_options import (  # noqa: PLC0415 - likewise
             CompactionOptions,
             strategies_of,
@@ -185,12 +189,12 @@ class ServiceVerbs:
         asked = CompactionRequest(
             schedule=schedule, execute=execute, instant=instant, memory_limit=memory_limit
         )
-        with watched(handle, progress) as table:
+        with with_progress(handle, progress) as table:
             result = compact(table, asked, options, partitions=partitions, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(
+    @arg.check_arguments(
         min_log_files=arg.optional(arg.whole),
         schedule=arg.flag,
         execute=arg.flag,
@@ -238,7 +242,7 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
         from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - likewise
             LogCompactionOptions,
         )
@@ -251,12 +255,12 @@ class ServiceVerbs:
         if min_log_files is not None:
             options = replace(options, least=min_log_files)
         asked = LogCompactionRequest(schedule=schedule, execute=execute)
-        with watched(handle, progress) as table:
+        with with_progress(handle, progress) as table:
             result = log_compact(table, asked, options, partitions=partitions, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(
+    @arg.check_arguments(
         sort_by=arg.optional(arg.name_or_names),
         layout=arg.optional(arg.text),
         schedule=arg.flag,
@@ -319,7 +323,7 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
         from pyhudi.config.clustering_options import (  # noqa: PLC0415 - likewise
             ClusteringOptions,
             layout_of,
@@ -332,7 +336,7 @@ class ServiceVerbs:
             columns = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
             options = replace(options, sort_columns=columns)
         asked = ClusteringRequest(schedule, execute, layout=layout_of(layout))
-        with watched(handle, progress) as table:
+        with with_progress(handle, progress) as table:
             result = cluster(
                 table,
                 asked,
@@ -341,10 +345,10 @@ class ServiceVerbs:
                 memory=memory_limit,
                 dry_run=dry_run,
             )
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(
+    @arg.check_arguments(
         policy=arg.optional(arg.text),
         retain=arg.optional(arg.whole),
         dry_run=arg.flag,
@@ -384,17 +388,17 @@ class ServiceVerbs:
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
         from pyhudi.admin.run_service import clean  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import watched  # noqa: PLC0415 - likewise
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
         from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - likewise
 
         handle = self._writable()
         options = CleanOptions.of(handle.options).keeping(policy, retain)
-        with watched(handle, progress) as table:
+        with with_progress(handle, progress) as table:
             result = clean(table, options, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return result
 
-    @arg.checked(
+    @arg.check_arguments(
         min_commits=arg.optional(arg.whole), max_commits=arg.optional(arg.whole), dry_run=arg.flag
     )
     def archive(
@@ -434,5 +438,5 @@ class ServiceVerbs:
         handle = self._writable()
         options = ArchiveOptions.of(handle.options).keeping(min_commits, max_commits)
         result = archive(handle, options, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return result

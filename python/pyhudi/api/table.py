@@ -24,7 +24,7 @@ from pyhudi.config import properties_file
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
-from pyhudi.engine.memory_pool import sparing
+from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.query.commit_range import (
@@ -37,13 +37,13 @@ from pyhudi.query.incremental import check_incremental
 from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
-from pyhudi.slices.read_tasks import shown_schema
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.read_tasks import scan_schema
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
-from pyhudi.txn.post_commit import standing
-from pyhudi.txn.rollback import came_later
+from pyhudi.txn.post_commit import warn_on_failure
+from pyhudi.txn.rollback import find_commits_after_rollback
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult, Finding
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.catalog.sync import SyncResult
 
 
-@arg.checked(
+@arg.check_arguments(
     uri=arg.location,
     storage_options=arg.optional(arg.by_name),
     options=arg.optional(arg.by_name),
@@ -133,7 +133,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         return self.storage.uri
 
     @property
-    def state(self) -> Table:
+    def state(self) -> TableSnapshot:
         """What reads of the handle are planned from."""
         if self._shown[0] < self._acts:
             self.refresh()
@@ -162,7 +162,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     @property
     def schema(self) -> pa.Schema:
         """The table's columns in order, without Hudi's own."""
-        shown = shown_schema(self.state)
+        shown = scan_schema(self.state)
         return pa.schema([field for field in shown if not is_meta(field.name)], shown.metadata)
 
     @property
@@ -192,12 +192,14 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     def _known(self) -> TableConfig:
         return self._shown[1].config
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         self._acts += 1
-        with standing(self.uri, instant, "a look at the table", until="the handle's next use"):
+        with warn_on_failure(
+            self.uri, instant, "a look at the table", until="the handle's next use"
+        ):
             self.refresh()
 
-    @arg.checked(
+    @arg.check_arguments(
         columns=arg.optional(arg.names),
         read_optimized=arg.flag,
         meta_fields=arg.flag,
@@ -257,7 +259,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             memory_limit=memory_limit,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         columns=arg.optional(arg.names),
         meta_fields=arg.flag,
         hollow_commits=arg.text,
@@ -328,7 +330,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             memory_limit=memory_limit,
         )
 
-    @arg.checked(images=arg.text, memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments(images=arg.text, memory_limit=arg.optional(arg.whole))
     def changes(
         self,
         start: Moment | None = None,
@@ -379,7 +381,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             memory_limit=memory_limit,
         )
 
-    @arg.checked(memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments(memory_limit=arg.optional(arg.whole))
     def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
         """What differs between the table at one moment and at another, by record key.
 
@@ -407,7 +409,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
         return new_diff(self.state, self.engine, a, b, memory_limit)
 
-    @arg.checked(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))
     def check(
         self, *, deep: bool = False, repair: bool = False, memory_limit: int | None = None
     ) -> CheckResult:
@@ -448,12 +450,12 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             from pyhudi.admin import repair as repairs  # noqa: PLC0415 - as above
 
             repaired = repairs.repair(table)
-        with sparing(memory_limit):
+        with low_memory_mode(memory_limit):
             now = _load(table.storage, table.options, None)
             found = check(now, table.engine, deep=deep, memory=limit)
         return replace(found, repaired=repaired)
 
-    @arg.checked(
+    @arg.check_arguments(
         catalog=arg.optional(arg.catalog),
         name=arg.optional(arg.name),
         database=arg.optional(arg.name),
@@ -498,7 +500,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             return sync_by_options(now, options)
         return sync_all(now, [catalog], options)
 
-    @arg.checked(to=arg.whole, dry_run=arg.flag)
+    @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of a later version; nothing else ever does.
 
@@ -522,7 +524,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         """
         return self._at_version(to, up=True, dry_run=dry_run)
 
-    @arg.checked(to=arg.whole, dry_run=arg.flag)
+    @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
         """Makes the table one of an earlier version. As `upgrade` otherwise.
 
@@ -546,7 +548,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         from pyhudi.admin.upgrade import change_version  # noqa: PLC0415 - reading needs none of it
 
         change = change_version(self._writable(), to, up=up, dry_run=dry_run)
-        self._look_again()
+        self._reload()
         return change
 
     def _writable(self) -> HudiTable:
@@ -567,19 +569,21 @@ def _load(
     options: Mapping[str, str],
     as_of: Moment | None,
     known: TableConfig | None = None,
-) -> Table:
+) -> TableSnapshot:
     """known: the configuration that it had a while ago."""
     for _ in range(_LOOKS - 1):
-        with suppress(TimelineMoved), _asked_ahead(storage, known):
+        with suppress(TimelineMoved), _prefetch_table(storage, known):
             return _load_once(storage, options, as_of, known)
     return _load_once(storage, options, as_of)
 
 
-def _asked_ahead(storage: Storage, known: TableConfig | None) -> AbstractContextManager[None]:
+def _prefetch_table(storage: Storage, known: TableConfig | None) -> AbstractContextManager[None]:
     """What is read of a table whose layout is, most likely, what it was."""
     if known is None:
         return nullcontext()
-    return storage.ahead(files=[properties_file.FILE], folders=[known.layout.folder, SCHEMA_FOLDER])
+    return storage.prefetch(
+        files=[properties_file.FILE], folders=[known.layout.folder, SCHEMA_FOLDER]
+    )
 
 
 def _load_once(
@@ -587,11 +591,11 @@ def _load_once(
     options: Mapping[str, str],
     as_of: Moment | None,
     known: TableConfig | None = None,
-) -> Table:
-    config = TableConfig.load(storage, known=known).told_by(options)
-    with storage.ahead(folders=[config.layout.folder, SCHEMA_FOLDER]):
+) -> TableSnapshot:
+    config = TableConfig.load(storage, known=known).with_delete_marks(options)
+    with storage.prefetch(folders=[config.layout.folder, SCHEMA_FOLDER]):
         timeline = Timeline.load(storage, config)
-        if late := came_later(timeline):
+        if late := find_commits_after_rollback(timeline):
             # Their files are gone, and the next writer takes them back.
             timeline = timeline.without(late)
         then = timeline if as_of is None else _past(config, timeline, as_of)
@@ -604,12 +608,12 @@ def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
 
 def _table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
-) -> Table:
+) -> TableSnapshot:
     found = table_schema(storage, config, timeline)
     schema = readable_schema(found.arrow, found.avro)
     as_text = text_columns(config, schema)
     clock = SystemClock()
-    return Table(
+    return TableSnapshot(
         storage,
         config,
         timeline,

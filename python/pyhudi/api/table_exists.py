@@ -18,7 +18,7 @@ def has_table(storage: Storage) -> bool:
     return storage.exists(FILE) or storage.exists(BACKUP)
 
 
-@arg.checked(uri=arg.location, storage_options=arg.optional(arg.by_name))
+@arg.check_arguments(uri=arg.location, storage_options=arg.optional(arg.by_name))
 def table_exists(
     uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
 ) -> bool:
@@ -40,7 +40,7 @@ def table_exists(
 
 def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None:
     """Raises `ConfigError` naming the property where key, partition fields or type differ."""
-    has, wanted = _looked_at(found), _looked_at(asked)
+    has, wanted = _read_properties(found), _read_properties(asked)
     specs = [config.properties.get(names.PARTITION_FIELDS, "") for config in (found, asked)]
     if all(":" in spec for spec in specs):  # Version 6 does not store the types.
         has[names.PARTITION_FIELDS], wanted[names.PARTITION_FIELDS] = specs
@@ -50,7 +50,7 @@ def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None
             raise ConfigError(msg, hint="Ask for what the table has, or choose another location.")
 
 
-def _looked_at(config: TableConfig) -> dict[str, str]:
+def _read_properties(config: TableConfig) -> dict[str, str]:
     return {
         names.TABLE_TYPE: config.table_type,
         names.RECORD_KEY_FIELDS: ",".join(config.record_key_fields),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.memory_pool import sparing
+from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Step
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.alter_builder import Alter
@@ -40,7 +40,7 @@ class WritingVerbs:
         raise NotImplementedError
 
     @property
-    def state(self) -> Table:
+    def state(self) -> TableSnapshot:
         """What reads of the handle are planned from."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class WritingVerbs:
         """The table's properties when the handle looked last."""
         raise NotImplementedError
 
-    def _look_again(self, instant: str = "") -> None:
+    def _reload(self, instant: str = "") -> None:
         """Has the handle look at the table after an act, which stands if that fails."""
         raise NotImplementedError
 
@@ -57,7 +57,7 @@ class WritingVerbs:
         """The handle, if it may write."""
         raise NotImplementedError
 
-    @arg.checked(
+    @arg.check_arguments(
         schema_mode=arg.text,
         partial=arg.flag,
         memory_limit=arg.optional(arg.whole),
@@ -127,7 +127,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
@@ -181,7 +181,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         sort=arg.text,
         sort_columns=arg.names,
         schema_mode=arg.text,
@@ -243,7 +243,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
         commit_id=arg.optional(arg.name),
@@ -290,7 +290,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
         commit_id=arg.optional(arg.name),
@@ -337,7 +337,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         set=arg.optional(arg.by_name),
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
@@ -398,7 +398,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
@@ -449,7 +449,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         schema_mode=arg.text,
         memory_limit=arg.optional(arg.whole),
         progress=arg.progress,
@@ -497,7 +497,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(commit_id=arg.optional(arg.name))
+    @arg.check_arguments(commit_id=arg.optional(arg.name))
     def delete_partitions(
         self,
         partitions: Any,
@@ -534,7 +534,7 @@ class WritingVerbs:
             commit_id=commit_id,
         )
 
-    @arg.checked(
+    @arg.check_arguments(
         on=arg.optional(arg.name_or_names),
         progress=arg.progress,
         memory_limit=arg.optional(arg.whole),
@@ -588,7 +588,7 @@ class WritingVerbs:
         )
         return Merge(write)
 
-    @arg.checked(commit_id=arg.optional(arg.name))
+    @arg.check_arguments(commit_id=arg.optional(arg.name))
     def alter(
         self,
         *,
@@ -637,33 +637,33 @@ class WritingVerbs:
         **how: Any,
     ) -> WriteResult:
         from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import saying, watched  # noqa: PLC0415 - likewise
-        from pyhudi.txn.post_commit import standing  # noqa: PLC0415 - likewise
-        from pyhudi.write.conflict_retries import retried  # noqa: PLC0415 - likewise
-        from pyhudi.write.idempotency import written_before  # noqa: PLC0415 - likewise
+        from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - likewise
+        from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - likewise
+        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - likewise
+        from pyhudi.write.idempotency import find_commit_by_id  # noqa: PLC0415 - likewise
 
         def write(handle: WritableTable, given: Any) -> WriteResult:
-            done = None if commit_id is None else written_before(handle, commit_id)
+            done = None if commit_id is None else find_commit_by_id(handle, commit_id)
             if done is not None:
                 return done
             if is_spark_frame(given):
                 at_work = spark("session_engine").on_session(handle, given, verb.__name__)
             else:
-                at_work = watched(handle, progress)
+                at_work = with_progress(handle, progress)
             with at_work as table:
                 return verb(table, given, *more, **how)
 
         table = self._writable()
-        handle = saying(table, self._known, commit_metadata, commit_id)
-        with handle.guarded.leaving_late():
-            with sparing(how.get("memory_limit")):
-                result = retried(handle, given, write)
-            with standing(table.storage.uri, result.instant, "what is due"):
-                self._look_again(result.instant)
+        handle = with_commit_metadata(table, self._known, commit_metadata, commit_id)
+        with handle.guarded.release_later():
+            with low_memory_mode(how.get("memory_limit")):
+                result = retry_on_conflict(handle, given, write)
+            with warn_on_failure(table.storage.uri, result.instant, "what is due"):
+                self._reload(result.instant)
                 # Up to table version 6 it is the completed file's modification time.
                 shown = self.state.timeline.completion_time(result.instant)
                 result = replace(result, completion=shown or result.completion)
-                handle.guarded.finish_leaving()
+                handle.guarded.finish_release()
                 if result.committed and after_commit(table, lambda: self.state, result.instant):
-                    self._look_again(result.instant)
+                    self._reload(result.instant)
         return result

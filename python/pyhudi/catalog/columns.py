@@ -147,7 +147,7 @@ class _Types:
         if kind == "record":
             fields = self.fields(schema)
             # As Hudi: a struct's names cannot have a hyphen or a dollar sign in Hive.
-            text = ",".join(f"{_nested(field.name)}:{field.hive}" for field in fields)
+            text = ",".join(f"{_to_hive_field_name(field.name)}:{field.hive}" for field in fields)
             return f"struct<{text}>".replace("-", "_"), _struct(fields)
         if kind not in _HIVE:
             raise UnsupportedTableFeature(f"a column of the Avro type {kind!r} in a catalog")
@@ -175,6 +175,6 @@ class _Types:
         self._named[name.rsplit(".", 1)[-1]] = schema
 
 
-def _nested(name: str) -> str:
+def _to_hive_field_name(name: str) -> str:
     """A struct's field name as Hudi has it in Hive (`ColumnNameXLator`)."""
     return name.replace("$", "_dollar_").lower()

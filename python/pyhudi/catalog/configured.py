@@ -10,14 +10,14 @@ from pyhudi.catalog.protocol import Catalog
 from pyhudi.catalog.sync import SyncResult, sync_table
 from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog
     from pyhudi.catalog.hive import HiveCatalog
 
 
-def sync_by_options(table: Table, options: SyncOptions) -> SyncResult:
+def sync_by_options(table: TableSnapshot, options: SyncOptions) -> SyncResult:
     """Brings the catalogs that the options name up to a table.
 
     Raises what `sync_table` does, and `ConfigError` for a metastore without an address.
@@ -29,7 +29,7 @@ def sync_by_options(table: Table, options: SyncOptions) -> SyncResult:
         return sync_all(table, made, options)
 
 
-def sync_all(table: Table, catalogs: Sequence[Catalog], options: SyncOptions) -> SyncResult:
+def sync_all(table: TableSnapshot, catalogs: Sequence[Catalog], options: SyncOptions) -> SyncResult:
     """Brings catalogs up to a table, one after the other; the result is of all of them."""
     done = [sync_table(table, catalog, options) for catalog in catalogs]
     return SyncResult(

@@ -92,7 +92,7 @@ class GlueCatalog:
 
     def create_table(self, database: str, table: CatalogTable) -> None:
         """Registers a new table, whose files Glue does not own."""
-        made = {"Name": table.name, "TableType": "EXTERNAL_TABLE", **_told(table, {})}
+        made = {"Name": table.name, "TableType": "EXTERNAL_TABLE", **_table_input(table, {})}
         self._call("create_table", DatabaseName=database, TableInput=made)
 
     def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
@@ -103,7 +103,7 @@ class GlueCatalog:
         """
         found = self._call("get_table", DatabaseName=database, Name=table.name)["Table"]
         kept = {name: found[name] for name in _KEPT if name in found}
-        told = _told(table, found.get("StorageDescriptor", {}))
+        told = _table_input(table, found.get("StorageDescriptor", {}))
         if cascade and _has_other_types(found, table):
             # Before the table, where a sync that failed in between would find nothing to do.
             partitions = self.get_partitions(database, table.name)
@@ -206,7 +206,7 @@ class GlueCatalog:
             raise
 
 
-def _told(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, Any]:
+def _table_input(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, Any]:
     """What a table's input says of what pyhudi knows."""
     return {
         "Parameters": dict(table.parameters),

@@ -42,7 +42,7 @@ class HiveCatalog:
 
     def location_of(self, uri: str) -> str:
         """A table's location; of a local one the absolute path."""
-        return _located(uri)
+        return _normalize_location(uri)
 
     def base_parameters(self) -> Mapping[str, str]:
         """Nothing of its own."""
@@ -159,7 +159,7 @@ class HiveCatalog:
         try:
             return self._client.call(name, *arguments, again=name.startswith("get_"))
         except self._client.errors as error:
-            raise self._told(error) from error
+            raise self._storage_error(error) from error
 
     def _or_none(self, name: str, *arguments: Any) -> Any:
         missing = hive_types().NoSuchObjectException
@@ -168,9 +168,9 @@ class HiveCatalog:
         except missing:
             return None
         except self._client.errors as error:
-            raise self._told(error) from error
+            raise self._storage_error(error) from error
 
-    def _told(self, error: Exception) -> StorageError:
+    def _storage_error(self, error: Exception) -> StorageError:
         return StorageError(f"Hive metastore at {mask_credentials(self.uris)}: {said(error)}")
 
 
@@ -194,7 +194,7 @@ def _columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
     return tuple(Column(field.name, field.type, field.comment or "") for field in fields or ())
 
 
-def _located(uri: str) -> str:
+def _normalize_location(uri: str) -> str:
     if "://" in uri and not uri.startswith("file://"):
         return uri.rstrip("/")
     return f"file:{os.path.abspath(uri.removeprefix('file://'))}"  # noqa: PTH100 - text stays text

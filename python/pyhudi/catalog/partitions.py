@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyhudi.catalog.protocol import CatalogPartition
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Instant
 
 
@@ -56,7 +56,9 @@ def changes(
     )
 
 
-def touched_since(table: Table, last: str, last_completed: str) -> set[str] | None:
+def partitions_changed_since(
+    table: TableSnapshot, last: str, last_completed: str
+) -> set[str] | None:
     """The partitions that commits after the last one that a catalog knows have touched.
 
     None where that is not on the active timeline any more: what came after it cannot be told.
@@ -66,19 +68,19 @@ def touched_since(table: Table, last: str, last_completed: str) -> set[str] | No
         return None
     found: set[str] = set()
     for commit in commits:
-        if commit.requested > last or _completed(commit) > (last_completed or last):
+        if commit.requested > last or _completion_time(commit) > (last_completed or last):
             metadata = table.timeline.commit_metadata(commit)
             found.update(metadata.partition_to_write_stats)
             found.update(metadata.partition_to_replace_file_ids or ())
     return found
 
 
-def live_paths(table: Table, among: Collection[str] | None) -> set[str]:
+def live_paths(table: TableSnapshot, among: Collection[str] | None) -> set[str]:
     """The partitions that have file groups; among: those that are looked at, None for all."""
     if among is not None and not among:
         return set()
     view = FileSystemView(table.storage, table.config, table.timeline, among)
-    return {slice_.partition for slice_ in view.unmerged_slices()}
+    return {slice_.partition for slice_ in view.iter_newest_slices()}
 
 
 def folders_of(
@@ -134,7 +136,7 @@ def _no(path: str, fields: tuple[str, ...]) -> ConfigError:
     )
 
 
-def _completed(commit: Instant) -> str:
+def _completion_time(commit: Instant) -> str:
     return commit.completed or commit.requested
 
 

@@ -14,7 +14,7 @@ from pyhudi.catalog.protocol import CatalogTable, Column
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 INPUT_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REALTIME_INPUT_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
@@ -38,7 +38,7 @@ class Registration:
     read_optimized: bool
 
 
-def registrations(table: Table, options: SyncOptions) -> list[Registration]:
+def registrations(table: TableSnapshot, options: SyncOptions) -> list[Registration]:
     """The names a table has in a catalog, in the order in which Hudi makes them."""
     name = options.table or table.config.name
     if table.config.not_parquet:
@@ -60,7 +60,7 @@ def registrations(table: Table, options: SyncOptions) -> list[Registration]:
     return found
 
 
-def partition_fields(table: Table, options: SyncOptions) -> tuple[str, ...]:
+def partition_fields(table: TableSnapshot, options: SyncOptions) -> tuple[str, ...]:
     """The columns that the table is partitioned by in a catalog."""
     own = table.config.partition_fields
     fields = own if options.partition_fields is None else options.partition_fields
@@ -80,8 +80,8 @@ def partition_fields(table: Table, options: SyncOptions) -> tuple[str, ...]:
     return fields
 
 
-def described(
-    table: Table,
+def describe_table(
+    table: TableSnapshot,
     registration: Registration,
     options: SyncOptions,
     location: str,
@@ -120,7 +120,7 @@ def described(
     )
 
 
-def commented(table: Table, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def add_comments(table: TableSnapshot, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns with the comments that the table's schema has; others stay as they are."""
     fields = fields_of(table.schema.avro, (), timestamps=True)
     known = {field.name.lower(): field.comment for field in fields}
@@ -146,14 +146,14 @@ def _spark_properties(
     return found
 
 
-def _is_half_read(table: Table, registration: Registration) -> bool:
+def _is_half_read(table: TableSnapshot, registration: Registration) -> bool:
     """Whether Hudi's Spark source cannot read it under this name: bootstrapped, with log files."""
     config = table.config
     bootstrapped = bool(config.properties.get("hoodie.bootstrap.base.path"))
     return bootstrapped and config.is_merge_on_read and not registration.read_optimized
 
 
-def _check_times(table: Table, keys: Sequence[Field]) -> None:
+def _check_times(table: TableSnapshot, keys: Sequence[Field]) -> None:
     """Folders named by rendered times hold no values of a column that is no text."""
     generator = table.config.key_generator
     levels = [

@@ -15,8 +15,8 @@ from pyhudi.catalog.partitions import (
     extractor_of,
     folders_of,
     live_paths,
+    partitions_changed_since,
     same_place,
-    touched_since,
     values_of,
 )
 from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Column
@@ -24,14 +24,14 @@ from pyhudi.catalog.registration import (
     LAST_COMMIT,
     LAST_COMPLETION,
     Registration,
-    commented,
-    described,
+    add_comments,
+    describe_table,
     partition_fields,
     registrations,
 )
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.credentials import mask_credentials
 
 
@@ -49,7 +49,7 @@ class SyncResult:
     partitions_dropped: int = 0
 
 
-def sync_table(table: Table, catalog: Catalog, options: SyncOptions) -> SyncResult:
+def sync_table(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> SyncResult:
     """Brings a catalog up to a table as it is.
 
     Raises `ConfigError` where a name belongs to another table, or there is no database and none may
@@ -81,7 +81,7 @@ def sync_table(table: Table, catalog: Catalog, options: SyncOptions) -> SyncResu
 class _Sync:
     """The sync of one name."""
 
-    table: Table
+    table: TableSnapshot
     catalog: Catalog
     options: SyncOptions
     registration: Registration
@@ -91,7 +91,7 @@ class _Sync:
         database, name = self.options.database, self.registration.name
         location = self.catalog.location_of(self.table.storage.uri)
         base = self.catalog.base_parameters()
-        wanted = described(self.table, self.registration, self.options, location, base)
+        wanted = describe_table(self.table, self.registration, self.options, location, base)
         found = self.catalog.get_table(database, name)
         if found is None:
             self.catalog.create_table(database, wanted)
@@ -100,7 +100,7 @@ class _Sync:
             _check_same(found, wanted, database)
             known = found
             schema_changed = _differs(found, wanted)
-            known, changed = self._updated(found, wanted, schema_changed=schema_changed)
+            known, changed = self._merge_into_catalog(found, wanted, schema_changed=schema_changed)
         if self.options.comments:
             known = self._with_comments(known)
         partitions = self._partitions(found, location)
@@ -116,7 +116,7 @@ class _Sync:
             len(partitions.dropped),
         )
 
-    def _updated(
+    def _merge_into_catalog(
         self, found: CatalogTable, wanted: CatalogTable, *, schema_changed: bool
     ) -> tuple[CatalogTable, bool]:
         """The table as it is to be in the catalog; what others have set there stays."""
@@ -132,7 +132,7 @@ class _Sync:
             output_format=wanted.output_format,
             serde=wanted.serde,
             serde_parameters={**found.serde_parameters, **wanted.serde_parameters},
-            parameters={**_kept(found, wanted), **wanted.parameters},
+            parameters={**_other_parameters(found, wanted), **wanted.parameters},
         )
         if known != found:
             cascade = schema_changed and bool(found.partition_keys)
@@ -142,8 +142,8 @@ class _Sync:
     def _with_comments(self, known: CatalogTable) -> CatalogTable:
         told = replace(
             known,
-            columns=commented(self.table, known.columns),
-            partition_keys=commented(self.table, known.partition_keys),
+            columns=add_comments(self.table, known.columns),
+            partition_keys=add_comments(self.table, known.partition_keys),
         )
         if told != known:
             self.catalog.alter_table(self.options.database, told, cascade=False)
@@ -156,7 +156,7 @@ class _Sync:
         database, name = self.options.database, self.registration.name
         noted: Mapping[str, str] = {} if found is None else found.parameters
         last, completed = noted.get(LAST_COMMIT, ""), noted.get(LAST_COMPLETION, "")
-        looked_at = touched_since(self.table, last, completed) if last else None
+        looked_at = partitions_changed_since(self.table, last, completed) if last else None
         if looked_at is not None and not looked_at:
             return Changes()
         there = self.catalog.get_partitions(database, name)
@@ -223,7 +223,7 @@ def _differs(found: CatalogTable, wanted: CatalogTable) -> bool:
     ]
 
 
-def _kept(found: CatalogTable, wanted: CatalogTable) -> dict[str, str]:
+def _other_parameters(found: CatalogTable, wanted: CatalogTable) -> dict[str, str]:
     """What the table has in the catalog, but for parts of a longer schema that was there before."""
     prefix = "spark.sql.sources.schema.part."
     return {

@@ -101,7 +101,9 @@ def create(
     )
     done = "there is" if mode is CreateMode.ignore else "made"
     words = f"{done} {made.name} at {made.uri}"
-    call.out.done(words, name=made.name, location=made.uri, type=made.type, version=made.version)
+    call.out.print_done(
+        words, name=made.name, location=made.uri, type=made.type, version=made.version
+    )
 
 
 def check(
@@ -175,7 +177,7 @@ def downgrade(
 def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -> None:
     """Makes the metadata table anew from what is on storage."""
     made = call.open(table).rebuild_metadata(memory_limit=memory_limit)
-    call.out.done(f"made {', '.join(made) or 'nothing'}", made=made)
+    call.out.print_done(f"made {', '.join(made) or 'nothing'}", made=made)
 
 
 def index_list(call: Call, table: Location) -> int:
@@ -222,7 +224,7 @@ def index_create(
         partitioned=partitioned,
         concurrently=concurrently,
     )
-    call.out.done(f"made {', '.join(made)}", made=made)
+    call.out.print_done(f"made {', '.join(made)}", made=made)
 
 
 def index_drop(
@@ -236,4 +238,4 @@ def index_drop(
     opened = call.open(table)
     call.confirm(lambda: f"Drop the index {name}?", yes=yes)
     gone = opened.drop_index(name)
-    call.out.done(f"dropped {', '.join(gone)}", dropped=gone)
+    call.out.print_done(f"dropped {', '.join(gone)}", dropped=gone)

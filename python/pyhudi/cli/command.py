@@ -108,7 +108,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
     exit code, None for 0.
     """
 
-    def made(work: Work) -> Work:
+    def command(work: Work) -> Work:
         own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
         parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
 
@@ -116,7 +116,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
         def run(**given: Any) -> None:
             option, storage = given.pop("option"), given.pop("storage_option")
             out = Output(json=given.pop("json"), quiet=given.pop("quiet"))
-            with _told(out, traceback=given.pop("traceback")):
+            with _report_errors(out, traceback=given.pop("traceback")):
                 options = pairs(option, "--option")
                 storage_options = pairs(storage, "--storage-option") or None
                 code = work(Call(options, storage_options, out), **given)
@@ -129,11 +129,11 @@ def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
         app.command(name)(run)
         return work
 
-    return made
+    return command
 
 
 @contextmanager
-def _told(out: Output, *, traceback: bool) -> Iterator[None]:
+def _report_errors(out: Output, *, traceback: bool) -> Iterator[None]:
     """Turns errors into words and exit codes, and warnings into words."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -41,18 +41,18 @@ def csv_rows(
     known = wanted.names if wanted is not None else ()
     _check_told(path, found, known, lambda: ds.dataset(str(path), format=form))
     numbers = [each.name for each in found if _is_number(each.type) and each.name not in known]
-    kinds = _kinds(found, wanted, _padded(path, form, found, numbers))
+    kinds = _kinds(found, wanted, _zero_padded_columns(path, form, found, numbers))
     as_text = [
         column.with_type(pa.string()) if pa.types.is_floating(column.type) else column
         for column in kinds
     ]
     rows = ds.dataset(str(path), format=form, schema=pa.schema(as_text))
 
-    def opened() -> pa.RecordBatchReader:
-        batches = _typed(_read(path, rows.scanner().to_reader()), kinds)
+    def open_reader() -> pa.RecordBatchReader:
+        batches = _cast_batches(_read(path, rows.scanner().to_reader()), kinds)
         return pa.RecordBatchReader.from_batches(kinds, batches)
 
-    return kinds, opened
+    return kinds, open_reader
 
 
 def _check_header(path: Path, delimiter: str) -> None:
@@ -112,7 +112,9 @@ def _form(delimiter: str, *, one_column: bool) -> Any:
     )
 
 
-def _padded(path: Path, form: Any, found: pa.Schema, numbers: Collection[str]) -> set[str]:
+def _zero_padded_columns(
+    path: Path, form: Any, found: pa.Schema, numbers: Collection[str]
+) -> set[str]:
     """Columns with a number that begins with a zero too many: a code, such as one of a place."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - as above
 
@@ -149,7 +151,7 @@ def _kinds(found: pa.Schema, wanted: pa.Schema | None, texts: Collection[str]) -
     return pa.schema([column.with_nullable(True) for column in found])
 
 
-def _typed(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _cast_batches(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = [
             floats(pa.chunked_array([column]), field).combine_chunks()

@@ -87,7 +87,7 @@ _BEGIN = 1024
 
 
 @contextmanager
-def written(
+def open_for_writing(
     path: Path, form: Format, schema: pa.Schema
 ) -> Iterator[Callable[[pa.RecordBatch], Any]]:
     """A file in the making: gives what writes a batch. It is there when the block has ended well.

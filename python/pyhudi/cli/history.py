@@ -103,7 +103,7 @@ def create(
 ) -> None:
     """Saves a commit."""
     saved = call.open(table).savepoint(comment, instant)
-    call.out.done(f"saved {saved}", instant=saved)
+    call.out.print_done(f"saved {saved}", instant=saved)
 
 
 def list_(call: Call, table: Location) -> None:
@@ -114,7 +114,7 @@ def list_(call: Call, table: Location) -> None:
 def delete(call: Call, table: Location, instant: OfCommit) -> None:
     """Takes a savepoint away; the commit stays."""
     call.open(table).delete_savepoint(instant)
-    call.out.done(f"{instant} is saved no more", instant=instant)
+    call.out.print_done(f"{instant} is saved no more", instant=instant)
 
 
 def _what_goes(planned: RestoreResult) -> str:

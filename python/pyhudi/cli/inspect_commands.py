@@ -102,7 +102,7 @@ def report(
 ) -> None:
     """Writes a page about the table, for a browser."""
     made = call.open(table, as_of).report(file)
-    call.out.done(f"wrote {made}", file=made)
+    call.out.print_done(f"wrote {made}", file=made)
 
 
 _SAID = {

@@ -14,15 +14,15 @@ from pyhudi import _native
 from pyhudi.cli.arguments import UnreadableFile
 from pyhudi.cli.text_parsing import (
     Column,
+    cast_column,
     check_no_bytes,
     check_whole,
     leaves,
-    made,
     may_be_rounded,
 )
 from pyhudi.errors import ConfigError
 from pyhudi.schema.exact_casts import with_leaves
-from pyhudi.schema.input_objects import of_columns
+from pyhudi.schema.input_objects import table_from_columns
 
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; in larger blocks less is done at the same time."""
@@ -47,7 +47,7 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
     """
     text = _text(path)
     _check_shape(path, text, wanted)
-    found = _inferred(text) if len(text) else pa.table({})
+    found = _infer_columns(text) if len(text) else pa.table({})
     if found.num_rows == 0:
         if wanted is None:
             msg = f"{path} has no rows, which would tell what columns they have"
@@ -65,7 +65,7 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
     return pa.table({name: columns[name] for name in found.column_names})
 
 
-def _inferred(text: pa.Buffer) -> pa.Table:
+def _infer_columns(text: pa.Buffer) -> pa.Table:
     """All columns with the types that their values have.
 
     Where a column has numbers and texts that stand for such, it is one of numbers.
@@ -173,15 +173,15 @@ def _columns(
     found = {}
     for column in columns:
         values, kind = read.column(column.name), column.type
-        kind = kind if column.name in known else _zoned(kind, values)
-        found[column.name] = made(values, column.with_type(kind))
+        kind = kind if column.name in known else _with_time_zones(kind, values)
+        found[column.name] = cast_column(values, column.with_type(kind))
     _check_floats(found, text)
     return found
 
 
 def _kinds(found: pa.Schema, wanted: pa.Schema | None) -> pa.Schema:
     columns = [
-        column.with_type(_merged(column.type, wanted.field(column.name).type))
+        column.with_type(_merge_types(column.type, wanted.field(column.name).type))
         if wanted is not None and column.name in wanted.names
         else column
         for column in found
@@ -191,7 +191,7 @@ def _kinds(found: pa.Schema, wanted: pa.Schema | None) -> pa.Schema:
     return pa.schema(columns)
 
 
-def _merged(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+def _merge_types(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """The wanted type, with the fields that its structs lack, for verbs to refuse or to add.
 
     pyarrow's reader has no lists of a fixed size: the write makes them of lists.
@@ -201,12 +201,13 @@ def _merged(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         fields = {each.name: each for each in found}
         known = [
-            each.with_type(_merged(fields.pop(each.name, each).type, each.type)) for each in wanted
+            each.with_type(_merge_types(fields.pop(each.name, each).type, each.type))
+            for each in wanted
         ]
         return pa.struct([*known, *fields.values()])
     if pa.types.is_list(found) and pa.types.is_list(wanted):
         item = wanted.value_field
-        return pa.list_(item.with_type(_merged(found.value_type, item.type)))
+        return pa.list_(item.with_type(_merge_types(found.value_type, item.type)))
     return wanted
 
 
@@ -219,15 +220,18 @@ def _leaf(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_floating(kind) else kind
 
 
-def _zoned(kind: pa.DataType, read: Column) -> pa.DataType:
+def _with_time_zones(kind: pa.DataType, read: Column) -> pa.DataType:
     """The type that was found, moments with the zone that their texts have."""
     if pa.types.is_struct(kind):
         parts = enumerate(kind)
         return pa.struct(
-            [each.with_type(_zoned(each.type, pc.struct_field(read, at))) for at, each in parts]
+            [
+                each.with_type(_with_time_zones(each.type, pc.struct_field(read, at)))
+                for at, each in parts
+            ]
         )
     if pa.types.is_list(kind):
-        return pa.list_(_zoned(kind.value_type, pc.list_flatten(read)))
+        return pa.list_(_with_time_zones(kind.value_type, pc.list_flatten(read)))
     if pa.types.is_timestamp(kind) and pc.any(pc.match_substring_regex(read, _ZONED)).as_py():
         return pa.timestamp(kind.unit, "UTC")
     return kind
@@ -247,7 +251,7 @@ def _check_floats(columns: dict[str, Column], text: pa.Buffer) -> None:
     as_text = pa.schema(
         [(name, with_leaves(column.type, _digits)) for name, column in large.items()]
     )
-    digits = _read(_quoted(text), as_text)
+    digits = _read(_quote_numbers(text), as_text)
     for name, column in large.items():
         pairs = zip(leaves(column, name), leaves(digits.column(name), name), strict=True)
         for (path, numbers), (_, texts) in pairs:
@@ -267,7 +271,7 @@ def _digits(kind: pa.DataType) -> pa.DataType:
     return kind if pa.types.is_boolean(kind) else pa.string()
 
 
-def _quoted(text: pa.Buffer) -> pa.Buffer:
+def _quote_numbers(text: pa.Buffer) -> pa.Buffer:
     """The lines with their numbers as texts."""
     lines = pc.split_pattern(_as_one(text, pa.large_string()), "\n").flatten()
     lines = pc.binary_join_element_wise(lines, *pa.array([" ", ""], pa.large_string()))
@@ -297,8 +301,8 @@ def _maps(text: pa.Buffer, columns: list[pa.Field[Any]]) -> dict[str, Column]:
         [column.with_type(with_leaves(column.type, _map_leaf)) for column in columns]
     )
     values = {column.name: [row.get(column.name) for row in rows] for column in columns}
-    read = pa.table(of_columns(values, as_read))
-    return {column.name: made(read.column(column.name), column) for column in columns}
+    read = pa.table(table_from_columns(values, as_read))
+    return {column.name: cast_column(read.column(column.name), column) for column in columns}
 
 
 def _map_leaf(kind: pa.DataType) -> pa.DataType:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.formatting import shortened
+from pyhudi.config.formatting import shorten
 
 _CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 """What a terminal obeys, of 7 bits and of 8."""
@@ -65,7 +65,7 @@ def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
     else:
         texts = [text for chunk in column.chunks for text in flat_text(chunk).to_pylist()]
     if _is_nested(kind):
-        return [shortened(text or "") for text in texts]
+        return [shorten(text or "") for text in texts]
     return [text or "" for text in texts]
 
 
@@ -81,17 +81,17 @@ def _texts(column: pa.Array) -> pa.Array:
         return _numbers(column)
     if pa.types.is_struct(kind):
         names = [kind.field(place).name for place in range(kind.num_fields)]
-        return _kept(column, _object(names, column.flatten(), len(column)))
+        return _null_where(column, _object(names, column.flatten(), len(column)))
     if pa.types.is_map(kind):
         return _map(column)
     if _is_nested(kind):
-        return _kept(column, _joined("[", column, json_column(column.flatten()), "]"))
+        return _null_where(column, _join_lists("[", column, json_column(column.flatten()), "]"))
     if is_binary(kind):
-        return _quoted(_base64(column))
+        return _quote(_base64(column))
     text = pc.cast(column, pa.string())
     if pa.types.is_timestamp(kind):
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
-    return _quoted(text)
+    return _quote(text)
 
 
 def _numbers(column: pa.Array) -> pa.Array:
@@ -107,11 +107,11 @@ def _map(column: pa.MapArray) -> pa.Array:
     listed = column.cast(pa.list_(entry))
     key, value = (json_column(part) for part in listed.flatten().flatten())
     if pa.types.is_string(keys) or pa.types.is_large_string(keys):
-        return _kept(
-            column, _joined("{", listed, pc.binary_join_element_wise(key, value, ":"), "}")
+        return _null_where(
+            column, _join_lists("{", listed, pc.binary_join_element_wise(key, value, ":"), "}")
         )
     pairs = pc.binary_join_element_wise("[", key, ",", value, "]", "")
-    return _kept(column, _joined("[", listed, pairs, "]"))
+    return _null_where(column, _join_lists("[", listed, pairs, "]"))
 
 
 def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
@@ -125,7 +125,7 @@ def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.
     return pc.binary_join_element_wise(*parts, "}", "")
 
 
-def _joined(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Array:
+def _join_lists(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Array:
     """The texts of each list's values in one; `texts` has those of all lists, one after another."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
@@ -134,12 +134,12 @@ def _joined(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Array:
     return pc.binary_join_element_wise(begin, joined, end, "")
 
 
-def _kept(column: pa.Array, texts: pa.Array) -> pa.Array:
+def _null_where(column: pa.Array, texts: pa.Array) -> pa.Array:
     """The texts, null where the column is."""
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     if pc.any(pc.match_substring_regex(texts, _ANY_CONTROL)).as_py():
         for letter in _CONTROLS:

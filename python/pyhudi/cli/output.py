@@ -55,7 +55,7 @@ class Output:
         for cells in zip(*columns, strict=True):
             grid.add_row(*map(printable, cells))
         console = _console()
-        if console.measure(grid, options=_unbounded(console)).maximum <= console.width:
+        if console.measure(grid, options=_full_width(console)).maximum <= console.width:
             _draw(grid)
             return
         for cells in zip(*columns, strict=True):
@@ -76,13 +76,13 @@ class Output:
             return int(found.num_rows)
         count = 0
 
-        def counted() -> Iterator[pa.RecordBatch]:
+        def count_rows() -> Iterator[pa.RecordBatch]:
             nonlocal count
             for batch in rows.to_reader():
                 count += batch.num_rows
                 yield batch
 
-        self.lines(counted())
+        self.lines(count_rows())
         return count
 
     def value(self, value: Any) -> None:
@@ -96,7 +96,7 @@ class Output:
             sys.stdout.write(f"{dumps(plain(facts))}\n")
             return
         words = (name.removesuffix("_ms").replace("_", " ") for name in facts)
-        values = (_shown(name, value) for name, value in facts.items())
+        values = (_format_value(name, value) for name, value in facts.items())
         _draw(_facts(zip(words, values, strict=True)))
 
     def properties(self, properties: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ class Output:
         else:
             _say(text)
 
-    def done(self, words: str, **facts: Any) -> None:
+    def print_done(self, words: str, **facts: Any) -> None:
         """What was done, in a few words; for machines as facts."""
         if self.json:
             self.facts(facts)
@@ -185,7 +185,7 @@ def _say(words: str, *, stderr: bool = False, style: str | None = None) -> None:
     _console(stderr=stderr).print(printable(words), style=style)
 
 
-def _unbounded(console: Console) -> ConsoleOptions:
+def _full_width(console: Console) -> ConsoleOptions:
     return console.options.update(width=_UNBOUNDED)
 
 
@@ -226,7 +226,7 @@ def _sizes(column: pa.ChunkedArray) -> Sequence[str]:
     return ["" if size is None else size_text(size) for size in column.to_pylist()]
 
 
-def _shown(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):

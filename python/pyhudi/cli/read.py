@@ -24,7 +24,7 @@ from pyhudi.cli.arguments import (
     names,
 )
 from pyhudi.cli.command import FOUND, Call, Work, commands
-from pyhudi.cli.files import written
+from pyhudi.cli.files import open_for_writing
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -160,13 +160,15 @@ def export(
         names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
     )
     rows = 0
-    with call.out.counting("export") as more, written(file, chosen, scan.schema) as write:
+    with call.out.counting("export") as more, open_for_writing(file, chosen, scan.schema) as write:
         for batch in scan.to_reader():
             write(batch)
             more(batch.num_rows)
             rows += batch.num_rows
     if str(file) != "-":
-        call.out.done(f"{rows:,} rows to {file}", file=str(file), format=chosen.value, rows=rows)
+        call.out.print_done(
+            f"{rows:,} rows to {file}", file=str(file), format=chosen.value, rows=rows
+        )
 
 
 def incremental(

@@ -76,9 +76,9 @@ def new_table(
 
     A table that gets no key is warned of, since it never has one.
     """
-    from pyhudi.api.create import filled_table  # noqa: PLC0415 - other commands start sooner
+    from pyhudi.api.create import create_and_fill  # noqa: PLC0415 - other commands start sooner
 
-    made = filled_table(
+    made = create_and_fill(
         location,
         columns,
         None if fill is None else lambda table, _: fill(table),

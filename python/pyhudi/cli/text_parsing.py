@@ -31,14 +31,14 @@ def check_no_bytes(kind: pa.DataType, name: str) -> None:
         raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
 
 
-def made(column: Column, field: pa.Field[Any]) -> Column:
+def cast_column(column: Column, field: pa.Field[Any]) -> Column:
     """A column that was read in the types of `with_leaves`, in those of the field.
 
     Raises `SchemaMismatch` for a value that does not fit.
     """
     if column.type == field.type:
         return column
-    chunks = [_made(chunk, field.type, field.name) for chunk in column.chunks]
+    chunks = [_cast_array(chunk, field.type, field.name) for chunk in column.chunks]
     return pa.chunked_array(chunks, field.type)
 
 
@@ -103,22 +103,22 @@ def _refuse_first(
         raise SchemaMismatch(msg, hint=hint)
 
 
-def _made(array: pa.Array[Any], kind: pa.DataType, name: str) -> pa.Array[Any]:
+def _cast_array(array: pa.Array[Any], kind: pa.DataType, name: str) -> pa.Array[Any]:
     if array.type == kind:
         return array
     if pa.types.is_struct(kind):
         # Flattened, what stands below a null is null, and not an empty text.
         parts = [
-            _made(part, each.type, f"{name}.{each.name}")
+            _cast_array(part, each.type, f"{name}.{each.name}")
             for part, each in zip(array.flatten(), kind, strict=True)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     mask = array.is_null() if array.null_count else None
     if pa.types.is_map(kind):
-        items = _made(array.items, kind.item_type, name)
+        items = _cast_array(array.items, kind.item_type, name)
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=kind, mask=mask)
     if pa.types.is_list(kind):
-        values = _made(array.values, kind.value_type, name)
+        values = _cast_array(array.values, kind.value_type, name)
         return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=mask)
     if pa.types.is_time(kind):
         return _times(array, kind, name)

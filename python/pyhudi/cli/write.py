@@ -176,7 +176,7 @@ def import_(
 ) -> None:
     """Bulk inserts a file into the table, which is made first if there is none."""
 
-    def filled(opened: HudiTable) -> None:
+    def fill(opened: HudiTable) -> None:
         result = opened.bulk_insert(
             rows_of(file, form, delimiter, opened.schema),
             sort=sort.value,
@@ -202,11 +202,11 @@ def import_(
             kind=kind,
             version=version,
             index=index,
-            fill=filled,
+            fill=fill,
         )
         return
     _check_alike(opened, key=key, partition_by=partition_by, order_by=order_by)
-    filled(opened)
+    fill(opened)
 
 
 def _check_alike(table: HudiTable, **given: str | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import whole_number
+from pyhudi.config.option_parsing import parse_int
 
 BLOCK_RECORDS = "hoodie.commits.archival.batch"
 MERGED_FILES = "hoodie.timeline.compaction.batch.size"
@@ -40,8 +40,8 @@ class HistoryOptions:
         So it does where no manifest would be kept, which in Hudi takes the whole history away.
         """
         return cls(
-            whole_number(options, BLOCK_RECORDS, default=cls.block_records),
-            whole_number(options, MERGED_FILES, default=cls.merged_files),
-            whole_number(options, MERGED_BYTES, default=cls.merged_bytes),
-            whole_number(options, KEPT_MANIFESTS, default=cls.kept_manifests),
+            parse_int(options, BLOCK_RECORDS, default=cls.block_records),
+            parse_int(options, MERGED_FILES, default=cls.merged_files),
+            parse_int(options, MERGED_BYTES, default=cls.merged_bytes),
+            parse_int(options, KEPT_MANIFESTS, default=cls.kept_manifests),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyhudi.config.archive_file_options import HISTORY_OPTIONS, HistoryOptions
-from pyhudi.config.option_parsing import switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_int
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 AUTOMATIC = "hoodie.archive.automatic"
@@ -38,15 +38,15 @@ class ArchiveOptions:
         `UnsupportedTableFeature` where saved commits alone were to stay: no reader of Hudi's would
         count what was archived behind them (0.15.0, 1.0.2, 1.2.0).
         """
-        if switch(options, BEYOND_SAVEPOINT, default=False):
+        if parse_bool(options, BEYOND_SAVEPOINT, default=False):
             msg = f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of what is archived so"
             raise UnsupportedTableFeature(msg, hint="delete_savepoint() lets archiving go on.")
-        least = whole_number(options, LEAST, default=cls.least)
-        most = whole_number(options, MOST, default=cls.most)
+        least = parse_int(options, LEAST, default=cls.least)
+        most = parse_int(options, MOST, default=cls.most)
         if most <= least:
             raise ConfigError(f"{MOST} is {most}, not more than {LEAST}, which is {least}")
         return cls(
-            switch(options, AUTOMATIC, default=cls.automatic),
+            parse_bool(options, AUTOMATIC, default=cls.automatic),
             least,
             most,
             HistoryOptions.of(options),

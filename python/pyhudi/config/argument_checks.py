@@ -23,7 +23,7 @@ Kind = Callable[[str, Any], None]
 """Raises `ConfigError` for a value that is none of the kind; gets the argument's name with it."""
 
 
-def checked(**kinds: Kind) -> Callable[[Call], Call]:
+def check_arguments(**kinds: Kind) -> Callable[[Call], Call]:
     """Checks some arguments of a function, by name, whenever it is called with them."""
 
     def of_call(call: Call) -> Call:
@@ -34,7 +34,7 @@ def checked(**kinds: Kind) -> Callable[[Call], Call]:
             try:
                 given = signature.bind(*args, **more).arguments
             except TypeError as error:
-                raise TypeError(_misused(call, signature, error, more)) from None
+                raise TypeError(_describe_misuse(call, signature, error, more)) from None
             for name, kind in kinds.items():
                 if name in given:
                     kind(name, given[name])
@@ -58,7 +58,7 @@ _OFTEN_MEANT = {
 """What other libraries call arguments."""
 
 
-def _misused(
+def _describe_misuse(
     call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
 ) -> str:
     """What is wrong with the arguments of a call, and what there are."""
@@ -143,7 +143,7 @@ def name_or_names(name: str, value: Any) -> None:
         names(name, value)
 
 
-def ordered_names(name: str, value: Any) -> None:
+def check_ordered_names(name: str, value: Any) -> None:
     """A text, or several whose order is kept with the table."""
     if isinstance(value, (set, frozenset)):
         raise ConfigError(f"{name} is a set, which has no order", hint="Give a list.")
@@ -199,10 +199,10 @@ def duckdb_connection(name: str, value: Any) -> None:
 
 
 def _no(name: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{name} is {_shown(value)}; it must be {wanted}")
+    return ConfigError(f"{name} is {_describe(value)}; it must be {wanted}")
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """The value if that is short, else its type."""
     if isinstance(value, (str, bytes, int, float, type(None))):
         shown = ascii(value) if isinstance(value, str) and not is_whole(value) else repr(value)

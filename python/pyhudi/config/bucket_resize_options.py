@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.index_options import IndexOptions
-from pyhudi.config.option_parsing import number, whole_number
+from pyhudi.config.option_parsing import number, parse_int
 from pyhudi.config.write_options import WriteOptions
 
 MAX_BUCKETS = "hoodie.bucket.index.max.num.buckets"
@@ -43,8 +43,8 @@ class ResizeOptions:
         split = number(options, SPLIT_THRESHOLD, _is_share, "above 0", 2.0)
         merge = number(options, MERGE_THRESHOLD, _is_share, "above 0", 0.2)
         return cls(
-            max(first, whole_number(options, MAX_BUCKETS, default=first)),
-            min(first, whole_number(options, MIN_BUCKETS, default=first)),
+            max(first, parse_int(options, MAX_BUCKETS, default=first)),
+            min(first, parse_int(options, MIN_BUCKETS, default=first)),
             int(largest * split),
             int(largest * merge),
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from pyhudi.config.option_parsing import choice, switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 _HIVE = "hoodie.datasource.hive_sync."
@@ -133,7 +133,7 @@ class SyncOptions:
         one that pyhudi does not have.
         """
         for name in _OFF:
-            if switch(options, name, default=False):
+            if parse_bool(options, name, default=False):
                 raise UnsupportedTableFeature(
                     f"{name} is true, which pyhudi does not have", hint="Leave it out."
                 )
@@ -147,7 +147,7 @@ class SyncOptions:
             uris=options.get(URIS, ""),
             database=options.get(f"{_HIVE}database", cls.database),
             table=options.get(f"{_HIVE}table", ""),
-            partition_fields=None if fields is None else _split(fields),
+            partition_fields=None if fields is None else _parse_list(fields),
             extractor=_extractor(options),
             create_database=flag(f"{_HIVE}auto_create_database", cls.create_database),
             skip_ro_suffix=flag(f"{_HIVE}skip_ro_suffix", cls.skip_ro_suffix),
@@ -155,13 +155,15 @@ class SyncOptions:
             table_properties=_pairs(options, f"{_HIVE}table_properties"),
             serde_properties=_pairs(options, f"{_HIVE}serde_properties"),
             as_spark_table=flag(f"{_HIVE}sync_as_datasource", cls.as_spark_table),
-            part_length=whole_number(
+            part_length=parse_int(
                 options, f"{_HIVE}schema_string_length_thresh", default=cls.part_length
             ),
             meta_columns=not flag(f"{_HIVE}omit_metadata_fields", not cls.meta_columns),
-            batch=whole_number(options, f"{_HIVE}batch_num", default=cls.batch),
+            batch=parse_int(options, f"{_HIVE}batch_num", default=cls.batch),
             comments=flag(f"{_HIVE}sync_comment", cls.comments),
-            strategy=choice(options, f"{_HIVE}table.strategy", ("ALL", "RO", "RT"), cls.strategy),
+            strategy=parse_enum(
+                options, f"{_HIVE}table.strategy", ("ALL", "RO", "RT"), cls.strategy
+            ),
             snapshot_by_name=flag(f"{_META}sync_snapshot_with_table_name", cls.snapshot_by_name),
             conditional=flag("hoodie.datasource.meta_sync.condition.sync", cls.conditional),
             spark_version=options.get("hoodie.meta_sync.spark.version", ""),
@@ -171,12 +173,12 @@ class SyncOptions:
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
-    return switch(options, name, default=default)
+    return parse_bool(options, name, default=default)
 
 
 def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]:
     found: list[Literal["hive", "glue"]] = []
-    for text in _split(options.get(TOOLS, _HIVE_TOOL)):
+    for text in _parse_list(options.get(TOOLS, _HIVE_TOOL)):
         name = text.rsplit(".", 1)[-1]
         if name not in (_HIVE_TOOL, _GLUE_TOOL):
             raise UnsupportedTableFeature(
@@ -185,7 +187,7 @@ def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]
             )
         found.append("hive" if name == _HIVE_TOOL else "glue")
     # Hudi's own switch of Hive adds it to the tools that are named.
-    if switch(options, HIVE_ENABLE, default=False) and "hive" not in found:
+    if parse_bool(options, HIVE_ENABLE, default=False) and "hive" not in found:
         found.append("hive")
     return tuple(dict.fromkeys(found))
 
@@ -207,7 +209,7 @@ def _check_one_of(options: Mapping[str, str], name: str, known: tuple[str, ...],
         )
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.config.option_parsing import choice, switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
 
 KEEP_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_HOURS = "KEEP_LATEST_BY_HOURS"
@@ -57,12 +57,12 @@ class CleanOptions:
         """
         return cls(
             _policy(options),
-            whole_number(options, *_COMMITS, default=cls.commits),
-            whole_number(options, *_HOURS, default=cls.hours),
-            whole_number(options, *_VERSIONS, default=cls.versions),
-            switch(options, AUTOMATIC, default=cls.automatic),
-            switch(options, *_INCREMENTAL, default=cls.incremental),
-            whole_number(options, *_TRIGGER, default=cls.after_commits),
+            parse_int(options, *_COMMITS, default=cls.commits),
+            parse_int(options, *_HOURS, default=cls.hours),
+            parse_int(options, *_VERSIONS, default=cls.versions),
+            parse_bool(options, AUTOMATIC, default=cls.automatic),
+            parse_bool(options, *_INCREMENTAL, default=cls.incremental),
+            parse_int(options, *_TRIGGER, default=cls.after_commits),
         )
 
     def keeping(self, policy: str | None, retain: int | None) -> CleanOptions:
@@ -83,7 +83,7 @@ _RETENTION = {KEEP_COMMITS: _COMMITS, KEEP_HOURS: _HOURS, KEEP_VERSIONS: _VERSIO
 def _policy(options: Mapping[str, str]) -> str:
     name = next((name for name in _POLICY if name in options), None)
     if name is not None:
-        return choice(options, name, POLICIES, KEEP_COMMITS)
+        return parse_enum(options, name, POLICIES, KEEP_COMMITS)
     given = [
         policy for policy, names in _RETENTION.items() if any(name in options for name in names)
     ]

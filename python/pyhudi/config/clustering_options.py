@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pyhudi.config.option_parsing import choice, one_switch, switch, whole_number
+from pyhudi.config.option_parsing import one_switch, parse_bool, parse_enum, parse_int
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 Layout = Literal["linear", "zorder", "hilbert"]
@@ -140,29 +140,29 @@ class ClusteringOptions:
         strategy that pyhudi does not have.
         """
         inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
-        _known(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
+        _parse_class(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
         return cls(
             inline,
             scheduled,
-            whole_number(
+            parse_int(
                 options, ASYNC_MAX_COMMITS if scheduled else MAX_COMMITS, default=cls.max_commits
             ),
             _names(options, SORT_COLUMNS),
             _layout(options),
-            whole_number(options, SMALL_FILE_LIMIT, default=cls.small_file_limit, least=0),
-            whole_number(options, MAX_GROUP_BYTES, default=cls.max_group_bytes),
-            whole_number(options, MAX_GROUPS, default=cls.max_groups),
-            whole_number(options, TARGET_BYTES, default=cls.target_bytes),
-            switch(options, SINGLE_GROUP, default=cls.single_group),
+            parse_int(options, SMALL_FILE_LIMIT, default=cls.small_file_limit, least=0),
+            parse_int(options, MAX_GROUP_BYTES, default=cls.max_group_bytes),
+            parse_int(options, MAX_GROUPS, default=cls.max_groups),
+            parse_int(options, TARGET_BYTES, default=cls.target_bytes),
+            parse_bool(options, SINGLE_GROUP, default=cls.single_group),
             _names(options, SELECTED),
             _pattern(options.get(PATTERN, "")),
             _filter(options),
-            whole_number(options, LOOKBACK, default=cls.lookback, least=0),
-            whole_number(options, SKIP_LATEST, default=cls.skip_latest, least=0),
+            parse_int(options, LOOKBACK, default=cls.lookback, least=0),
+            parse_int(options, SKIP_LATEST, default=cls.skip_latest, least=0),
             options.get(BEGIN, ""),
             options.get(END, ""),
-            _known(options, UPDATES, _UPDATE_PACKAGE, _UPDATES) == _ALLOW,
-            switch(options, DROP_ON_CONFLICT, default=cls.drops_overtaken),
+            _parse_class(options, UPDATES, _UPDATE_PACKAGE, _UPDATES) == _ALLOW,
+            parse_bool(options, DROP_ON_CONFLICT, default=cls.drops_overtaken),
         )
 
 
@@ -173,7 +173,9 @@ def layout_of(name: str | None) -> Layout | None:
     return cast("Layout | None", name)
 
 
-def _known(options: Mapping[str, str], name: str, package: str, known: tuple[str, ...]) -> str:
+def _parse_class(
+    options: Mapping[str, str], name: str, package: str, known: tuple[str, ...]
+) -> str:
     """The class that an option names, without its package; "" for none."""
     given = options.get(name, "").strip().removeprefix(package)
     if given and given not in known:
@@ -189,12 +191,12 @@ def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
 def _layout(options: Mapping[str, str]) -> Layout | None:
     if LAYOUT not in options:
         return None
-    return cast("Layout", choice(options, LAYOUT, _LAYOUTS, ""))
+    return cast("Layout", parse_enum(options, LAYOUT, _LAYOUTS, ""))
 
 
 def _filter(options: Mapping[str, str]) -> Filter:
-    by_class = _PLANNERS.get(_known(options, PLAN_CLASS, _PLAN_PACKAGE, tuple(_PLANNERS)))
-    return cast("Filter", choice(options, FILTER_MODE, _FILTERS, by_class or "NONE"))
+    by_class = _PLANNERS.get(_parse_class(options, PLAN_CLASS, _PLAN_PACKAGE, tuple(_PLANNERS)))
+    return cast("Filter", parse_enum(options, FILTER_MODE, _FILTERS, by_class or "NONE"))
 
 
 def _pattern(text: str) -> str:

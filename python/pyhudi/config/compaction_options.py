@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import choice, one_switch, whole_number
+from pyhudi.config.option_parsing import one_switch, parse_enum, parse_int
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 INLINE = "hoodie.compact.inline"
@@ -96,14 +96,14 @@ class CompactionOptions:
         return cls(
             inline,
             scheduled,
-            choice(options, TRIGGER, _TRIGGERS, cls.trigger),
-            whole_number(options, MAX_DELTA_COMMITS, default=cls.max_delta_commits),
-            whole_number(options, MAX_DELTA_SECONDS, default=cls.max_delta_seconds),
+            parse_enum(options, TRIGGER, _TRIGGERS, cls.trigger),
+            parse_int(options, MAX_DELTA_COMMITS, default=cls.max_delta_commits),
+            parse_int(options, MAX_DELTA_SECONDS, default=cls.max_delta_seconds),
             strategies_of(options.get(STRATEGY, LOG_FILE_SIZE)),
-            whole_number(options, TARGET_IO, default=cls.target_io_mib),
-            whole_number(options, LOG_SIZE, default=cls.log_size, least=0),
-            whole_number(options, LOG_NUMBER, default=cls.log_number, least=0),
-            whole_number(options, TARGET_DAYS, default=cls.target_days),
+            parse_int(options, TARGET_IO, default=cls.target_io_mib),
+            parse_int(options, LOG_SIZE, default=cls.log_size, least=0),
+            parse_int(options, LOG_NUMBER, default=cls.log_number, least=0),
+            parse_int(options, TARGET_DAYS, default=cls.target_days),
             _pattern(options.get(PARTITION_PATTERN, "")),
             not options.keys() & {INLINE, SCHEDULE_INLINE},
         )

@@ -53,7 +53,7 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
 def _check_batches(entries: Mapping[str, str]) -> None:
     where = "commit_metadata"
     try:
-        for stream in stream_entries(entries, STREAM_BATCHES, where):
+        for stream in stream_batches_by_id(entries, STREAM_BATCHES, where):
             stream_batch(entries, stream, where)
     except CorruptTable as error:
         hint = 'Give JSON as {"stream": "7"}, the number of its last batch.'
@@ -65,7 +65,7 @@ def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]
     return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
 
 
-def stream_entries(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:
+def stream_batches_by_id(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:
     """What an entry of a commit's extra metadata says of each stream. said: all entries.
 
     Raises `CorruptTable` naming `where` for an entry that is no object of JSON.
@@ -82,7 +82,7 @@ def stream_batch(said: Mapping[str, str], stream: str, where: object) -> int | N
 
     Raises `CorruptTable` naming `where` for what is no number.
     """
-    text = stream_entries(said, STREAM_BATCHES, where).get(stream)
+    text = stream_batches_by_id(said, STREAM_BATCHES, where).get(stream)
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,19}", text):

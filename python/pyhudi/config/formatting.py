@@ -61,7 +61,7 @@ def names_text(names: Sequence[str], most: int = 8) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most:,} more"
 
 
-def shortened(text: str, most: int = _LONGEST) -> str:
+def shorten(text: str, most: int = _LONGEST) -> str:
     """The text on one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."

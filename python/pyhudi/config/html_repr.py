@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 
-class Shown:
+class HtmlRepr:
     """A result with HTML for notebooks, which `api/display` makes.
 
     That stands above all that gives results, so it is found by name, when somebody looks.

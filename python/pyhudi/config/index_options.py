@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.config.concurrency_mode import ConcurrencyMode, mode_of
-from pyhudi.config.option_parsing import choice, switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -76,12 +76,12 @@ class IndexOptions:
         fields = options.get(BUCKET_FIELDS, "").split(",")
         return cls(
             kind=index_kind(options),
-            buckets=whole_number(options, BUCKETS, default=256, most=_MOST_BUCKETS),
+            buckets=parse_int(options, BUCKETS, default=256, most=_MOST_BUCKETS),
             bucket_fields=tuple(name.strip() for name in fields if name.strip()),
-            consistent=choice(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
+            consistent=parse_enum(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
             shares_buckets=mode_of(options) is ConcurrencyMode.NON_BLOCKING,
             moves=frozenset(
-                name for name in _MOVES if switch(options, name, default=name in cls.moves)
+                name for name in _MOVES if parse_bool(options, name, default=name in cls.moves)
             ),
         )
 
@@ -95,7 +95,7 @@ def index_kind(options: Mapping[str, str]) -> str | None:
         return None
     if options[INDEX_TYPE].strip().upper() in _HUDIS_ALONE:
         return options[INDEX_TYPE].strip().upper()
-    kind = choice(options, INDEX_TYPE, _KINDS, "")
+    kind = parse_enum(options, INDEX_TYPE, _KINDS, "")
     return _SAME.get(kind, kind)
 
 

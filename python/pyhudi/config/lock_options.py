@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode, mode_of
-from pyhudi.config.option_parsing import switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_int
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -132,22 +132,22 @@ class LockOptions:
         that it does not have.
         """
         provider = _class_of(options, PROVIDER, PROVIDERS, _ONE_LOCK)
-        validity = whole_number(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
-        renew = whole_number(options, RENEW_SECS, default=max(validity // 10, 1))
+        validity = parse_int(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
+        renew = parse_int(options, RENEW_SECS, default=max(validity // 10, 1))
         if validity < 10 * renew:
             msg = f"{VALIDITY_SECS} is {validity}, less than ten times {RENEW_SECS}, {renew}"
             raise ConfigError(msg)
-        minutes = whole_number(options, FILE_EXPIRE, default=0, least=0)
-        skew = whole_number(options, SKEW_MS, default=-1, least=0)
+        minutes = parse_int(options, FILE_EXPIRE, default=0, least=0)
+        skew = parse_int(options, SKEW_MS, default=-1, least=0)
         return cls(
             mode=mode_of(options),
-            retries=whole_number(options, CONFLICT_RETRIES, default=cls.retries, least=0),
-            early_detection=switch(options, EARLY_DETECTION, default=False),
+            retries=parse_int(options, CONFLICT_RETRIES, default=cls.retries, least=0),
+            early_detection=parse_bool(options, EARLY_DETECTION, default=False),
             given_skew_ms=None if skew < 0 else skew,
             provider=provider,
             is_given=PROVIDER in options,
-            wait_ms=whole_number(options, WAIT_MS, default=cls.wait_ms),
-            rounds=1 + whole_number(options, RETRIES, default=_MOST_ROUNDS - 1, least=0),
+            wait_ms=parse_int(options, WAIT_MS, default=cls.wait_ms),
+            rounds=1 + parse_int(options, RETRIES, default=_MOST_ROUNDS - 1, least=0),
             validity_ms=validity * 1000,
             renew_ms=renew * 1000,
             file_path=options.get(FILE_PATH, cls.file_path),
@@ -155,7 +155,7 @@ class LockOptions:
             zookeeper=_group(options, ZOOKEEPER, _ZOOKEEPER_NAMES),
             dynamodb=_group(options, DYNAMODB, _DYNAMODB_NAMES),
             hive=_group(options, HIVE, _HIVE_NAMES),
-            heartbeat_ms=whole_number(options, HEARTBEAT_MS, default=cls.heartbeat_ms),
+            heartbeat_ms=parse_int(options, HEARTBEAT_MS, default=cls.heartbeat_ms),
             prefers_writers=_class_of(options, STRATEGY, _STRATEGIES, "") == _PREFER_WRITERS,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_int
 
 INLINE = "hoodie.log.compaction.inline"
 BLOCKS = "hoodie.log.compaction.blocks.threshold"
@@ -30,6 +30,6 @@ class LogCompactionOptions:
     def of(cls, options: Mapping[str, str]) -> LogCompactionOptions:
         """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
         return cls(
-            switch(options, INLINE, default=False),
-            whole_number(options, BLOCKS, default=cls.least, least=LEAST),
+            parse_bool(options, INLINE, default=False),
+            parse_int(options, BLOCKS, default=cls.least, least=LEAST),
         )

@@ -86,9 +86,9 @@ def merge_config(
     """
     payload = _payload_class(properties)
     strategy = properties.get(STRATEGY_ID) or properties.get(OLD_STRATEGY_ID) or None
-    stored = _stored_mode(properties)
+    stored = _mode_from_property(properties)
     if version.merge_inferred:
-        mode = _inferred_mode(version, stored, payload, strategy, has_ordering=has_ordering)
+        mode = _infer_mode(version, stored, payload, strategy, has_ordering=has_ordering)
     else:
         mode = stored or _mode_of_ordering(has_ordering=has_ordering)
     implied = _DELETE_RULE_OF_PAYLOAD.get(payload or "") if version.merge_inferred else None
@@ -110,7 +110,7 @@ def mode_of_payload(payload: str) -> MergeMode:
     return "CUSTOM" if payload == AWS_DMS_PAYLOAD else mode
 
 
-def unsupported_rule(merge: MergeConfig) -> str | None:
+def find_unsupported_property(merge: MergeConfig) -> str | None:
     """The property that keeps records of a table from being merged, None when nothing does.
 
     It matters only where records are merged: copy-on-write tables are read without.
@@ -131,7 +131,7 @@ def _payload_class(properties: Mapping[str, str]) -> str | None:
     return name or None
 
 
-def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
+def _mode_from_property(properties: Mapping[str, str]) -> MergeMode | None:
     mode = properties.get(MERGE_MODE, "").upper()
     if not mode:
         return None
@@ -141,7 +141,7 @@ def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
     return cast("MergeMode", mode)
 
 
-def _inferred_mode(
+def _infer_mode(
     version: TableVersion,
     stored: MergeMode | None,
     payload: str | None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, index_kind
-from pyhudi.config.option_parsing import number, switch, whole_number
+from pyhudi.config.option_parsing import number, parse_bool, parse_int
 from pyhudi.errors import ConfigError
 
 METADATA_ENABLE = "hoodie.metadata.enable"
@@ -103,10 +103,10 @@ class MetadataOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> MetadataOptions:
         """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
-        record_index = switch(options, *RECORD_INDEX_ENABLE, default=None)
+        record_index = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
         if index_kind(options) == RECORD_INDEX:
             record_index = True if record_index is None else record_index
-        by_partition = switch(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
+        by_partition = parse_bool(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
         if index_kind(options) == PARTITIONED_RECORD_INDEX:
             by_partition = True if by_partition is None else by_partition
         if by_partition and not record_index:
@@ -116,26 +116,26 @@ class MetadataOptions:
             raise ConfigError(msg, hint="A table has one record index: choose.")
         columns = options.get(STATS_COLUMNS, "").split(",")
         return cls(
-            enable=switch(options, METADATA_ENABLE, default=None),
-            column_stats=switch(options, COLUMN_STATS_ENABLE, default=None),
-            partition_stats=switch(options, PARTITION_STATS_ENABLE, default=None),
-            bloom_filters=switch(options, BLOOM_ENABLE, default=False),
+            enable=parse_bool(options, METADATA_ENABLE, default=None),
+            column_stats=parse_bool(options, COLUMN_STATS_ENABLE, default=None),
+            partition_stats=parse_bool(options, PARTITION_STATS_ENABLE, default=None),
+            bloom_filters=parse_bool(options, BLOOM_ENABLE, default=False),
             record_index=record_index,
             record_index_by_partition=by_partition,
             stats_columns=tuple(name.strip() for name in columns if name.strip()),
-            most_stats_columns=whole_number(options, MOST_STATS_COLUMNS, default=32),
-            column_stats_groups=whole_number(options, COLUMN_STATS_GROUPS, default=2),
-            partition_stats_groups=whole_number(options, PARTITION_STATS_GROUPS, default=1),
-            bloom_groups=whole_number(options, BLOOM_GROUPS, default=4),
-            least_record_groups=whole_number(options, *LEAST_RECORD_GROUPS, default=10),
-            most_record_groups=whole_number(options, *MOST_RECORD_GROUPS, default=10000),
-            least_partitioned_groups=whole_number(options, LEAST_PARTITIONED_GROUPS, default=1),
-            most_partitioned_groups=whole_number(options, MOST_PARTITIONED_GROUPS, default=10),
-            expression_groups=whole_number(options, EXPRESSION_GROUPS, default=2),
+            most_stats_columns=parse_int(options, MOST_STATS_COLUMNS, default=32),
+            column_stats_groups=parse_int(options, COLUMN_STATS_GROUPS, default=2),
+            partition_stats_groups=parse_int(options, PARTITION_STATS_GROUPS, default=1),
+            bloom_groups=parse_int(options, BLOOM_GROUPS, default=4),
+            least_record_groups=parse_int(options, *LEAST_RECORD_GROUPS, default=10),
+            most_record_groups=parse_int(options, *MOST_RECORD_GROUPS, default=10000),
+            least_partitioned_groups=parse_int(options, LEAST_PARTITIONED_GROUPS, default=1),
+            most_partitioned_groups=parse_int(options, MOST_PARTITIONED_GROUPS, default=10),
+            expression_groups=parse_int(options, EXPRESSION_GROUPS, default=2),
             record_growth=number(
                 options, RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", 2.0
             ),
-            record_group_bytes=whole_number(options, RECORD_GROUP_BYTES, default=1 << 30),
+            record_group_bytes=parse_int(options, RECORD_GROUP_BYTES, default=1 << 30),
         )
 
     @property
@@ -147,7 +147,7 @@ class MetadataOptions:
         """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
         return self._estimate(records, self.least_record_groups, self.most_record_groups)
 
-    def partitioned_groups(self, records: int) -> int:
+    def groups_per_partition(self, records: int) -> int:
         """Number of file groups of a data partition in a record index by data partition."""
         return self._estimate(records, self.least_partitioned_groups, self.most_partitioned_groups)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import whole_number
+from pyhudi.config.option_parsing import parse_int
 
 SERVICES_ENABLED = "hoodie.table.services.enabled"
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
@@ -23,4 +23,4 @@ class ServiceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ServiceOptions:
         """From `hoodie.…` options. Raises `ConfigError` for what is no number from 1 on."""
-        return cls(whole_number(options, COMPACT_AFTER, default=cls.compact_after))
+        return cls(parse_int(options, COMPACT_AFTER, default=cls.compact_after))

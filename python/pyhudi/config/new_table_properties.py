@@ -190,7 +190,7 @@ def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
     """How records of one key are merged, and which are deletes."""
     if version.merge_inferred:
         # Up to version 8 writers are told each time which rows delete, and store nothing of it.
-        return {**_inferred_rules(new, version), **_deletes(new, "")}
+        return {**_infer_rules(new, version), **_deletes(new, "")}
     if new.payload:
         rules = rules_of_payload(new.payload)
     else:
@@ -207,7 +207,7 @@ def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
     return {**rules, **chosen}
 
 
-def _inferred_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
+def _infer_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
     payload = new.payload or _payload(new)
     if version.writes_old_property_names:
         # Hudi 0.15 knows one strategy id, also beside the payload of commit time.

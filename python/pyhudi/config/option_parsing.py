@@ -14,9 +14,9 @@ from pyhudi.errors import ConfigError
 Default = TypeVar("Default")
 
 
-def switch(options: Mapping[str, str], *names: str, default: Default) -> bool | Default:
+def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> bool | Default:
     """True or false. Raises `ConfigError` for anything else."""
-    name = _given(options, names)
+    name = _lookup(options, names)
     if name is None:
         return default
     text = options[name].strip().lower()
@@ -30,17 +30,17 @@ def one_switch(options: Mapping[str, str], first: str, second: str) -> tuple[boo
 
     Raises `ConfigError` for anything else.
     """
-    found = switch(options, first, default=False), switch(options, second, default=False)
+    found = parse_bool(options, first, default=False), parse_bool(options, second, default=False)
     if all(found):
         raise ConfigError(f"{first} and {second} are both true", hint="Set one.")
     return found
 
 
-def whole_number(
+def parse_int(
     options: Mapping[str, str], *names: str, default: int, least: int = 1, most: int | None = None
 ) -> int:
     """A whole number within bounds. Raises `ConfigError` for anything else."""
-    name = _given(options, names)
+    name = _lookup(options, names)
     if name is None:
         return default
     text = options[name].strip()
@@ -66,7 +66,7 @@ def number(
     return value
 
 
-def choice(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
+def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
     """One of the allowed texts, in any case. Raises `ConfigError` for anything else."""
     text = options.get(name, default).strip().lower()
     found = next((choice for choice in allowed if choice.lower() == text), None)
@@ -76,5 +76,5 @@ def choice(options: Mapping[str, str], name: str, allowed: Sequence[str], defaul
     return found
 
 
-def _given(options: Mapping[str, str], names: Sequence[str]) -> str | None:
+def _lookup(options: Mapping[str, str], names: Sequence[str]) -> str | None:
     return next((name for name in names if name in options), None)

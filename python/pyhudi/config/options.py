@@ -25,7 +25,7 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
 from pyhudi.config.metadata_service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
@@ -39,7 +39,7 @@ from pyhudi.config.property_names import (
     URL_ENCODE,
 )
 from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
-from pyhudi.config.unknown_options import unknown_option
+from pyhudi.config.unknown_options import option_error
 from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 from pyhudi.errors import ConfigError
@@ -111,7 +111,7 @@ def check_options(
     checked = {}
     for name, value in (options or {}).items():
         if not (is_handle_option(name) or (creating and name in CREATE_OPTIONS)):
-            raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
+            raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
         if not is_whole(name) or not is_whole(checked[name]):
             msg = f"{name!a} is {value!a}: half a surrogate pair is no text"
@@ -120,7 +120,7 @@ def check_options(
         msg = f"only one of {DELETE_FIELD} and {DELETE_MARKER} is given"
         raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")
     for name in _SWITCHES:
-        switch(checked, name, default=True)
+        parse_bool(checked, name, default=True)
     WriteOptions.of(checked)
     MetadataOptions.of(checked)
     ServiceOptions.of(checked)

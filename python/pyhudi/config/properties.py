@@ -36,19 +36,19 @@ def parse_properties(data: bytes, file: str) -> dict[str, str]:
     no writer makes one, and a file that was not written to its end can have some.
     """
     if len(data) > _MAX_BYTES:
-        raise _damaged(file, _MAX_BYTES, f"it has {len(data)} bytes, {_MAX_BYTES} at most")
+        raise _corrupt_error(file, _MAX_BYTES, f"it has {len(data)} bytes, {_MAX_BYTES} at most")
     zero = data.find(b"\0")
     if zero >= 0:
-        raise _damaged(file, zero, "a zero byte")
+        raise _corrupt_error(file, zero, "a zero byte")
     properties: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1"), file):
-        key_end = _matched_end(_KEY_END, line, 0)
-        value_start = _matched_end(_SEPARATOR, line, key_end)
+        key_end = _match_end(_KEY_END, line, 0)
+        value_start = _match_end(_SEPARATOR, line, key_end)
         properties[_unescape(line[:key_end])] = _unescape(line[value_start:])
     return properties
 
 
-def _matched_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match else start
 
@@ -78,7 +78,7 @@ def _check_escapes(line: str, offset: int, file: str) -> None:
     for match in _ESCAPE.finditer(line):
         if match.group(1) == "u":
             what = "a \\u escape without four hexadecimal digits"
-            raise _damaged(file, offset + match.start(), what)
+            raise _corrupt_error(file, offset + match.start(), what)
 
 
 def _unescape(text: str) -> str:
@@ -92,7 +92,7 @@ def _character(escape: str) -> str:
     return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
 
-def _damaged(file: str, offset: int, what: str) -> CorruptTable:
+def _corrupt_error(file: str, offset: int, what: str) -> CorruptTable:
     return CorruptTable(f"{file}: {what} at byte {offset}", file=file, offset=offset)
 
 

@@ -27,7 +27,7 @@ from pyhudi.errors import (
     StorageError,
     TableNotFound,
     UnsupportedTableFeature,
-    overtaken,
+    retryable_conflict,
 )
 from pyhudi.storage.storage import Storage
 
@@ -106,11 +106,11 @@ def _read_once(storage: Storage) -> dict[str, str] | None:
 
 
 def _parse_valid(data: bytes, path: str) -> dict[str, str]:
-    return dict(_parsed(data, path))
+    return dict(_parse(data, path))
 
 
 @lru_cache(_PARSED)
-def _parsed(data: bytes, path: str) -> Mapping[str, str]:
+def _parse(data: bytes, path: str) -> Mapping[str, str]:
     properties = parse_properties(data, path)
     if not properties:
         msg = f"{path}: no property in it"
@@ -149,11 +149,11 @@ def update_config(
     recover_config(storage, clock)
     found = storage.read_version(FILE)
     if found is None:
-        raise overtaken(f"another writer is changing {FILE}")
+        raise retryable_conflict(f"another writer is changing {FILE}")
     old, version = found
     was = _parse_valid(old, FILE)
     if before is not None and was != before:
-        raise overtaken("another writer has changed the table's properties meanwhile")
+        raise retryable_conflict("another writer has changed the table's properties meanwhile")
     properties = {k: v for k, v in was.items() if k not in removed}
     properties.update(changes)
     if not storage.put_if_absent(BACKUP, old):
@@ -163,7 +163,7 @@ def update_config(
     if not _replace(storage, data, version):
         if storage.read_or_none(BACKUP) == old:
             storage.delete(BACKUP)
-        raise overtaken(f"another writer has changed {FILE} meanwhile")
+        raise retryable_conflict(f"another writer has changed {FILE} meanwhile")
     written = parse_properties(storage.read(FILE), FILE)
     if len(written) != len(properties | {CHECKSUM: ""}) or not has_valid_checksum(written):
         msg = f"{FILE} does not read back as it was written"

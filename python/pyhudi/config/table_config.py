@@ -21,8 +21,8 @@ from pyhudi.config.merge_mode import (
     MergeConfig,
     MergeMode,
     delete_rule,
+    find_unsupported_property,
     merge_config,
-    unsupported_rule,
 )
 from pyhudi.config.properties import (
     CHECKSUM,
@@ -38,7 +38,7 @@ from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 
-__all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "unsupported_merge"]
+__all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "find_unsupported_merge"]
 
 TableType = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 COPY_ON_WRITE: TableType = "COPY_ON_WRITE"
@@ -94,7 +94,7 @@ class TableConfig:
         """Makes a new table of this configuration. Raises `ConfigError` when there is one."""
         properties_file.create_config(storage, self.properties, clock)
 
-    def updated(
+    def update(
         self,
         storage: Storage,
         changes: Mapping[str, str],
@@ -114,7 +114,7 @@ class TableConfig:
     def check_readable(self) -> None:
         """Raises `UnsupportedTableFeature` naming the property that rules out reading.
 
-        Merge rules are not among them: `unsupported_merge` tells of those.
+        Merge rules are not among them: `find_unsupported_merge` tells of those.
         """
         _ = self.table_type
         layout = self.version.layout.version
@@ -134,7 +134,7 @@ class TableConfig:
     @cached_property
     def name(self) -> str:
         """The table's name."""
-        return self._required(TABLE_NAME)
+        return self._require(TABLE_NAME)
 
     @cached_property
     def database(self) -> str:
@@ -160,7 +160,7 @@ class TableConfig:
     @cached_property
     def version(self) -> TableVersion:
         """The rules of the table's version."""
-        code = self._required(names.TABLE_VERSION)
+        code = self._require(names.TABLE_VERSION)
         if not code.isdecimal() or len(code) > _VERSION_DIGITS:
             raise _bad_value(names.TABLE_VERSION, code)
         return table_version(int(code))
@@ -218,7 +218,7 @@ class TableConfig:
         if named:
             return names.KEY_GENERATOR_TYPES.get(named, "USER_PROVIDED")
         kind = self.properties.get(names.KEY_GENERATOR_TYPE)
-        return kind.upper() if kind else self._inferred_key_generator()
+        return kind.upper() if kind else self._infer_key_generator()
 
     @cached_property
     def merge(self) -> MergeConfig:
@@ -231,7 +231,7 @@ class TableConfig:
         field, marker = self.told
         return replace(stored, delete_field=field, delete_marker=marker)
 
-    def told_by(self, options: Mapping[str, str]) -> TableConfig:
+    def with_delete_marks(self, options: Mapping[str, str]) -> TableConfig:
         """With the rows that delete, as a handle's options may name them.
 
         Writers of Hudi are told with each write. Raises `ConfigError` where the table has another
@@ -317,7 +317,7 @@ class TableConfig:
         """The Avro schema, without meta fields, that the table was created with."""
         return self.properties.get(names.CREATE_SCHEMA) or None
 
-    def _required(self, key: str) -> str:
+    def _require(self, key: str) -> str:
         value = self.properties.get(key)
         if not value:
             msg = f"{properties_file.FILE} lacks {key}"
@@ -332,7 +332,7 @@ class TableConfig:
         value = self.properties.get(key) or str(default)
         return value.strip().lower() == "true"
 
-    def _inferred_key_generator(self) -> str:
+    def _infer_key_generator(self) -> str:
         fields: Sequence[str] = self._names(names.PARTITION_FIELDS)
         if not fields:
             return "NON_PARTITION"
@@ -341,12 +341,12 @@ class TableConfig:
         return "SIMPLE" if len(fields) == 1 and len(self.record_key_fields) <= 1 else "COMPLEX"
 
 
-def unsupported_merge(config: TableConfig) -> str | None:
+def find_unsupported_merge(config: TableConfig) -> str | None:
     """The property, with its value, that keeps a table's records from being merged; None if none.
 
     It matters only where records are merged: copy-on-write tables are read without.
     """
-    return unsupported_rule(config.merge)
+    return find_unsupported_property(config.merge)
 
 
 def _check_inside(key: str, folder: str) -> None:

@@ -193,11 +193,11 @@ def table_version(code: int) -> TableVersion:
     if version is None:
         known = ", ".join(str(known) for known in _VERSIONS)
         msg = f"hoodie.table.version is {code}; pyhudi knows {known}"
-        raise UnsupportedTableFeature(msg, hint=_unknown_version_hint(code))
+        raise UnsupportedTableFeature(msg, hint=_version_hint(code))
     return version
 
 
-def _unknown_version_hint(code: int) -> str:
+def _version_hint(code: int) -> str:
     if code > max(_VERSIONS):
         return "A newer Hudi wrote this table: look for a newer pyhudi."
     return "Upgrade the table with Apache Hudi first."

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from pyhudi.config.actions import ACTIONS, CLUSTERING, COMMIT, COMPLETED_ACTION, Instant, State
 from pyhudi.config.file_names import PARSED
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.storage.storage import Storage
 
 KEEPER = ".keep"
@@ -33,7 +33,7 @@ _PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
 
 
 @lru_cache(PARSED)
-def _parsed(name: str) -> Instant | None:
+def _parse_file_name(name: str) -> Instant | None:
     """An instant's file of either layout."""
     match = _NAME.fullmatch(name)
     if match is None:
@@ -68,7 +68,7 @@ class TimelineLayout:
         Without a completion time where the name has none. Left-over `<name>.<uuid>` files of a
         writer that died before its rename, and checksum side files, are no instants.
         """
-        found = _parsed(name)
+        found = _parse_file_name(name)
         return found if found is not None and self._is_possible(found) else None
 
     def _is_possible(self, instant: Instant) -> bool:
@@ -112,12 +112,12 @@ class TimelineLayout:
         else:
             names = [entry.name for entry in storage.list_dir(self.folder)[1]]
             done = COMPLETED_ACTION.get(action, action)
-            if self._completed_file(names, time, done) is not None:
+            if self._find_completed_file(names, time, done) is not None:
                 raise _already_there(f"{time}.{done}")
             inflight = name in names
         if not inflight:
             msg = f"the {action} {time} was taken back by another writer"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
     def publish(
         self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
@@ -138,17 +138,19 @@ class TimelineLayout:
             return False
         own = self.file_name(time, action, State.COMPLETED, completion_time)
         names = [entry.name for entry in storage.list_dir(self.folder)[1] if entry.name != own]
-        return self._completed_file(names, time, COMPLETED_ACTION.get(action, action)) is not None
+        return (
+            self._find_completed_file(names, time, COMPLETED_ACTION.get(action, action)) is not None
+        )
 
     def remove(self, storage: Storage, time: str, action: str, state: State) -> bool:
         """Removes the file of one state, False when there was none. What a rollback ends with."""
         if state is not State.COMPLETED:
             return storage.delete(self.path(self.file_name(time, action, state)))
         names = [entry.name for entry in storage.list_dir(self.folder)[1]]
-        name = self._completed_file(names, time, COMPLETED_ACTION.get(action, action))
+        name = self._find_completed_file(names, time, COMPLETED_ACTION.get(action, action))
         return name is not None and storage.delete(self.path(name))
 
-    def _completed_file(self, names: Iterable[str], time: str, action: str) -> str | None:
+    def _find_completed_file(self, names: Iterable[str], time: str, action: str) -> str | None:
         for name in names:
             parsed = self.parse(name)
             if parsed is None or parsed.state is not State.COMPLETED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import choice, switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
 from pyhudi.errors import UnsupportedTableFeature
 
 INLINE = "hoodie.partition.ttl.inline"
@@ -49,9 +49,9 @@ class TtlOptions:
         days = options.get(DAYS, "0").strip()
         selected = options.get(SELECTED, "").split(",")
         return cls(
-            switch(options, INLINE, default=cls.inline),
-            choice(options, BY, (BY_TIME, BY_CREATION), BY_TIME) == BY_CREATION,
-            0 if days == "-1" else whole_number({DAYS: days}, DAYS, default=0, least=0),
+            parse_bool(options, INLINE, default=cls.inline),
+            parse_enum(options, BY, (BY_TIME, BY_CREATION), BY_TIME) == BY_CREATION,
+            0 if days == "-1" else parse_int({DAYS: days}, DAYS, default=0, least=0),
             tuple(path.strip() for path in selected if path.strip()),
-            whole_number(options, MOST, default=cls.most),
+            parse_int(options, MOST, default=cls.most),
         )

@@ -141,9 +141,7 @@ _MERGING = (
 """How names begin of what says which of two records of a key wins: without it rows are wrong."""
 
 
-def unknown_option(
-    name: str, known: Collection[str], at_creation: Collection[str] = ()
-) -> HudiError:
+def option_error(name: str, known: Collection[str], at_creation: Collection[str] = ()) -> HudiError:
     """The refusal of an option that is not known here.
 
     at_creation: options that are known only where a table is made.

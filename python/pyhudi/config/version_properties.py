@@ -74,7 +74,7 @@ _KEEP_THEIR_CLASS = (
 )
 
 
-def changed(properties: Properties, target: int) -> dict[str, str]:
+def convert_properties(properties: Properties, target: int) -> dict[str, str]:
     """All properties of the table once it has the target version, the checksum left out."""
     found = dict(properties)
     for step in steps(int(found[names.TABLE_VERSION]), target):
@@ -159,7 +159,7 @@ def _eight_to_nine(properties: Properties) -> dict[str, str]:
             found[merging.PARTIAL_UPDATE_MODE] = partial
         if forced:
             found[names.ORDERING_FIELDS] = forced
-        found.update(_brought_by(payload))
+        found.update(_properties_of_payload(payload))
         for name in (merging.DELETE_FIELD, merging.DELETE_MARKER):
             if name in found:
                 found[merging.MERGE_PROPERTY + name] = found[name]
@@ -173,7 +173,7 @@ def _nine_to_eight(properties: Properties) -> dict[str, str]:
     found = dict(properties)
     found.pop(merging.PARTIAL_UPDATE_MODE, None)
     payload = found.pop(LEGACY_PAYLOAD, None)
-    brought = _brought_by(payload)
+    brought = _properties_of_payload(payload)
     if brought.items() <= found.items():
         found = {name: value for name, value in found.items() if name not in brought}
     if payload is not None and payload not in _KEEP_THEIR_CLASS:
@@ -215,7 +215,7 @@ def rules_of_payload(payload: str) -> dict[str, str]:
         merging.MERGE_MODE: mode or merging.mode_of_payload(payload),
         LEGACY_PAYLOAD: payload,
         **({merging.PARTIAL_UPDATE_MODE: partial} if partial else {}),
-        **_brought_by(payload),
+        **_properties_of_payload(payload),
     }
 
 
@@ -232,7 +232,7 @@ def partial_mode(payload: str | None) -> str | None:
     return known[1] if known else None
 
 
-def _brought_by(payload: str | None) -> Properties:
+def _properties_of_payload(payload: str | None) -> Properties:
     """Merge properties that a payload class brings; what a table has else is its own, and stays."""
     known = _OF_PAYLOAD.get(payload or "")
     return {merging.MERGE_PROPERTY + k: v for k, v in known[2].items()} if known else {}

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
 from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
-from pyhudi.config.option_parsing import choice, number, switch, whole_number
+from pyhudi.config.option_parsing import number, parse_bool, parse_enum, parse_int
 from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
 from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS
 
@@ -173,16 +173,16 @@ class WriteOptions:
         standard = cls()
         of_orc = _of_orc(options, standard)
         found = cls(
-            small_file_limit=whole_number(
+            small_file_limit=parse_int(
                 options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
             ),
-            rewrite_factor=whole_number(
+            rewrite_factor=parse_int(
                 options, REWRITE_FACTOR, default=standard.rewrite_factor, least=0
             ),
-            max_file_size=whole_number(options, MAX_FILE_SIZE, default=standard.max_file_size),
-            row_group_bytes=whole_number(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
-            codec=cast("Codec", choice(options, CODEC, _CODECS, standard.codec)),
-            record_size_estimate=whole_number(
+            max_file_size=parse_int(options, MAX_FILE_SIZE, default=standard.max_file_size),
+            row_group_bytes=parse_int(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
+            codec=cast("Codec", parse_enum(options, CODEC, _CODECS, standard.codec)),
+            record_size_estimate=parse_int(
                 options, RECORD_SIZE, default=standard.record_size_estimate
             ),
             record_size_threshold=number(
@@ -193,10 +193,10 @@ class WriteOptions:
                 standard.record_size_threshold,
             ),
             insert_split_rows=_insert_split(options),
-            small_slices_per_partition=whole_number(
+            small_slices_per_partition=parse_int(
                 options, SMALL_SLICES, default=standard.small_slices_per_partition, least=0
             ),
-            bloom_entries=whole_number(options, BLOOM_ENTRIES, default=standard.bloom_entries),
+            bloom_entries=parse_int(options, BLOOM_ENTRIES, default=standard.bloom_entries),
             bloom_by_keys=BLOOM_ENTRIES not in options,
             bloom_fpp=number(
                 options,
@@ -205,33 +205,35 @@ class WriteOptions:
                 "between 0 and 1",
                 standard.bloom_fpp,
             ),
-            bloom_max_entries=whole_number(
+            bloom_max_entries=parse_int(
                 options, BLOOM_MAX_ENTRIES, default=standard.bloom_max_entries
             ),
             bloom_type=cast(
-                "BloomType", choice(options, BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), "DYNAMIC_V0")
+                "BloomType", parse_enum(options, BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), "DYNAMIC_V0")
             ),
-            page_bytes=whole_number(options, PAGE_SIZE, default=standard.page_bytes),
-            dictionary=switch(options, DICTIONARY, default=standard.dictionary),
-            log_block_bytes=whole_number(options, LOG_BLOCK_SIZE, default=standard.log_block_bytes),
-            combine_inserts=switch(options, COMBINE_INSERTS, default=standard.combine_inserts),
-            combine_upserts=switch(options, COMBINE_UPSERTS, default=standard.combine_upserts),
-            combine_deletes=switch(options, COMBINE_DELETES, default=standard.combine_deletes),
-            allow_duplicates=switch(options, ALLOW_DUPLICATES, default=standard.allow_duplicates),
+            page_bytes=parse_int(options, PAGE_SIZE, default=standard.page_bytes),
+            dictionary=parse_bool(options, DICTIONARY, default=standard.dictionary),
+            log_block_bytes=parse_int(options, LOG_BLOCK_SIZE, default=standard.log_block_bytes),
+            combine_inserts=parse_bool(options, COMBINE_INSERTS, default=standard.combine_inserts),
+            combine_upserts=parse_bool(options, COMBINE_UPSERTS, default=standard.combine_upserts),
+            combine_deletes=parse_bool(options, COMBINE_DELETES, default=standard.combine_deletes),
+            allow_duplicates=parse_bool(
+                options, ALLOW_DUPLICATES, default=standard.allow_duplicates
+            ),
             insert_duplicates=cast(
                 "InsertDuplicates",
-                choice(options, INSERT_DUPLICATES, ("none", "drop", "fail"), "none"),
+                parse_enum(options, INSERT_DUPLICATES, ("none", "drop", "fail"), "none"),
             ),
             index=IndexOptions.of(options),
-            log_file_bytes=whole_number(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
+            log_file_bytes=parse_int(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
             log_blocks=cast(
-                "LogBlocks", choice(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
+                "LogBlocks", parse_enum(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
             ),
-            positions=switch(options, POSITIONS, default=standard.positions),
-            allow_empty_commit=switch(
+            positions=parse_bool(options, POSITIONS, default=standard.positions),
+            allow_empty_commit=parse_bool(
                 options, ALLOW_EMPTY_COMMIT, default=standard.allow_empty_commit
             ),
-            old_lists=switch(options, OLD_LISTS, default=standard.old_lists),
+            old_lists=parse_bool(options, OLD_LISTS, default=standard.old_lists),
         )
         return replace(found, **of_orc) if extension == ORC_EXTENSION else found
 
@@ -241,12 +243,12 @@ def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any
 
     Lists are what they are, and positions no use: Hudi's readers number rows of Parquet alone.
     """
-    codec = choice(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
-    whole_number(options, ORC_BLOCK_SIZE, default=standard.max_file_size)
+    codec = parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
+    parse_int(options, ORC_BLOCK_SIZE, default=standard.max_file_size)
     return {
         "extension": ORC_EXTENSION,
-        "max_file_size": whole_number(options, ORC_FILE_SIZE, default=standard.max_file_size),
-        "row_group_bytes": whole_number(options, STRIPE_SIZE, default=_STRIPE_BYTES),
+        "max_file_size": parse_int(options, ORC_FILE_SIZE, default=standard.max_file_size),
+        "row_group_bytes": parse_int(options, STRIPE_SIZE, default=_STRIPE_BYTES),
         "codec": _ORC_CODECS[codec],
         "dictionary": False,
         "old_lists": False,
@@ -256,8 +258,8 @@ def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any
 
 def _insert_split(options: Mapping[str, str]) -> int | None:
     """Rows of a new file, where they are not to follow from sizes (`UpsertPartitioner`, 1.2.0)."""
-    rows = whole_number(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
-    return None if switch(options, AUTO_SPLIT, default=True) else rows
+    rows = parse_int(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
+    return None if parse_bool(options, AUTO_SPLIT, default=True) else rows
 
 
 _INSERT_SPLIT_ROWS = 500_000

@@ -16,7 +16,7 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from pyhudi.config import argument_checks as arg
-from pyhudi.engine.memory_pool import give_back
+from pyhudi.engine.memory_pool import release_free_memory
 from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.engine.read_ahead import LookAhead
 from pyhudi.errors import ConfigError, SchemaMismatch
@@ -47,7 +47,7 @@ class LocalEngine:
         ConfigError: one of them is less than 1.
     """
 
-    @arg.checked(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
+    @arg.check_arguments(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
     def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self._chosen = threads is not None
@@ -56,7 +56,7 @@ class LocalEngine:
         if self.threads < 1 or look_ahead_bytes < 1:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
 
-    def telling(self, tell: Callable[[Step], None]) -> LocalEngine:
+    def with_progress(self, tell: Callable[[Step], None]) -> LocalEngine:
         """An engine like this one that tells of every call of `run` and every finished task of it.
 
         Args:
@@ -69,7 +69,7 @@ class LocalEngine:
         told._chosen, told._tell = self._chosen, tell
         return told
 
-    def waiting(self) -> LocalEngine:
+    def for_small_io(self) -> LocalEngine:
         """An engine like this one for tasks that wait for storage and hold little: many at once.
 
         Returns:
@@ -177,7 +177,7 @@ class LocalEngine:
             return work(value, group_rows(), attempt)
 
         with ExitStack() as stack:
-            found = route_groups.brought_together(stack, rows, route, _EXCHANGE)
+            found = route_groups.group_by_route(stack, rows, route, _EXCHANGE)
             results = self.run(write, found, stage=stage, label=label)
         return list(chain.from_iterable(results))
 
@@ -202,7 +202,7 @@ class _Call(Generic[Task, Result]):
                     self.failure = error
             return ()
         finally:
-            give_back()
+            release_free_memory()
 
 
 class _Counted(Generic[Task, Result]):
@@ -245,17 +245,17 @@ class _Checked(Generic[Task]):
                 yield batch
 
 
-def worth_a_cluster(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
+def choose_engine(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
     """The engine for so many files or bytes: of a cluster where they are worth a job of it."""
     if isinstance(engine, LocalEngine) or files > _FEW or size > _LIGHT:
         return engine
     return LocalEngine()
 
 
-def worth_waiting(engine: Engine, storage: Storage, size: int) -> Engine:
+def choose_io_engine(engine: Engine, storage: Storage, size: int) -> Engine:
     """The engine for tasks that move so many bytes in all: where that is little, they wait at once.
 
     Only where each call to storage is a round trip.
     """
     light = size <= _LIGHT and is_remote(storage.uri)
-    return engine.waiting() if light and isinstance(engine, LocalEngine) else engine
+    return engine.for_small_io() if light and isinstance(engine, LocalEngine) else engine

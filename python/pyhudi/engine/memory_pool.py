@@ -28,7 +28,7 @@ _NOW = _Sparing()
 
 
 @contextmanager
-def sparing(limit: int | None) -> Iterator[None]:
+def low_memory_mode(limit: int | None) -> Iterator[None]:
     """Has all of the process be sparing with memory for the block; nothing without a limit.
 
     Arrow's own allocator, mimalloc, holds several times of what is used where threads let go of
@@ -56,7 +56,7 @@ def sparing(limit: int | None) -> Iterator[None]:
         _release()
 
 
-def give_back() -> None:
+def release_free_memory() -> None:
     """Gives free pages back to the system where somebody is sparing with memory.
 
     It takes milliseconds: call it when many bytes were let go, not for each batch.

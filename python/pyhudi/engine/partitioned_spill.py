@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.memory_pool import give_back
+from pyhudi.engine.memory_pool import release_free_memory
 from pyhudi.engine.spill import local_files
 
 Route = TypeVar("Route", str, int)
@@ -172,7 +172,7 @@ class PartitionedSpill(Generic[Route]):
                 place = _Place(path, next(numbers), 0, part.num_rows, part.nbytes)
                 self._places.setdefault(route, []).append(place)
         held.clear()
-        give_back()
+        release_free_memory()
 
     def _parts(self, held: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """The rows in parts of one route each."""

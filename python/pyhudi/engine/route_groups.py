@@ -22,7 +22,7 @@ GroupRows = Callable[[], pa.Table]
 """Gives the rows of one route value."""
 
 
-def brought_together(
+def group_by_route(
     stack: ExitStack, rows: Any, route: str, in_memory: int
 ) -> list[tuple[str, GroupRows]]:
     """Each route value, in ascending order, with its rows, which keep their order.

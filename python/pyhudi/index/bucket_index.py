@@ -11,10 +11,10 @@ from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_ENGINE, INDEX_TYPE, IndexOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import bucket_lookup, consistent_hashing
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.bucket_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 
@@ -28,14 +28,14 @@ class BucketIndex(Index):
     has_buckets = True
     without_stored_keys = True
     is_binding = True
-    tag: ClassVar[Callable[..., Located]] = staticmethod(bucket_lookup.tag)
+    tag: ClassVar[Callable[..., TagResult]] = staticmethod(bucket_lookup.tag)
 
     @classmethod
-    def is_shown(cls, traces: Traces) -> bool:
+    def detect(cls, traces: IndexDetector) -> bool:
         return traces.has_buckets
 
     @classmethod
-    def of(cls, traces: Traces, options: IndexOptions) -> Index:
+    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
         """With hash rings where the table has some, or is new and the options say so."""
         config = traces.config
         numbered = all(is_bucket(file_id) for _, file_id in traces.written)
@@ -55,13 +55,13 @@ class BucketIndex(Index):
     def finds_by_key(self, *, any_partition: bool) -> bool:
         return not any_partition
 
-    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         """Every place of the keys: which of them a bucket has, only its files tell."""
         return in_files(table, keys, any_partition=any_partition)
 
     def look_up(
         self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
-    ) -> Located:
+    ) -> TagResult:
         return self.tag(table, keys, new, anew=anew)
 
     def identity(self, file_id: str) -> str:

@@ -24,12 +24,12 @@ from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.index.detection import last_written
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.replaced_buckets import taken_away
-from pyhudi.index.tag_result import Located
+from pyhudi.index.replaced_buckets import find_replaced_file_ids
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4
@@ -45,7 +45,7 @@ _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
 
 def tag(
     table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
-) -> Located:
+) -> TagResult:
     """The bucket of each row: an existing file group, or one to be made.
 
     rows: columns record key and partition path. wanted: for each row whether it may need a new
@@ -65,7 +65,7 @@ def tag(
     # What was taken away cannot be written to again, so no name may come twice.
     in_logs = table.options.index.shares_buckets
     shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not anew)
-    gone = taken_away(table) if shared else {}
+    gone = find_replaced_file_ids(table) if shared else {}
     if in_logs and not anew:
         # A delete counts for what another writer's earlier request may yet bring to its bucket.
         wanted = pa.repeat(pa.scalar(value=True), rows.num_rows)
@@ -234,7 +234,7 @@ def place(
     groups: Sequence[FileGroup],
     known: dict[tuple[str, int], int],
     new_group: Callable[[str, int], FileGroup],
-) -> Located:
+) -> TagResult:
     """Tags each row with the group of its partition and bucket, which may be a new one.
 
     known: numbers of existing groups by partition path and bucket.
@@ -250,18 +250,20 @@ def place(
         if len(needing):
             parts.append((needing, len(every)))
             every.append(new_group(partition, bucket))
-    return Located(_tagged(parts), every)
+    return TagResult(_concat_tags(parts), every)
 
 
 def _by_partition_and_bucket(
     rows: pa.Table, buckets: pa.Array[Any]
 ) -> Iterator[tuple[str, int, pa.Array[Any]]]:
-    for partition, numbers in split(flat(rows.column(PARTITION_PATH)), row_numbers(rows.num_rows)):
-        for bucket, of_bucket in split(buckets.take(numbers), numbers):
+    for partition, numbers in group_values(
+        flat(rows.column(PARTITION_PATH)), row_numbers(rows.num_rows)
+    ):
+        for bucket, of_bucket in group_values(buckets.take(numbers), numbers):
             yield partition, bucket, of_bucket
 
 
-def _tagged(parts: Sequence[tuple[pa.Array[Any], int]]) -> Tagged:
+def _concat_tags(parts: Sequence[tuple[pa.Array[Any], int]]) -> Tagged:
     numbers = [numbers for numbers, _ in parts]
     groups = [pa.repeat(pa.scalar(group, pa.int64()), len(rows)) for rows, group in parts]
     return Tagged(

@@ -16,21 +16,21 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.index.bucket_lookup import place, proven_hash, to_be_made
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.replaced_buckets import taken_away, usable_ring
-from pyhudi.index.tag_result import Located
+from pyhudi.index.replaced_buckets import find_replaced_file_ids, usable_ring
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Ring, file_id_of
 from pyhudi.slices.hashing_metadata_files import StoredRing, put_ring, ring_to_write_by
-from pyhudi.slices.tagged_rows import row_numbers, split
+from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 
 
 def tag(
     table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
-) -> Located:
+) -> TagResult:
     """The node of each row: an existing file group, or one to be made.
 
     Arguments and errors are as of `bucket.tag`; `CommitConflict` while a ring is being resized,
@@ -77,7 +77,7 @@ def _usable(
     live: dict[str, set[str]] = {path: set() for path in rings}
     for group in groups:
         live[group.slice.partition].add(group.slice.file_id)
-    gone = taken_away(table)
+    gone = find_replaced_file_ids(table)
     return {
         path: usable_ring(table, path, ring, live[path], gone.get(path, {}))
         for path, ring in rings.items()
@@ -93,7 +93,7 @@ def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Arra
     places = key_hash.places(rows.column(RECORD_KEY).combine_chunks())
     numbers, nodes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
     paths = rows.column(PARTITION_PATH).combine_chunks()
-    for path, of_path in split(paths, row_numbers(rows.num_rows)):
+    for path, of_path in group_values(paths, row_numbers(rows.num_rows)):
         numbers.append(of_path)
         nodes.append(_nodes_of(rings[path], places.take(of_path)))
     order = pc.sort_indices(pa.concat_arrays(numbers))
@@ -117,11 +117,11 @@ def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
     """The ring of a partition. make: whether one that is missing is stored, else it is empty."""
     ring = ring_to_write_by(table.storage, table.timeline, partition)
     if ring is None and make:
-        return first_ring(table.storage, partition, table.options.index.buckets)
+        return store_initial_hashing_metadata(table.storage, partition, table.options.index.buckets)
     return ring or []
 
 
-def first_ring(storage: Storage, partition: str, buckets: int) -> Ring:
+def store_initial_hashing_metadata(storage: Storage, partition: str, buckets: int) -> Ring:
     """Stores the ring that a partition starts with, unless another writer has just done so."""
     first = StoredRing(_native.first_ring(partition, buckets), buckets=buckets)
     return put_ring(storage, partition, first).nodes

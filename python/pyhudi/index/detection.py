@@ -14,7 +14,7 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.slices.hashing_metadata_files import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -24,7 +24,7 @@ _BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
 
 
 @dataclass(frozen=True)
-class Traces:
+class IndexDetector:
     """A table, looked at once."""
 
     storage: Storage
@@ -51,7 +51,7 @@ class Traces:
         if self.has_rings:
             return True
         ids: set[str] = set()
-        for written in _written(self.timeline):
+        for written in _files_by_commit(self.timeline):
             ids.update(file_id for _, file_id in written)
             # Few tell little: those of the commits before are looked at, too.
             if len(ids) >= ENOUGH_IDS or not all(map(is_bucket, ids)):
@@ -70,7 +70,7 @@ class Traces:
         Also while the index is being made again.
         """
         if RECORD_INDEX not in self.config.metadata_partitions:
-            undone = Unfinished.of(self.config)
+            undone = PendingOperation.of(self.config)
             lost = () if undone.beside else undone.partitions_for(self.config.version)
             return undone.by_partition if RECORD_INDEX in lost else None
         known = self.definitions
@@ -95,10 +95,10 @@ def _bucket_folders(storage: Storage) -> list[str]:
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:
     """Partition path and file id of all that the newest commit with any files wrote."""
-    return next(_written(timeline), [])
+    return next(_files_by_commit(timeline), [])
 
 
-def _written(timeline: Timeline) -> Iterator[list[tuple[str, str]]]:
+def _files_by_commit(timeline: Timeline) -> Iterator[list[tuple[str, str]]]:
     """The same of each commit that wrote files, newest first."""
     for instant in reversed(timeline.commits):
         found = timeline.commit_metadata(instant).partition_to_write_stats

@@ -25,7 +25,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
-def copies_error(found: str) -> SchemaMismatch:
+def duplicate_keys_error(found: str) -> SchemaMismatch:
     """What a verb raises that would change rows beside their copies. found: which they are."""
     return SchemaMismatch(
         f"{found}: writing by key cannot tell them apart",
@@ -42,7 +42,7 @@ def copy_source(table: IndexedTable) -> KeySource | None:
     return None if made or _are_unique(table) else table.key_source
 
 
-def repeated_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any]) -> pa.Array[Any]:
+def find_duplicate_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any]) -> pa.Array[Any]:
     """Those of some keys that a slice's base file has several times."""
     if slice_.base is None or not len(keys):
         return keys.slice(0, 0)
@@ -62,10 +62,10 @@ class CopiesTask:
     """None for any key."""
 
 
-def has_copies(task: CopiesTask, _attempt: Attempt) -> bool:
+def has_duplicate_keys(task: CopiesTask, _attempt: Attempt) -> bool:
     """Whether it has."""
     if task.keys is not None:
-        return len(repeated_keys(task.source, task.slice, task.keys)) > 0
+        return len(find_duplicate_keys(task.source, task.slice, task.keys)) > 0
     every = [batch.column(0) for batch in task.source.keys_of(replace(task.slice, logs=()))]
     found = pa.concat_arrays([pa.array([], pa.string()), *every])
     return len(found.unique()) < len(found)
@@ -84,11 +84,11 @@ def groups_with_copies(
     read = {number: groups[number].read_slice for number in keys}
     asked = [number for number, slice_ in read.items() if slice_.base is not None]
     tasks = [CopiesTask(table.key_source, read[number], keys[number]) for number in asked]
-    found = table.engine.run(has_copies, tasks, label="look for keys that repeat")
+    found = table.engine.run(has_duplicate_keys, tasks, label="look for keys that repeat")
     return frozenset(number for number, copies in zip(asked, found, strict=True) if copies)
 
 
-def written_anew(
+def groups_to_rewrite(
     table: IndexedTable, groups: Sequence[FileGroup], copies: Collection[int]
 ) -> frozenset[int]:
     """Those of the numbered file groups that get base files, to delete keys with `copies` there.

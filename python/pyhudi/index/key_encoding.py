@@ -17,19 +17,19 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 _LOGICAL = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 
 
-def keys_are_prefixed(table: Table) -> bool | None:
+def keys_are_prefixed(table: TableSnapshot) -> bool | None:
     """Whether keys of one field are stored as `field:value`, as the rows of the table say.
 
     None where there is none, not even in files that were replaced since. A key that begins with
     the field's name may be the plain one of a value that does, so its row is looked at.
     """
     field = table.config.record_key_fields[0]
-    row = _stored_row(table, [field])
+    row = _read_key_row(table, [field])
     if row is None:
         return None
     key, value = row[RECORD_KEY][0].as_py(), column_at(row, field)[0].as_py()
@@ -37,7 +37,7 @@ def keys_are_prefixed(table: Table) -> bool | None:
     return str(key).startswith(f"{field}:") and key != value
 
 
-def check_paths(table: Table, spec: KeySpec) -> None:
+def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
     """Refuses an option's slashes in dates where the last commit wrote to dates without them.
 
     Raises `UnsupportedTableFeature`, naming the option.
@@ -50,7 +50,7 @@ def check_paths(table: Table, spec: KeySpec) -> None:
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
 
 
-def check_keys(table: Table, spec: KeySpec) -> None:
+def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
     """Refuses keys of days and moments where a row's is not the one that a write would make.
 
     Hudi's writers spell them in several ways, which nothing but the rows tell. Raises
@@ -60,7 +60,7 @@ def check_keys(table: Table, spec: KeySpec) -> None:
     have_ways = any(f and (at.is_date(f.type) or at.is_timestamp(f.type)) for f in fields)
     if not have_ways or not table.config.populate_meta_fields:
         return
-    row = _stored_row(table, spec.key_fields)
+    row = _read_key_row(table, spec.key_fields)
     if row is None:
         return
     stored, values = row[RECORD_KEY][0].as_py(), row.drop_columns([RECORD_KEY])
@@ -73,7 +73,7 @@ def check_keys(table: Table, spec: KeySpec) -> None:
         raise UnsupportedTableFeature(msg, hint=hint)
 
 
-def _stored_row(table: Table, fields: Sequence[str]) -> pa.Table | None:
+def _read_key_row(table: TableSnapshot, fields: Sequence[str]) -> pa.Table | None:
     """A row with its stored key and the columns of its key fields, None where there is none."""
     last = table.timeline.last_commit
     written = table.timeline.commit_metadata(last).partition_to_write_stats if last else {}

@@ -10,9 +10,9 @@ from pyhudi import _native
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import key_columns
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
-from pyhudi.txn.write_target import committed_blocks
+from pyhudi.txn.write_target import find_committed_blocks
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class KeySource:
     """What the keys are read from."""
 
     @classmethod
-    def of(cls, table: Table, *, positions: bool = False) -> KeySource:
+    def of(cls, table: TableSnapshot, *, positions: bool = False) -> KeySource:
         """As a table's files and timeline are."""
-        committed, start = committed_blocks(table)
+        committed, start = find_committed_blocks(table)
         columns = key_columns(table.config)
         return cls(table.storage, table.columns, committed, start, positions, columns)
 

@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.tag_result import Located, group_numbers
+from pyhudi.index.tag_result import TagResult, group_numbers
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 
 
 @dataclass(frozen=True)
-class LiveTask:
+class LiveKeysTask:
     """Find out which keys have records in one slice."""
 
     slice: ReadTask
@@ -39,7 +39,7 @@ class LiveTask:
     """Their record keys."""
 
 
-def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def find_live(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
     tagger = _native.KeyTagger(task.keys)
     # Batch by batch, since a stream that fails loses why when the core reads it.
@@ -49,7 +49,7 @@ def find_live(task: LiveTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Arra
     return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
 
 
-def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
     """Where live records of the keys are, by reading the records.
 
     rows: columns record key and partition path. partitioned: each row is looked for in its own
@@ -57,17 +57,17 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Lo
     """
     keys = flat(rows.column(RECORD_KEY))
     every = row_numbers(len(keys))
-    own = dict(split(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
+    own = dict(group_values(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
     asked = {
         numbers[slice_.key]: (slice_, every if own is None else own[slice_.partition])
         for slice_ in slices
     }
-    return Located(_asked(table, keys, asked), groups)
+    return TagResult(_tag_live(table, keys, asked), groups)
 
 
-def only_live(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
+def drop_deleted_locations(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
     """Without places where the keys have no live row. keys: with the column record key."""
     tagged, groups = located.tagged, located.groups
     if not _may_be_dead(table, located):
@@ -77,13 +77,13 @@ def only_live(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
         for number, rows in tagged.by_group()
         if groups[number].read_slice.logs
     }
-    live = _asked(table, flat(keys.column(RECORD_KEY)), asked)
+    live = _tag_live(table, flat(keys.column(RECORD_KEY)), asked)
     unasked = pc.invert(pc.is_in(tagged.groups, value_set=pa.array([*asked], pa.int64())))
     found = pc.is_in(_pairs(tagged, len(groups)), value_set=_pairs(live, len(groups)))
     return replace(located, tagged=tagged.only(pc.or_(unasked, found)))
 
 
-def without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -> Located:
+def drop_deleted_duplicates(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
     """Of keys with several places those with live rows, or one place where none has.
 
     Like this a key that was deleted comes back where it was, once.
@@ -94,7 +94,7 @@ def without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -
     if not len(often) or not _may_be_dead(table, located):
         return located
     several = pc.is_in(tagged.rows, value_set=often)
-    live = only_live(table, keys, replace(located, tagged=tagged.only(several))).tagged
+    live = drop_deleted_locations(table, keys, replace(located, tagged=tagged.only(several))).tagged
     dead = pc.and_(several, pc.invert(pc.is_in(tagged.rows, value_set=live.rows)))
     lone = tagged.only(dead)
     first = pa.table({"row": lone.rows, "group": lone.groups}).group_by("row")
@@ -106,7 +106,7 @@ def without_dead_copies(table: IndexedTable, keys: pa.Table, located: Located) -
     return replace(located, tagged=tagged.only(pc.or_(pc.invert(several), stays)))
 
 
-def _may_be_dead(table: IndexedTable, located: Located) -> bool:
+def _may_be_dead(table: IndexedTable, located: TagResult) -> bool:
     config = table.config
     if not config.is_merge_on_read or not config.populate_meta_fields:
         return False
@@ -118,7 +118,7 @@ def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:
     return pc.add(pc.multiply(tagged.rows, pa.scalar(groups, pa.int64())), tagged.groups)
 
 
-def _asked(
+def _tag_live(
     table: IndexedTable,
     keys: pa.Array[Any],
     asked: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
@@ -131,7 +131,7 @@ def _asked(
     for read in slice_tasks(table.table, request, slices, rule):
         number = numbers[read.slice.key]
         rows = asked[number][1]
-        tasks.append(LiveTask(replace(read, path_values=()), number, rows, keys.take(rows)))
+        tasks.append(LiveKeysTask(replace(read, path_values=()), number, rows, keys.take(rows)))
     found = table.engine.run(find_live, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
     return Tagged(*map(flat, columns))

@@ -21,11 +21,11 @@ from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged_rows import Tagged, flat, split
+from pyhudi.slices.tagged_rows import Tagged, flat, group_values
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _NOW = "99999999999999999"
@@ -38,7 +38,7 @@ _WINS = 2
 
 
 @dataclass(frozen=True)
-class StandingTask:
+class CompareRecordsTask:
     """Find out which records of a slice stand, and which of them win over incoming rows."""
 
     source: KeySource
@@ -55,15 +55,15 @@ class StandingTask:
     """Whether it matters which one wins."""
 
 
-def settle(
+def resolve_moves(
     table: IndexedTable,
     rows: pa.Table,
     marked_deleted: pa.Array[Any],
-    located: Located,
+    located: TagResult,
     *,
     moves: bool,
     certain: bool,
-) -> Located:
+) -> TagResult:
     """Decides for each found row whether it stays in its old partition or leaves it.
 
     rows: the whole incoming rows. certain: every key that was found is there, and only there.
@@ -74,11 +74,11 @@ def settle(
     asked = _to_ask(pairs, moves=moves, certain=certain, by_time=by_time)
     states = _ask(table, rows, pairs.filter(asked), located, compare=moves and by_time)
     pairs = pairs.append_column("state", _state_of(pairs, asked, states))
-    return replace(located, tagged=_decided(pairs, moves=moves))
+    return replace(located, tagged=_decide_moves(pairs, moves=moves))
 
 
 def _with_home(
-    pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+    pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> pa.Table:
     """With columns at_home (the row's own partition), deletes, several (groups with the key)."""
     paths = pa.array([group.slice.partition for group in located.groups], pa.string())
@@ -101,7 +101,7 @@ def _to_ask(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> An
 
 
 def _ask(
-    table: IndexedTable, rows: pa.Table, pairs: pa.Table, located: Located, *, compare: bool
+    table: IndexedTable, rows: pa.Table, pairs: pa.Table, located: TagResult, *, compare: bool
 ) -> pa.Table:
     """Columns row, group, state of the pairs whose record stands."""
     if table.merge_mode is None or pairs.num_rows == 0:
@@ -111,7 +111,7 @@ def _ask(
     tasks = []
     for group, numbers in _by_group(pairs):
         slice_ = located.groups[group].slice
-        task = StandingTask(
+        task = CompareRecordsTask(
             source=table.key_source,
             slice=readable[slice_.key],
             merge=table.config.merge,
@@ -123,7 +123,9 @@ def _ask(
             compare=compare,
         )
         tasks.append(task)
-    return pa.concat_tables(table.engine.run(find_standing, tasks, label="look at old records"))
+    return pa.concat_tables(
+        table.engine.run(find_existing_records, tasks, label="look at old records")
+    )
 
 
 _NO_STATES = pa.table(
@@ -131,12 +133,14 @@ _NO_STATES = pa.table(
 )
 
 
-def _partition(located: Located, group: int) -> str:
+def _partition(located: TagResult, group: int) -> str:
     return located.groups[group].slice.partition
 
 
 def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
-    return split(pairs.column("group").combine_chunks(), pairs.column("row").combine_chunks())
+    return group_values(
+        pairs.column("group").combine_chunks(), pairs.column("row").combine_chunks()
+    )
 
 
 def _state_of(pairs: pa.Table, asked: Any, states: pa.Table) -> pa.Array[Any]:
@@ -153,7 +157,7 @@ def _state_of(pairs: pa.Table, asked: Any, states: pa.Table) -> pa.Array[Any]:
     return pc.if_else(asked.combine_chunks(), found, pa.scalar(_STANDS, pa.int64()))
 
 
-def _decided(pairs: pa.Table, *, moves: bool) -> Tagged:
+def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
     state, at_home = pairs.column("state"), pairs.column("at_home")
     stands = pc.greater(state, 0)
     stays = at_home
@@ -174,14 +178,14 @@ def _decided(pairs: pa.Table, *, moves: bool) -> Tagged:
 # --- on workers -----------------------------------------------------------------------------------
 
 
-def find_standing(task: StandingTask, _attempt: Attempt) -> pa.Table:
+def find_existing_records(task: CompareRecordsTask, _attempt: Attempt) -> pa.Table:
     """Columns row, group, state of the task's rows whose record stands in the slice."""
     keys = task.rows.column(RECORD_KEY).combine_chunks()
-    standing = _merged(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
+    standing = _merge_records(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
     stands = pc.is_in(keys, value_set=standing)
     states = pc.if_else(stands, pa.scalar(_STANDS, pa.int64()), pa.scalar(0, pa.int64()))
     if task.compare and len(standing):
-        old = _merged(task, _tried(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
+        old = _merge_records(task, _try_merge(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
         old = old.filter(pc.not_equal(old.column(_COMMIT_TIME), _NOW))
         wins = pc.is_in(keys, value_set=old.column(RECORD_KEY).combine_chunks())
         states = pc.if_else(pc.and_(stands, wins), pa.scalar(_WINS, pa.int64()), states)
@@ -195,12 +199,12 @@ def find_standing(task: StandingTask, _attempt: Attempt) -> pa.Table:
     return found.filter(stands)
 
 
-def _tried(rows: pa.Table) -> _native.BatchReader:
+def _try_merge(rows: pa.Table) -> _native.BatchReader:
     return _native.with_meta_columns(rows, instant=_NOW, task=0, first_row=0, file_name="")
 
 
-def _merged(
-    task: StandingTask,
+def _merge_records(
+    task: CompareRecordsTask,
     incoming: _native.BatchReader | None,
     keys: pa.Array[Any],
     columns: Sequence[str],

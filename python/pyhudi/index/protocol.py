@@ -17,11 +17,11 @@ from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.index.key_reader import KeySource
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -60,7 +60,7 @@ class IndexedTable(Protocol):
         """How the keys of the table's files are read."""
         ...
 
-    def combined(self, rows: pa.Table) -> pa.Table:
+    def combine(self, rows: pa.Table) -> pa.Table:
         """One row a key, by the table's merge rules."""
         ...
 
@@ -69,7 +69,7 @@ class IndexedTable(Protocol):
         ...
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TableSnapshot:
         """What the write works on."""
         ...
 
@@ -111,12 +111,12 @@ class Index(ABC):
     """The option that says whether rows move."""
 
     @classmethod
-    def is_shown(cls, traces: Traces) -> bool:
+    def detect(cls, traces: IndexDetector) -> bool:
         """Whether the table tells that it is written with such an index."""
         return False
 
     @classmethod
-    def of(cls, traces: Traces, options: IndexOptions) -> Index:
+    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
         """The index for a write.
 
         Raises `ConfigError` and `UnsupportedTableFeature` for a table that it cannot be used with.
@@ -124,7 +124,7 @@ class Index(ABC):
         return cls(moves=cls.moves_option in options.moves)
 
     @property
-    def keeps_places(self) -> bool:
+    def keeps_locations(self) -> bool:
         """Whether all found rows stay in their file groups, and new ones go to base files."""
         return not self.is_global and not self.has_buckets
 
@@ -137,7 +137,7 @@ class Index(ABC):
         return None
 
     @abstractmethod
-    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         """Where the keys are. keys: columns record key and partition path.
 
         any_partition: whether they are looked for in others than their own, too.
@@ -145,7 +145,7 @@ class Index(ABC):
 
     def look_up(
         self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
-    ) -> Located:
+    ) -> TagResult:
         """Where the keys are, or have to go.
 
         new: for each row whether it may get a new bucket. anew: all file groups of the keys'

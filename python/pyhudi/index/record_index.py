@@ -26,26 +26,26 @@ from pyhudi.config.index_options import (
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
-from pyhudi.engine.local import worth_waiting
+from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import (
     ConfigError,
     CorruptTable,
     MetadataTableWarning,
     MissingFile,
-    overtaken,
+    retryable_conflict,
     without_hint,
 )
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.index.live_records import tag_by_rows
 from pyhudi.index.protocol import Index, IndexedTable
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import Located, group_numbers
+from pyhudi.index.tag_result import TagResult, group_numbers
 from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged_rows import Tagged, row_numbers, split
-from pyhudi.timeline.staleness import later_timeline
+from pyhudi.slices.tagged_rows import Tagged, group_values, row_numbers
+from pyhudi.timeline.staleness import newer_timeline
 
 
 class RecordIndex(Index):
@@ -58,24 +58,24 @@ class RecordIndex(Index):
     by_partition: ClassVar[bool] = False
 
     @classmethod
-    def is_shown(cls, traces: Traces) -> bool:
+    def detect(cls, traces: IndexDetector) -> bool:
         return traces.record_index_by_partition is cls.by_partition
 
     @classmethod
-    def of(cls, traces: Traces, options: IndexOptions) -> Index:
-        if not cls.is_shown(traces):
+    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
+        if not cls.detect(traces):
             msg = f"{INDEX_TYPE} is {cls.kind}, but the table's metadata table has no such index"
             raise ConfigError(msg, hint="Leave the option out.")
         return super().of(traces, options)
 
     @property
-    def keeps_places(self) -> bool:
+    def keeps_locations(self) -> bool:
         return not self.moves
 
     def finds_by_key(self, *, any_partition: bool) -> bool:
         return not (self.by_partition and any_partition)
 
-    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         """One place of each key that is not deleted."""
         if not self.finds_by_key(any_partition=any_partition):
             return in_files(table, keys, any_partition=any_partition)
@@ -123,14 +123,16 @@ def look_up(task: LookupTask, _attempt: Attempt) -> list[Looked]:
     order = pc.sort_indices(task.keys)
     parts = (order.slice(first, ROWS_AT_ONCE) for first in range(0, len(order), ROWS_AT_ONCE))
     group = task.group.open()
-    return [_looked(group, task.rows.take(part), task.keys.take(part)) for part in parts]
+    return [_look_up_group(group, task.rows.take(part), task.keys.take(part)) for part in parts]
 
 
 ROWS_AT_ONCE = 30_000
 """Half a kilobyte is held for each key that the index has while it is asked."""
 
 
-def _looked(group: _native.MetadataPartition, rows: pa.Array[Any], keys: pa.Array[Any]) -> Looked:
+def _look_up_group(
+    group: _native.MetadataPartition, rows: pa.Array[Any], keys: pa.Array[Any]
+) -> Looked:
     found = group.locations(keys.unique().to_pylist())
     both = pc.binary_join_element_wise(found.column("partition"), found.column("file_id"), _BETWEEN)
     coded = both.dictionary_encode()
@@ -145,7 +147,7 @@ _BETWEEN = "/"
 """File ids have no slash."""
 
 
-def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
     """Where the index says that the incoming rows are, in whatever partition that is.
 
     rows: columns record key and partition path. partitioned: each row is looked for in its own
@@ -159,8 +161,8 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
             raise  # It is the table's own.
         cause = without_hint(error)
     # Its base files tell of commits, too, that came after what the write is planned on.
-    if later_timeline(table.storage, table.config, table.timeline) is not None:
-        raise overtaken(f"the record index has moved on: {cause}")
+    if newer_timeline(table.storage, table.config, table.timeline) is not None:
+        raise retryable_conflict(f"the record index has moved on: {cause}")
     warn(
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,
@@ -168,19 +170,22 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
     return tag_by_rows(table, rows, partitioned=partitioned)
 
 
-def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Located:
+def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
     """Raises `CorruptTable`, also when the index names a file group that is not there."""
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
     storage = table.storage
-    with storage.below(FOLDER).ahead(folders=[RECORD_INDEX]), storage.ahead(folders=partitions):
+    with (
+        storage.below(FOLDER).prefetch(folders=[RECORD_INDEX]),
+        storage.prefetch(folders=partitions),
+    ):
         index = MetadataTable(storage, table.config, table.timeline, for_write=True)
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
-        engine = worth_waiting(table.engine, storage, rows.nbytes)
+        engine = choose_io_engine(table.engine, storage, rows.nbytes)
         parts = engine.run(look_up, tasks, label="look record keys up")
         found = [looked for part in parts for looked in part]
         partitions.update(path for looked in found for path, _ in looked.places)
         groups, _ = table.groups(sorted(partitions))
-    return Located(_tagged(found, group_numbers(groups)), groups)
+    return TagResult(_to_tags(found, group_numbers(groups)), groups)
 
 
 def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
@@ -189,7 +194,7 @@ def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
 
 def _by_partition(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
     paths = rows.column(PARTITION_PATH).combine_chunks()
-    for path, numbers in split(paths, row_numbers(rows.num_rows)):
+    for path, numbers in group_values(paths, row_numbers(rows.num_rows)):
         yield from _tasks(index.file_groups(RECORD_INDEX, path), rows, numbers)
 
 
@@ -201,11 +206,11 @@ def _tasks(
         return
     keys = rows.column(RECORD_KEY).combine_chunks().take(numbers)
     places = _native.metadata_groups(keys, len(groups))
-    for group, at in split(places, row_numbers(len(keys))):
+    for group, at in group_values(places, row_numbers(len(keys))):
         yield LookupTask(groups[group], numbers.take(at), keys.take(at))
 
 
-def _tagged(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
+def _to_tags(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
     """The places as numbers of file groups, in the order of rows."""
     none: pa.Array[Any] = pa.array([], pa.int64())
     rows = pa.concat_arrays([none, *(looked.rows for looked in found)])

@@ -20,20 +20,20 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import Ring, file_id_of
 from pyhudi.slices.hashing_metadata_files import (
     StoredRing,
-    committed_ring,
     confirm_rings,
     forget_rings,
     put_ring,
+    read_committed_ring,
     ring_to_write_by,
 )
-from pyhudi.slices.table_snapshot import Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import CommitParticipant, Rollback, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""
 
 
-def renew_rings(
+def replace_hashing_metadata(
     table: IndexedTable, replaced: Mapping[str, tuple[str, ...]], instant: str
 ) -> Renewed:
     """Stores new rings for the partitions that lose file groups with the commit of an instant.
@@ -43,7 +43,7 @@ def renew_rings(
     """
     if not table.index.has_rings:
         return {}
-    gone = taken_away(table)
+    gone = find_replaced_file_ids(table)
     renewed: dict[str, Mapping[str, str]] = {}
     for partition, ids in replaced.items():
         ring = ring_to_write_by(table.storage, table.timeline, partition) or []
@@ -64,14 +64,14 @@ def _new_id(group: FileGroup, renewed: Renewed) -> str:
     return renewed.get(slice_.partition, {}).get(slice_.file_id, slice_.file_id)
 
 
-class HashRings(Companion):
+class HashingMetadataParticipant(CommitParticipant):
     """Keeps rings of writes that are taken back from counting."""
 
-    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Removes the rings of the write."""
         forget_rings(table.storage, rollback.target)
 
-    def on_removal(self, table: Table, instant: str) -> None:
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Removes the rings of the write."""
         forget_rings(table.storage, instant)
 
@@ -81,14 +81,14 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
     Gives what is stored there, where another writer was faster.
     """
-    known = committed_ring(table.storage, table.timeline, partition)
+    known = read_committed_ring(table.storage, table.timeline, partition)
     number, buckets = (known.number + 1, known.buckets) if known else (0, len(ring))
     new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in ring]
     stored = StoredRing(new, number, buckets)
     return put_ring(table.storage, partition, stored, instant).nodes
 
 
-def taken_away(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
+def find_replaced_file_ids(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
     """File ids that replace commits took away, by partition path, with the commit's instant."""
     found: dict[str, dict[str, str]] = {}
     view = FileSystemView(table.storage, table.config, table.timeline, ())

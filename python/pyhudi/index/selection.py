@@ -12,7 +12,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.index.bloom import BloomIndex, GlobalBloomIndex
 from pyhudi.index.bucket_index import BucketIndex
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.index.protocol import Index
 from pyhudi.index.record_index import PartitionedRecordIndex, RecordIndex
 from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
@@ -43,9 +43,9 @@ def choose(
     definitions: the table's, where they were read already. Raises `ConfigError` for an option that
     contradicts the table's files or its metadata table, and what `Index.of` raises.
     """
-    traces = Traces(storage, config, timeline, definitions)
-    shown = [index for index in INDEXES if index.is_shown(traces)]
-    chosen = asked(options) or next(iter(shown), SimpleIndex)
+    traces = IndexDetector(storage, config, timeline, definitions)
+    shown = [index for index in INDEXES if index.detect(traces)]
+    chosen = index_from_options(options) or next(iter(shown), SimpleIndex)
     for index in shown:
         if index.is_binding and index is not chosen:
             msg = f"{INDEX_TYPE} is {chosen.kind}, but the table's file groups are buckets"
@@ -53,7 +53,7 @@ def choose(
     return chosen.of(traces, options)
 
 
-def asked(options: IndexOptions) -> type[Index] | None:
+def index_from_options(options: IndexOptions) -> type[Index] | None:
     """The type of index that options name. Raises `ConfigError` for one that is none."""
     if options.kind is None:
         return None

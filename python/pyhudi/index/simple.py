@@ -19,10 +19,10 @@ from pyhudi.config.index_options import MOVE_SIMPLE
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged_rows import Tagged, flat, row_numbers, split
+from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 
 
 class SimpleIndex(Index):
@@ -31,7 +31,7 @@ class SimpleIndex(Index):
     kind = "SIMPLE"
     without_stored_keys = True
 
-    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+    def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         return in_files(table, keys, any_partition=any_partition)
 
 
@@ -44,7 +44,7 @@ class GlobalSimpleIndex(SimpleIndex):
     moves_option = MOVE_SIMPLE
 
 
-def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Located:
+def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
     """Every place of the keys, by reading the keys of files."""
     partitions = None if any_partition else keys.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
@@ -57,7 +57,7 @@ def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Loc
         any_partition=any_partition,
         filters=filters,
     )
-    return Located(tagged, groups)
+    return TagResult(tagged, groups)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _tasks(
     if any_partition:
         of_partition = {slice_.partition: numbers for slice_ in slices} if len(numbers) else {}
     else:
-        of_partition = dict(split(flat(keys.column(PARTITION_PATH)), numbers))
+        of_partition = dict(group_values(flat(keys.column(PARTITION_PATH)), numbers))
     for group, slice_ in enumerate(slices):
         rows = of_partition.get(slice_.partition)
         if rows is not None:

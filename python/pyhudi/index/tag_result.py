@@ -14,7 +14,7 @@ NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
 
 
 @dataclass(frozen=True)
-class Located:
+class TagResult:
     """Where incoming rows are, or are to go."""
 
     tagged: Tagged

@@ -14,14 +14,14 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import live_records, partition_moves
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import NOWHERE, Located, group_numbers
+from pyhudi.index.tag_result import NOWHERE, TagResult, group_numbers
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
-def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
+def combine(table: IndexedTable, rows: pa.Table) -> pa.Table:
     """One row a key, by the table's merge mode.
 
     A key is one of its partition, or of the whole table where the index finds keys in all
@@ -29,11 +29,11 @@ def combined(table: IndexedTable, rows: pa.Table) -> pa.Table:
     front.
     """
     if not table.index.is_global:
-        return table.combined(rows)
+        return table.combine(rows)
     at = rows.schema.get_field_index(PARTITION_PATH)
     nowhere = pa.repeat(pa.scalar(""), rows.num_rows)
     alike = rows.append_column(_HOME, rows.column(at)).set_column(at, PARTITION_PATH, nowhere)
-    kept = table.combined(alike)
+    kept = table.combine(alike)
     kept = kept.set_column(at, rows.schema.field(at), kept.column(_HOME))
     return kept.drop_columns([_HOME])
 
@@ -58,7 +58,7 @@ def cross_partition_duplicates(
     return pc.subtract(counts.column("count_all").combine_chunks().take(at), 1)
 
 
-def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+def tag_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
     """Where rows are whose keys the table may have.
 
     rows: with record key and partition path in front, as `combined` gives them. marked_deleted:
@@ -66,10 +66,10 @@ def for_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     """
     check_mergeable(table)
     located = look_up(table, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
-    return settled(table, rows, marked_deleted, located)
+    return resolve_partition_moves(table, rows, marked_deleted, located)
 
 
-def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
     """Where the index says that keys are, whether or not their rows may stay there.
 
     keys: columns record key and partition path. marked_deleted: as of `for_upsert`; such a row gets
@@ -90,8 +90,8 @@ def misses_copies(table: IndexedTable) -> bool:
 
 
 def _with_copies(
-    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], located: Located
-) -> Located:
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+) -> TagResult:
     """With every place of the keys that are marked."""
     marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
     copies = in_files(table, keys.take(marked), any_partition=table.index.is_global)
@@ -105,10 +105,10 @@ def _with_copies(
     rows = pa.concat_arrays([kept.rows, marked.take(copies.tagged.rows)])
     homes = [kept.groups, pa.array(ours, pa.int64()).take(copies.tagged.groups)]
     order = pc.sort_indices(rows)
-    return Located(Tagged(rows.take(order), pa.concat_arrays(homes).take(order)), groups)
+    return TagResult(Tagged(rows.take(order), pa.concat_arrays(homes).take(order)), groups)
 
 
-def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
+def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     """Numbers of the rows whose keys the table has live rows of, in its partition or anywhere.
 
     keys: columns record key and partition path. Raises `UnsupportedTableFeature` where rows without
@@ -125,9 +125,9 @@ def known_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     ).tagged.rows.unique()
 
 
-def settled(
-    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
-) -> Located:
+def resolve_partition_moves(
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+) -> TagResult:
     """Where rows go, with those that leave the partition in which the index has their key.
 
     Where several places have a key, as files tell, its row goes to those where it lives.
@@ -137,16 +137,16 @@ def settled(
     if not index.is_global:
         # A bucket or a record index has a key once.
         has_once = index.has_buckets or index.is_record_index
-        return located if has_once else live_records.without_dead_copies(table, rows, located)
+        return located if has_once else live_records.drop_deleted_duplicates(table, rows, located)
     # The record index forgets deleted keys; files of copy-on-write tables have none.
     certain = index.is_record_index or not table.config.is_merge_on_read
-    return partition_moves.settle(
+    return partition_moves.resolve_moves(
         table, rows, marked_deleted, located, moves=index.moves, certain=certain
     )
 
 
-def kept_away(
-    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+def count_kept_in_partition(
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> int:
     """How many rows are updates of a key in another partition than their own, and go there.
 
@@ -168,14 +168,14 @@ def check_mergeable(table: IndexedTable) -> None:
     Raises `UnsupportedTableFeature` naming the index.
     """
     index = table.index
-    if index.is_global and not index.keeps_places and field_merge(table.config) is not None:
+    if index.is_global and not index.keeps_locations and field_merge(table.config) is not None:
         raise UnsupportedTableFeature(
             f"hoodie.index.type is {index.kind}: pyhudi does not merge column by column with it",
             hint="upsert, insert and merge of whole rows work.",
         )
 
 
-def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
+def tag_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> TagResult:
     """Where the records are that a merge's source may match, and where new ones have to go.
 
     keys: columns record key and partition path. deletes: the merge may delete them. Under an index
@@ -184,19 +184,21 @@ def for_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> Located:
     if deletes and misses_copies(table):
         # What was deleted before is new: the index, which goes by this, has forgotten it.
         copies = in_files(table, keys, any_partition=table.index.is_global)
-        return live_records.only_live(table, keys, copies)
+        return live_records.drop_deleted_locations(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
-def for_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+def tag_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
     """Where rows have to go without a look whether the table has their keys: to their buckets."""
     if table.index.has_buckets:
         return _in_buckets(table, rows, marked_deleted)
     groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
-    return Located(NOWHERE, groups)
+    return TagResult(NOWHERE, groups)
 
 
-def look_up_anew(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> Located:
+def tag_new_buckets(
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]
+) -> TagResult:
     """Where rows have to go under a bucket index once all file groups of their partitions are gone.
 
     All those file groups are to be made. Arguments as of `look_up`; deletes are nowhere.
@@ -206,13 +208,13 @@ def look_up_anew(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[A
 
 def _in_buckets(
     table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], *, anew: bool = False
-) -> Located:
+) -> TagResult:
     kept = pc.invert(marked_deleted)
     located = table.index.look_up(table, keys, kept, anew=anew)
-    return Located(located.tagged.only(kept.take(located.tagged.rows)), located.groups)
+    return TagResult(located.tagged.only(kept.take(located.tagged.rows)), located.groups)
 
 
-def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> Located:
+def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> TagResult:
     """Where keys are that are to be deleted.
 
     keys: columns record key and partition path. in_partitions: the keys name partitions, and are
@@ -228,13 +230,13 @@ def for_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> L
         located = _in_named_partitions(keys, located) if in_partitions else located
         if index.is_record_index:
             return located
-    return live_records.only_live(table, keys, located)
+    return live_records.drop_deleted_locations(table, keys, located)
 
 
-def _in_named_partitions(keys: pa.Table, located: Located) -> Located:
+def _in_named_partitions(keys: pa.Table, located: TagResult) -> TagResult:
     """Without keys that were found in another partition than the one they name."""
     tagged = located.tagged
     paths = pa.array([group.slice.partition for group in located.groups], pa.string())
     named = keys.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
     same = pc.equal(named, paths.take(tagged.groups))
-    return Located(tagged.only(same), located.groups)
+    return TagResult(tagged.only(same), located.groups)

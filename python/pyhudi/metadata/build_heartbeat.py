@@ -13,15 +13,17 @@ from pyhudi.clock import Clock
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.pending_operation import Unfinished
-from pyhudi.slices.table_snapshot import Guard, Table
+from pyhudi.metadata.pending_operation import PendingOperation
+from pyhudi.slices.table_snapshot import LockManager, TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 
 
 @contextmanager
-def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[TableConfig, str]]:
+def build_heartbeat(
+    storage: Storage, clock: Clock, guard: LockManager
+) -> Iterator[tuple[TableConfig, str]]:
     """Within a section holds a heartbeat; gives the table's properties and the heartbeat's name.
 
     That is the name of the work that one who died left undone. Raises `CommitConflict` where that
@@ -29,13 +31,13 @@ def at_work(storage: Storage, clock: Clock, guard: Guard) -> Iterator[tuple[Tabl
     """
     # Where there is no table, no lock is made.
     TableConfig.load(storage, clock)
-    with guard.section():
+    with guard.critical_section():
         config = TableConfig.load(storage, clock)
         with _beating(storage, config, clock) as begun:
             yield begun
 
 
-def let_fail(table: Table) -> None:
+def fence_build(table: TableSnapshot) -> None:
     """Has whoever is making a part of the metadata table fail, if it looked for the last time.
 
     Called under the table's lock by who completes a commit or takes commits back: that one has
@@ -44,13 +46,13 @@ def let_fail(table: Table) -> None:
 
     table: as it is now.
     """
-    undone = Unfinished.of(table.config)
+    undone = PendingOperation.of(table.config)
     if not undone:
         return
     completed = (one for one in table.timeline.instants if one.is_completed)
     is_last = any((one.requested, one.action) == (undone.by, INDEXING) for one in completed)
     if is_last or not undone.beside or undone.overtaken:
-        undone.overtake(table.storage, table.config, table.clock)
+        undone.fence(table.storage, table.config, table.clock)
 
 
 def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
@@ -64,7 +66,7 @@ def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
 def _beating(
     storage: Storage, config: TableConfig, clock: Clock
 ) -> Iterator[tuple[TableConfig, str]]:
-    undone = Unfinished.of(config)
+    undone = PendingOperation.of(config)
     if undone and live_instants(storage, {undone.by}, clock):
         msg = "another writer is making the metadata table, or changing the table's version"
         raise CommitConflict(
@@ -75,10 +77,10 @@ def _beating(
     try:
         heartbeat.start()
         if undone:
-            config = undone.overtake(storage, config, clock)
+            config = undone.fence(storage, config, clock)
         yield config, name
     except BaseException:
-        heartbeat.rest()
+        heartbeat.stop_beating()
         with suppress(Exception):
             storage.delete(path_of(name))
         raise

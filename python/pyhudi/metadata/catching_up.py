@@ -16,11 +16,11 @@ from pyhudi.metadata.partition_types.files import FileTask, entries_of
 from pyhudi.metadata.record_tasks import Recording
 from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Instant
 
 
-def catch_up(table: Table) -> bool:
+def catch_up(table: TableSnapshot) -> bool:
     """Adds the commits that the metadata table lacks, within a section; whether that was possible.
 
     It is not if a clean, a restore or a rollback of a commit was completed since, which the
@@ -29,7 +29,7 @@ def catch_up(table: Table) -> bool:
     """
     if FILES not in table.config.metadata_partitions:
         return True
-    table = table.reloaded()
+    table = table.reload()
     missing = _missing(table)
     if missing is None:
         return False
@@ -40,7 +40,7 @@ def catch_up(table: Table) -> bool:
         if delta_commit(metadata_table, commit.requested) is not None:
             # A writer died before it completed its delta commit.
             remove_delta_commit(metadata_table, commit.requested)
-            metadata_table = metadata_table.reloaded()
+            metadata_table = metadata_table.reload()
         _remove_orphans(metadata_table, commit.requested)
         delta = DeltaCommit(table, metadata_table, commit.requested)
         recording = Recording.of(table.storage, table.config.version, delta.groups)
@@ -49,7 +49,7 @@ def catch_up(table: Table) -> bool:
     return True
 
 
-def _remove_orphans(metadata_table: Table, instant: str) -> None:
+def _remove_orphans(metadata_table: TableSnapshot, instant: str) -> None:
     """Removes log files of a delta commit that is not on the timeline: they would count."""
     if not metadata_table.timeline.completes_in_names:
         return
@@ -60,7 +60,7 @@ def _remove_orphans(metadata_table: Table, instant: str) -> None:
             storage.delete(file.path)
 
 
-def _missing(table: Table) -> list[Instant] | None:
+def _missing(table: TableSnapshot) -> list[Instant] | None:
     """The commits that the metadata table lacks, by completion; None where more may be missing."""
     timeline, metadata_table = table.timeline, open_metadata_table(table)
     times = set(missing_commits(timeline, metadata_table.timeline))
@@ -69,9 +69,9 @@ def _missing(table: Table) -> list[Instant] | None:
     if not commits:
         return []
     first = min(times)
-    if any(other.requested > first for other in timeline.completed(CLEAN, RESTORE)):
+    if any(other.requested > first for other in timeline.filter_completed(CLEAN, RESTORE)):
         return None
-    for instant in timeline.completed(ROLLBACK):
+    for instant in timeline.filter_completed(ROLLBACK):
         targets = (timeline.read(instant) or {}).get("commitsRollback") or ()
         if instant.requested > first and any(delta_commit(metadata_table, t) for t in targets):
             return None

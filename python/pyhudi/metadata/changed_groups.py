@@ -6,18 +6,18 @@ from pyhudi.metadata.initial_records import Source
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instant_range import Span
-from pyhudi.txn.conflicts import touched
+from pyhudi.timeline.instant_range import InstantRange
+from pyhudi.txn.conflicts import collect_written_file_groups
 
 
-def changed_groups(before: Source, now: Source) -> set[GroupKey]:
+def find_changed_groups(before: Source, now: Source) -> set[GroupKey]:
     """Those whose newest slices differ between two moments of the table.
 
     From version 8 on every commit writes files of its own. Up to version 6 log files do not tell
     which commits they hold, and may be listed before those are complete: commits tell.
     """
     if now.table.config.version.logs_named_by_base_instant:
-        return _written_since(before.table.timeline, now.table.timeline)
+        return _groups_written_since(before.table.timeline, now.table.timeline)
     old, new = ({one.key: _files(one) for one in each.slices} for each in (before, now))
     return {group for group in {*old, *new} if old.get(group) != new.get(group)}
 
@@ -27,12 +27,12 @@ def _files(slice_: FileSlice) -> tuple[str, ...]:
     return (base, *(log.name for log in slice_.logs))
 
 
-def _written_since(before: Timeline, now: Timeline) -> set[GroupKey]:
+def _groups_written_since(before: Timeline, now: Timeline) -> set[GroupKey]:
     known = {commit.requested for commit in before.commits}
     found = [now.commit_metadata(commit) for commit in now.commits if commit.requested not in known]
     first = before.instants[0].requested if before.instants else None
     if first is not None and now.is_before_start(first):
-        span = Span.closed(first, now.instants[-1].requested)
+        span = InstantRange.between(first, now.instants[-1].requested)
         archived = (one for one in now.archive.commits(span) if one.requested not in known)
         found += [now.archive.commit_metadata(commit) for commit in archived]
-    return {group for metadata in found for group in touched(metadata)}
+    return {group for metadata in found for group in collect_written_file_groups(metadata)}

@@ -20,7 +20,7 @@ from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 _LOG_MEMORY = 64 * 1024 * 1024
@@ -43,7 +43,7 @@ class ChangedSlices:
 
     def __init__(
         self,
-        data: Table,
+        data: TableSnapshot,
         instant: str,
         metadata: CommitMetadata,
         schema: pa.Schema,
@@ -64,7 +64,10 @@ class ChangedSlices:
     @cached_property
     def changes(self) -> list[GroupChange]:
         """Every group that files came to, and every one that is taken away."""
-        return [*self._written(), *(GroupChange(slice_, None) for slice_ in self.replaced())]
+        return [
+            *self._iter_written(),
+            *(GroupChange(slice_, None) for slice_ in self.iter_replaced()),
+        ]
 
     def task(self, slice_: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
         """The reading of some columns of a slice, as they are stored."""
@@ -92,7 +95,7 @@ class ChangedSlices:
         before = None if alone else self.before(stats[0])
         return _after(stats[0].partition_path or "", stats[0].file_id, before, stats)
 
-    def replaced(self) -> Iterator[FileSlice]:
+    def iter_replaced(self) -> Iterator[FileSlice]:
         """Every file group that the commit takes away."""
         for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
             known = self._slices(partition) if ids else {}
@@ -109,7 +112,7 @@ class ChangedSlices:
                     found.setdefault(partition, []).extend(alone(slice_))
         return found
 
-    def _written(self) -> Iterator[GroupChange]:
+    def _iter_written(self) -> Iterator[GroupChange]:
         for partition, stats in self._metadata.partition_to_write_stats.items():
             known = self._slices(partition)
             groups: dict[str, list[WriteStat]] = {}
@@ -136,7 +139,7 @@ class ChangedSlices:
         return known
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> TableSnapshot:
         now = self._data
         evolution = table_schema(now.storage, now.config, now.timeline).evolution
         schema = TableSchema(self._avro, self._schema, evolution)
@@ -152,7 +155,7 @@ def alone(slice_: FileSlice) -> list[AloneFile]:
 
 
 def read_columns(
-    table: Table, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
+    table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
     """The reading of a slice that may hold files of a pending commit.
 

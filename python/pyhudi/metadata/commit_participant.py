@@ -32,11 +32,11 @@ from pyhudi.config.metadata_names import (
     PROPERTIES,
     RECORD_INDEX,
 )
-from pyhudi.engine.local import LocalEngine, worth_a_cluster, worth_waiting
+from pyhudi.engine.local import LocalEngine, choose_engine, choose_io_engine
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CommitConflict, CorruptTable, HudiError, overtaken
+from pyhudi.errors import CommitConflict, CorruptTable, HudiError, retryable_conflict
 from pyhudi.metadata import rolled_back
-from pyhudi.metadata.build_heartbeat import let_fail
+from pyhudi.metadata.build_heartbeat import fence_build
 from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.consistency import check_not_behind
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
@@ -48,7 +48,7 @@ from pyhudi.metadata.partition_types.registry import clean_tasks, commit_tasks, 
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask, record_schema
 from pyhudi.metadata.record_tasks import derive as derive_rows
-from pyhudi.metadata.rollback_support import can_follow
+from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.services import run_services
 from pyhudi.metadata.table_writer import (
     GroupsByPartition,
@@ -62,13 +62,20 @@ from pyhudi.metadata.table_writer import (
 )
 from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.slices.table_snapshot import Bound, Clean, Commit, Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import (
+    ArchiveBound,
+    Clean,
+    Commit,
+    CommitParticipant,
+    Rollback,
+    TableSnapshot,
+)
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
-from pyhudi.txn.conflicts import AS_IT_WAS
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.conflicts import ROW_PRESERVING_OPERATIONS
+from pyhudi.txn.pending_instant import PendingInstant
 
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2
@@ -79,11 +86,11 @@ _SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
 """Of the metadata table, pending and complete."""
 
 
-class MetadataCompanion(Companion):
+class MetadataCompanion(CommitParticipant):
     """Keeps a table's metadata table in step; does nothing for a table without one."""
 
     @contextmanager
-    def ahead(self, table: Table, metadata: CommitMetadata) -> Iterator[None]:
+    def prefetch(self, table: TableSnapshot, metadata: CommitMetadata) -> Iterator[None]:
         """As `Companion.ahead`: the metadata table, its files and indexes, and what changes."""
         partitions, layout = table.config.metadata_partitions, table.config.layout
         if FILES not in partitions:
@@ -92,16 +99,16 @@ class MetadataCompanion(Companion):
         folders = [layout.folder, *partitions]
         changed = metadata.partition_to_write_stats if RECORD_INDEX in partitions else ()
         with (
-            table.storage.below(FOLDER).ahead(files=[PROPERTIES], folders=folders),
-            table.storage.ahead(files=[definitions_path(table.config)], folders=changed),
+            table.storage.below(FOLDER).prefetch(files=[PROPERTIES], folders=folders),
+            table.storage.prefetch(files=[definitions_path(table.config)], folders=changed),
         ):
             yield
 
-    def on_change(self, table: Table) -> None:
+    def before_publish(self, table: TableSnapshot) -> None:
         """Has whoever is making a part of the metadata table fail, if it would miss the change."""
-        let_fail(table)
+        fence_build(table)
 
-    def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
+    def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Writes the delta commit, and counts the keys that the record index gets.
 
         Raises `CommitConflict` where a newer one of the same data partition would hide its
@@ -114,7 +121,7 @@ class MetadataCompanion(Companion):
         of = open_metadata_table(table)
         check_not_behind(table.timeline, of.timeline)
         metadata, avro = commit.metadata, commit.schema.avro
-        rows_go = metadata.operation_type not in AS_IT_WAS
+        rows_go = metadata.operation_type not in ROW_PRESERVING_OPERATIONS
         if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
@@ -123,21 +130,21 @@ class MetadataCompanion(Companion):
         change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
         size = sum(stat.file_size_in_bytes for stat in metadata.write_stats)
-        engine = worth_a_cluster(table.engine, size=size)
-        engine = worth_waiting(engine, table.storage, size)
+        engine = choose_engine(table.engine, size=size)
+        engine = choose_io_engine(engine, table.storage, size)
         stats = delta.write(engine, commit_tasks(change))
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
         )
         return {}
 
-    def before_restore(self, table: Table, targets: Collection[str]) -> None:
+    def before_restore(self, table: TableSnapshot, targets: Collection[str]) -> None:
         """Makes sure that the delta commits can be taken back."""
-        if not can_follow(table, targets):
+        if not can_roll_back(table, targets):
             msg = "the metadata table cannot follow the restore that is pending"
             raise CommitConflict(msg, hint="restore(to=...) completes it, and makes that anew.")
 
-    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Takes the delta commit back, unless it is that of a complete action of the same time.
 
         Up to table version 6 the log files that the rollback and the write left, or that the
@@ -156,22 +163,22 @@ class MetadataCompanion(Companion):
         appends = table.config.version.rollback_appends_command
         if appends or is_merged:
             entries = (
-                *(_left_logs(table.storage, rollback) if appends else ()),
-                *(rolled_back.deleted_entries(rollback) if is_merged else ()),
+                *(_leftover_log_files(table.storage, rollback) if appends else ()),
+                *(rolled_back.file_deletions(rollback) if is_merged else ()),
             )
             _record_files(table, metadata_table, time, tuple(dict.fromkeys(entries)))
-            metadata_table = metadata_table.reloaded()
+            metadata_table = metadata_table.reload()
         if not is_shared:
             time = f"{time}006" if appends else time
             roll_back_delta_commit(metadata_table, rollback.target, time)
 
-    def on_removal(self, table: Table, instant: str) -> None:
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Takes the delta commit back."""
         if FILES not in table.config.metadata_partitions:
             return
         remove_delta_commit(open_metadata_table(table), instant)
 
-    def listed(self, table: Table, wanted: Callable[[str], bool]) -> Iterable[str]:
+    def list_files(self, table: TableSnapshot, wanted: Callable[[str], bool]) -> Iterable[str]:
         """As `Companion.listed`. What is wrong with it is told by what keeps it in step."""
         if FILES not in table.config.metadata_partitions:
             return []
@@ -183,21 +190,23 @@ class MetadataCompanion(Companion):
             return []
         return [file.path for path in paths for file in files[path]]
 
-    def keeps_active(self, table: Table) -> Bound | None:
+    def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:
         """What its last compaction has not seen, by the rules of `TimelineArchiverV1` and `V2`."""
         if FILES not in table.config.metadata_partitions:
             return None
         own = open_metadata_table(table).timeline
-        compaction = next(reversed(own.completed(COMMIT)), None)
+        compaction = next(reversed(own.filter_completed(COMMIT)), None)
         if compaction is None:
-            return Bound("", "the metadata table has not been compacted yet")
+            return ArchiveBound("", "the metadata table has not been compacted yet")
         time = compaction.requested
         if own.completes_in_names:
             later = (c.requested for c in table.timeline.commits if (c.completed or "") > time)
             time = min(later, default=time)
-        return Bound(time, f"the metadata table was compacted last at {compaction.requested}")
+        return ArchiveBound(
+            time, f"the metadata table was compacted last at {compaction.requested}"
+        )
 
-    def before_clean(self, table: Table, clean: Clean) -> None:
+    def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
         """Writes the delta commit, unless one who died has; what that one has begun goes."""
         if FILES not in table.config.metadata_partitions:
             return
@@ -210,17 +219,20 @@ class MetadataCompanion(Companion):
             metadata_table = _without_begun(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
         files = sum(map(len, clean.files.values()))
-        engine = worth_a_cluster(table.engine, files=files)
-        engine = worth_waiting(engine, table.storage, files * _RECORD_BYTES)
+        engine = choose_engine(table.engine, files=files)
+        engine = choose_io_engine(engine, table.storage, files * _RECORD_BYTES)
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
 
-    def after_complete(self, table: Table) -> None:
+    def after_complete(self, table: TableSnapshot) -> None:
         """Runs the metadata table's own services."""
         run_services(table)
 
 
 def _record_files(
-    data: Table, metadata_table: Table, time: str, entries: tuple[tuple[str, str, int, bool], ...]
+    data: TableSnapshot,
+    metadata_table: TableSnapshot,
+    time: str,
+    entries: tuple[tuple[str, str, int, bool], ...],
 ) -> None:
     """Writes entries of `files` in the delta commit of a rollback, unless that is complete."""
     known = delta_commit(metadata_table, time)
@@ -238,7 +250,7 @@ def _record_files(
     delta.write(LocalEngine(), tasks)
 
 
-def _without_begun(metadata_table: Table, time: str) -> Table:
+def _without_begun(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
     """Takes back what a rollback or a clean that died has begun to record.
 
     Under an instant of its own: that of a rollback is for the commit that it takes back.
@@ -246,20 +258,22 @@ def _without_begun(metadata_table: Table, time: str) -> Table:
     for begun in metadata_table.timeline.pending(ROLLBACK):
         if rollback.target_of(metadata_table.timeline, begun) == (time, DELTA_COMMIT):
             rollback.resume(metadata_table, metadata_table.timeline, begun)
-            metadata_table = metadata_table.reloaded()
+            metadata_table = metadata_table.reload()
     suffix = "006" if metadata_table.config.version.metadata_services_have_suffixes else ""
     undoing = f"{metadata_table.generator.next()}{suffix}"
     roll_back_delta_commit(metadata_table, time, undoing)
-    return metadata_table.reloaded()
+    return metadata_table.reload()
 
 
-def _left_logs(storage: Storage, rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
+def _leftover_log_files(
+    storage: Storage, rollback: Rollback
+) -> Iterator[tuple[str, str, int, bool]]:
     """Log files with called-off blocks, and those that call them off.
 
     With log files that are gone: other commits, and rollbacks before, may have added them.
     """
     for path, part in rollback.record["partitionMetadata"].items():
-        for name in rolled_back.deleted_names(part):
+        for name in rolled_back.names_of_deleted_files(part):
             if parse_log_name(name) is not None:
                 yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
@@ -269,7 +283,7 @@ def _left_logs(storage: Storage, rollback: Rollback) -> Iterator[tuple[str, str,
                 yield (path or NO_PATH, name, found.size, False)
 
 
-def _check_newest(table: Table, commit: Commit) -> None:
+def _check_newest(table: TableSnapshot, commit: Commit) -> None:
     """Raises `CommitConflict` where a write that was requested later is complete already.
 
     Statistics of a partition are those of all its files, and the record that was requested last
@@ -278,7 +292,7 @@ def _check_newest(table: Table, commit: Commit) -> None:
     """
     if PARTITION_STATS not in table.config.metadata_partitions:
         return
-    if commit.metadata.operation_type in AS_IT_WAS:
+    if commit.metadata.operation_type in ROW_PRESERVING_OPERATIONS:
         return
     timeline, mine = table.timeline, set(commit.metadata.partition_to_write_stats)
     for other in timeline.commits:
@@ -286,13 +300,13 @@ def _check_newest(table: Table, commit: Commit) -> None:
             timeline.commit_metadata(other).partition_to_write_stats
         ):
             msg = f"{other} was requested later, and has written to the same partition meanwhile"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
 
 class DeltaCommit:
     """One delta commit of the metadata table."""
 
-    def __init__(self, data: Table, metadata_table: Table, instant: str) -> None:
+    def __init__(self, data: TableSnapshot, metadata_table: TableSnapshot, instant: str) -> None:
         self._data = data
         self._metadata_table = metadata_table
         self._instant = instant
@@ -322,7 +336,7 @@ class DeltaCommit:
         metadata_table, version = self._metadata_table, self._metadata_table.config.version
         self._check_free()
         self._check_whole()
-        delta = OpenInstant(metadata_table, self._instant, DELTA_COMMIT)
+        delta = PendingInstant(metadata_table, self._instant, DELTA_COMMIT)
         delta.request()
         profile = CommitMetadata(self._profile(), operation_type=OPERATION)
         delta.begin(profile.encode_inflight(version, metadata_table.clock))
@@ -342,16 +356,16 @@ class DeltaCommit:
             raise
         return stats
 
-    def _remove_unnamed(self, delta: OpenInstant, stats: Iterable[WriteStat]) -> None:
+    def _remove_unnamed(self, delta: PendingInstant, stats: Iterable[WriteStat]) -> None:
         """Removes what was written after others had completed the same delta commit.
 
         Up to table version 6 it would count as theirs, before what came in between.
         """
-        now = self._metadata_table.reloaded().timeline
+        now = self._metadata_table.reload().timeline
         done = now.find(self._instant, DELTA_COMMIT)
         if done is not None and done.is_completed:
             own = [stat.path for stat in stats if stat.path is not None]
-            delta.keep_only(now.commit_metadata(done), own)
+            delta.delete_unnamed_files(now.commit_metadata(done), own)
 
     def _check_free(self) -> None:
         """Makes sure that no service has the instant: a rollback would delete that one's files.
@@ -362,7 +376,7 @@ class DeltaCommit:
         for known in self._metadata_table.timeline.instants:
             if known.requested == self._instant and known.action in _SERVICES:
                 msg = f"the metadata table has the {known.action} {self._instant} already"
-                raise overtaken(msg)
+                raise retryable_conflict(msg)
 
     def _check_whole(self) -> None:
         """Raises `CorruptTable` where all of a partition is gone."""

@@ -15,7 +15,7 @@ from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compaction_task import compaction_stat
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
 
@@ -51,7 +51,9 @@ def record_compaction() -> CompactionWork[CompactGroupTask]:
     )
 
 
-def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactGroupTask]:
+def _tasks(
+    table: TableSnapshot, instant: str, slices: Sequence[FileSlice]
+) -> list[CompactGroupTask]:
     version = table.config.version
     schema = record_schema(version.metadata_schema)
     groups = groups_of(table.storage, table.config, table.timeline, slices)

@@ -41,11 +41,11 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
 
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
     """Completed commits of the data table that the metadata table lacks, oldest first."""
-    recorded = {instant.requested for instant in metadata.completed()}
-    return [time for time in _wanted(data, metadata) if time not in recorded]
+    recorded = {instant.requested for instant in metadata.filter_completed()}
+    return [time for time in _commits_to_have(data, metadata) if time not in recorded]
 
 
-def _wanted(data: Timeline, metadata: Timeline) -> Iterator[str]:
+def _commits_to_have(data: Timeline, metadata: Timeline) -> Iterator[str]:
     """Commits of the data table that the metadata table has to have."""
     first = metadata.commits[0].requested if metadata.commits else ""
     # A service that was planned before it was made is older than what it was made with.
@@ -62,10 +62,10 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     True wherever it does, and at times without reason: after it or a partition of it was made, or
     while a writer is between its two timelines. The data table's timeline of now tells for certain.
     """
-    known = {instant.requested for instant in data.completed()}
+    known = {instant.requested for instant in data.filter_completed()}
     pending = {instant.requested for instant in data.pending()}
     latest = data.latest_time() or ""
-    for instant in metadata.completed(DELTA_COMMIT):
+    for instant in metadata.filter_completed(DELTA_COMMIT):
         time = instant.requested
         is_later = time in pending or time[:_MILLISECOND_TIME] > latest
         if time not in known and is_later and not _is_log_compaction(metadata, instant):
@@ -76,7 +76,7 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     return _begin(metadata) > min([latest, *pending])
 
 
-def begun_since(data: Timeline, metadata: Timeline) -> set[str]:
+def find_writes_since(data: Timeline, metadata: Timeline) -> set[str]:
     """Times of writes in a metadata table, begun since the data table's timeline was loaded.
 
     They are later than all that it tells of. What is not, and is not on it, may be archived.
@@ -84,7 +84,7 @@ def begun_since(data: Timeline, metadata: Timeline) -> set[str]:
     latest = data.latest_time() or ""
     return {
         instant.requested
-        for instant in metadata.completed(DELTA_COMMIT)
+        for instant in metadata.filter_completed(DELTA_COMMIT)
         if instant.requested > latest
         and is_ordinary(instant.requested)
         and not _is_log_compaction(metadata, instant)
@@ -119,7 +119,7 @@ def _first_ordinary(metadata: Timeline) -> str | None:
     """The first delta commit that is no initialisation and no service."""
     times = (
         instant.requested
-        for instant in metadata.completed(DELTA_COMMIT)
+        for instant in metadata.filter_completed(DELTA_COMMIT)
         if is_ordinary(instant.requested)
     )
     return next(times, None)
@@ -132,7 +132,7 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
     of each file group and all log files written since, by what their commits say. Commits from
     before the partition was made do not count: it may have been dropped in between.
     """
-    made = _made(metadata, present)
+    made = _creation_order(metadata, present)
     groups = {file_id for file_id, _ in present.values()}
     based: dict[str, str] = {}
     for instant in reversed(metadata.commits):
@@ -155,7 +155,7 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
                 based[group] = instant.requested
 
 
-def _made(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
+def _creation_order(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
     """When a partition was made, as `_order` has it; "" where nothing tells any more.
 
     Its file groups begin with log files that no task wrote.

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from pyhudi.config.metadata_names import NO_PATH
 from pyhudi.metadata.file_group import MetadataGroup, groups_of
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 
 
-def removed_files(
-    table: Table, groups: Sequence[FileGroup], metadata: CommitMetadata
+def find_removed_files(
+    table: TableSnapshot, groups: Sequence[FileGroup], metadata: CommitMetadata
 ) -> Iterator[tuple[str, str, int, bool]]:
     """Entries of `files` that a commit has to add. groups: those of `files`."""
     returning = [
@@ -31,8 +31,8 @@ def removed_files(
     for newest in groups_of(table.storage, table.config, table.timeline, slices):
         if not returning or newest.base is None or not newest.logs:
             continue
-        once = _listed(replace(newest, logs=()), returning)
-        now = _listed(newest, once.keys()) if once else {}
+        once = _read_listing(replace(newest, logs=()), returning)
+        now = _read_listing(newest, once.keys()) if once else {}
         for partition in once.keys() - now.keys():
             yield from ((partition, name, 0, True) for name in once[partition])
 
@@ -44,7 +44,7 @@ def _may_begin_group(stat: WriteStat) -> bool:
     return stat.log_version is not None or stat.prev_commit == NO_PREVIOUS_COMMIT
 
 
-def _listed(group: MetadataGroup, partitions: Collection[str]) -> dict[str, list[str]]:
+def _read_listing(group: MetadataGroup, partitions: Collection[str]) -> dict[str, list[str]]:
     found = group.open().files(list(partitions))
     columns = (found[name].to_pylist() for name in ("partition", "name", "is_deleted"))
     listed: dict[str, list[str]] = {}

@@ -26,7 +26,7 @@ DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 """Of `from_unixtime`."""
 
 
-def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
+def conjuncts_implied_by(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
     """What a condition on an index's column says about the values in the index; as a rule nothing.
 
     Every row that meets the condition meets those given back.
@@ -38,9 +38,9 @@ def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
         case "identity":
             return [conjunct]
         case "lower":
-            return _mapped(conjunct, str.lower)
+            return _map_conjunct(conjunct, str.lower)
         case "upper":
-            return _mapped(conjunct, str.upper)
+            return _map_conjunct(conjunct, str.upper)
         case "from_unixtime":
             pattern = definition.options.get("format", DEFAULT_FORMAT)
             return _days(name, op, values, pattern) if at.is_int64(values.type) else []
@@ -48,7 +48,7 @@ def implied(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
             return []
 
 
-def _mapped(conjunct: Conjunct, function: Callable[[str], str]) -> list[Conjunct]:
+def _map_conjunct(conjunct: Conjunct, function: Callable[[str], str]) -> list[Conjunct]:
     name, op, values = conjunct
     if op not in ("=", "in") or not is_text(values.type):
         return []

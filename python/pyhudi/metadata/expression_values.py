@@ -72,7 +72,7 @@ _DATES: Mapping[str, _Function] = {
 _EXACT: Mapping[str, _Function] = {**_TEXTS, **_DATES, "identity": lambda column: column}
 
 
-def refused_value(definition: IndexDefinition, kind: pa.DataType) -> str | None:
+def find_unsupported_value(definition: IndexDefinition, kind: pa.DataType) -> str | None:
     """Why values of an expression over a column of that type are not made, None where they are."""
     if _is_known(definition, kind):
         return None

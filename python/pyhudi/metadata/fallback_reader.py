@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import METADATA_ENABLE
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.staleness import later_timeline
+from pyhudi.timeline.staleness import newer_timeline
 
 T = TypeVar("T")
 
@@ -83,11 +83,11 @@ class MetadataAccess:
         if kept is not None and kept.is_of(config):
             self._table, self._is_kept = kept.table, True
             return
-        self._table = self._guarded(
+        self._table = self._run_or_fall_back(
             "files are listed instead", lambda: MetadataTable(storage, config, timeline)
         )
         if self._table is not None and self._table.may_be_ahead:
-            self.later = later_timeline(storage, config, timeline, self._table.applied)
+            self.later = newer_timeline(storage, config, timeline, self._table.applied)
         if self._table is not None and self.later is None:
             _kept[timeline] = _Kept(self._table, config)
 
@@ -101,7 +101,7 @@ class MetadataAccess:
         instead: what is done then, for the warning.
         """
         table = self._table
-        return None if table is None else self._guarded(instead, lambda: work(table))
+        return None if table is None else self._run_or_fall_back(instead, lambda: work(table))
 
     def check_same(self) -> None:
         """Raises `OutdatedError` where others have made the metadata table anew since."""
@@ -112,7 +112,7 @@ class MetadataAccess:
             _kept.pop(self._timeline, None)
             raise OutdatedError from error
 
-    def _guarded(self, instead: str, work: Callable[[], T]) -> T | None:
+    def _run_or_fall_back(self, instead: str, work: Callable[[], T]) -> T | None:
         try:
             return work()
         except (HudiError, OSError) as error:
@@ -129,7 +129,7 @@ class MetadataAccess:
 
 
 def _not_wanted(config: TableConfig, options: Mapping[str, str]) -> str:
-    if not switch(options, METADATA_ENABLE, default=True):
+    if not parse_bool(options, METADATA_ENABLE, default=True):
         return f"{METADATA_ENABLE} is false"
     if FILES not in config.metadata_partitions:
         return "the table has no metadata table"

@@ -50,7 +50,7 @@ def groups_of(
 ) -> list[MetadataGroup]:
     """The file groups of slices. storage, config, timeline: the metadata table's."""
     checked = config.version.blocks_need_commit_check
-    valid = tuple(instant.requested for instant in timeline.completed()) if checked else None
+    valid = tuple(instant.requested for instant in timeline.filter_completed()) if checked else None
     start = timeline.blocks_start if checked else None
     return [
         MetadataGroup(

@@ -46,10 +46,10 @@ def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexD
 
     Raises `CorruptTable` for a file that is not one.
     """
-    return parse_definitions(stored_definitions(storage, config))
+    return parse_definitions(read_definitions(storage, config))
 
 
-def stored_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
+def read_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
     """The records of `index_definitions`, as the file has them."""
     path = definitions_path(config)
     data = storage.read_or_none(path)

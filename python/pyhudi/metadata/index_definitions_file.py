@@ -13,7 +13,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import (
     INDEX_DEFINITIONS,
     definitions_path,
-    stored_definitions,
+    read_definitions,
 )
 from pyhudi.storage.storage import Storage
 
@@ -52,7 +52,7 @@ def change_definitions(
 
     Raises `CorruptTable` for a file that is not one of definitions.
     """
-    path, known = definitions_path(config), stored_definitions(storage, config)
+    path, known = definitions_path(config), read_definitions(storage, config)
     kept = {name: definition for name, definition in known.items() if name not in removed}
     if {**kept, **added} == known:
         return {}

@@ -25,7 +25,7 @@ from pyhudi.slices.listing import GivenFiles, list_files
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _RECORD_BYTES = 512
 class Source:
     """The table that the partitions are made of, and what it tells of itself, looked up once."""
 
-    table: Table
+    table: TableSnapshot
     options: MetadataOptions
     definitions: Mapping[str, IndexDefinition]
     """Those that the table is about to have."""
@@ -67,7 +67,7 @@ class Source:
         pending = {i.requested for i in timeline.pending() if i.action != INDEXING}
 
         def counts(name: str) -> bool:
-            instant = _written_by(name)
+            instant = _instant_of_file(name)
             if instant is None or instant in pending:
                 return False
             return timeline.is_committed(instant) if self.beside else True
@@ -88,7 +88,7 @@ class Source:
     @property
     def last_instant(self) -> str:
         """The newest completed instant, `NO_INSTANT` in a new table."""
-        done = self.table.timeline.completed()
+        done = self.table.timeline.filter_completed()
         return max((instant.requested for instant in done), default=NO_INSTANT)
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
@@ -165,7 +165,7 @@ def derive_initial(task: PortionTask) -> Iterator[pa.RecordBatch]:
         yield batch.filter(pc.is_in(batch.column("route"), value_set=wanted))
 
 
-def _written_by(name: str) -> str | None:
+def _instant_of_file(name: str) -> str | None:
     """The instant in a data file's name, None for any other file."""
     parsed = parse_base_name(name) or parse_log_name(name)
     return None if parsed is None else parsed.instant

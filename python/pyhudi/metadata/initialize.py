@@ -36,7 +36,7 @@ from pyhudi.metadata.initial_records import (
     derive_initial,
 )
 from pyhudi.metadata.new_file_groups import StartTarget, start_log, store_start_log, write_base
-from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import in_order, kinds_of, new_definitions
 from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
 from pyhudi.metadata.table_writer import (
@@ -45,12 +45,12 @@ from pyhudi.metadata.table_writer import (
     open_metadata_table,
     remove_metadata_table,
 )
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.timeline.instant_range import Span
-from pyhudi.timeline.key_uniqueness import counted_words
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.timeline.instant_range import InstantRange
+from pyhudi.timeline.key_uniqueness import key_uniqueness_property
+from pyhudi.txn.pending_instant import PendingInstant
 
 OPERATION = "BULK_INSERT"
 STAGE = 3
@@ -59,8 +59,8 @@ STAGE = 3
 _FIRST_SUFFIX = 10
 
 
-def initialise(
-    data: Table,
+def initialize_partitions(
+    data: TableSnapshot,
     partitions: set[str],
     options: MetadataOptions,
     memory: int,
@@ -83,7 +83,7 @@ def initialise(
         return config
     check_can_start(config, data.timeline.pending())
     added = {
-        **new_definitions(wanted, Wish(config, options, schema=data.columns)),
+        **new_definitions(wanted, PartitionRequest(config, options, schema=data.columns)),
         **(definitions or {}),
     }
     known = index_definitions(data.storage, config)
@@ -91,22 +91,22 @@ def initialise(
     source = Source(data, options, defined, memory)
     before = TableConfig.load(data.storage, data.clock)
     # Making takes long: whoever has lost the lock meanwhile would take away what others made.
-    data.guard.check()
-    metadata_table = _cleared(data, listed)
+    data.guard.check_held()
+    metadata_table = _clear_failed_attempt(data, listed)
     counted: dict[str, str] = {}
     for kind, name in kinds_of(wanted):
-        data.guard.check()
-        metadata_table = metadata_table.reloaded()
+        data.guard.check_held()
+        metadata_table = metadata_table.reload()
         partition = kind.initial(source, name)
-        made = Making(data, metadata_table, partition, source).carry_out()
+        made = PartitionBuild(data, metadata_table, partition, source).carry_out()
         if partition.records is not None:
-            counted = counted_words(data.timeline, unique=made == partition.records)
-    data.guard.check()
+            counted = key_uniqueness_property(data.timeline, unique=made == partition.records)
+    data.guard.check_held()
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)
     # Whoever has taken this work over has changed the properties first.
-    return before.updated(data.storage, changes, data.clock, removed=(UNFINISHED,))
+    return before.update(data.storage, changes, data.clock, removed=(UNFINISHED,))
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
@@ -120,7 +120,7 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
         raise CommitConflict(msg, hint="Complete it first.")
 
 
-def _cleared(data: Table, listed: Sequence[str]) -> Table:
+def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSnapshot:
     """The metadata table without what an attempt that died has left; a new one where none is."""
     if not listed:
         _make_table(data)
@@ -131,8 +131,8 @@ def _cleared(data: Table, listed: Sequence[str]) -> Table:
     clear_partitions(data.storage, left, data.guard)
     for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
-            OpenInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
-    return metadata_table.reloaded()
+            PendingInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
+    return metadata_table.reload()
 
 
 def _is_initial(time: str) -> bool:
@@ -140,17 +140,17 @@ def _is_initial(time: str) -> bool:
     return time.startswith(NO_INSTANT) or len(time) > INSTANT_DIGITS
 
 
-def _make_table(data: Table) -> None:
+def _make_table(data: TableSnapshot) -> None:
     remove_metadata_table(data.storage, data.guard)
     make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
 
 
 @dataclass(frozen=True)
-class Making:
+class PartitionBuild:
     """The delta commit that makes one partition."""
 
-    data: Table
-    metadata_table: Table
+    data: TableSnapshot
+    metadata_table: TableSnapshot
     partition: InitialPartition
     source: Source
     time: str | None = None
@@ -168,9 +168,9 @@ class Making:
         return sum(stat.num_inserts for stat in stats)
 
     @cached_property
-    def delta(self) -> OpenInstant:
+    def delta(self) -> PendingInstant:
         """The delta commit, by the instant that is free when this is asked for first."""
-        return OpenInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
+        return PendingInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
 
     @cached_property
     def target(self) -> StartTarget:
@@ -190,7 +190,7 @@ class Making:
         elif known and f"{start}{offset:03d}" not in known:
             # Hudi's would come again. To handles that are open what is older than their timelines
             # is committed, whenever it was made.
-            archived = timeline.archive.instants(Span(until=f"{start}~"))
+            archived = timeline.archive.instants(InstantRange(until=f"{start}~"))
             known |= {instant.requested for instant in archived}
         while f"{start}{offset:03d}" in known:
             offset += 1
@@ -207,7 +207,7 @@ class Making:
         """A log file without records for each file group, and base files with the records."""
         target = self.target
         paths = [start_log(target, number) for number in range(self.partition.groups)]
-        target.storage.at_once(*(partial(store_start_log, target, path) for path in paths))
+        target.storage.run_concurrently(*(partial(store_start_log, target, path) for path in paths))
         return self._write_bases()
 
     def _write_bases(self) -> list[WriteStat]:
@@ -224,7 +224,7 @@ class Making:
             )
         return stats
 
-    def grown(self, groups: Sequence[FileGroup]) -> Making:
+    def with_more_groups(self, groups: Sequence[FileGroup]) -> PartitionBuild:
         """The same with file groups that it needs more, begun."""
         if not groups:
             return self
@@ -235,7 +235,7 @@ class Making:
             store_start_log(grown.target, group.slice.logs[0].path)
         return grown
 
-    def begun(self) -> list[str]:
+    def files_with_records(self) -> list[str]:
         """Files of this instant that hold records, those of failed or repeated attempts too."""
         target = self.target
         start = {start_log(target, number) for number in range(self.partition.groups)}
@@ -245,8 +245,10 @@ class Making:
         return [path for path in data if path not in start]
 
 
-def end_making(delta: OpenInstant, makings: Sequence[Making], stats: Sequence[WriteStat]) -> None:
+def end_making(
+    delta: PendingInstant, makings: Sequence[PartitionBuild], stats: Sequence[WriteStat]
+) -> None:
     """Removes what no result names, and completes the delta commit that makes partitions."""
-    begun = [path for making in makings for path in making.begun()]
-    delta.keep_only(CommitMetadata(by_partition(stats)), begun)
+    begun = [path for making in makings for path in making.files_with_records()]
+    delta.delete_unnamed_files(CommitMetadata(by_partition(stats)), begun)
     complete_delta_commit(delta, OPERATION, stats)

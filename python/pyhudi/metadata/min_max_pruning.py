@@ -20,7 +20,7 @@ _LITERALS_MOST = 64
 """Of a longer list only its least and greatest value are compared."""
 
 
-def ruled_out(stats: pa.RecordBatch, conjunct: Conjunct) -> pa.Array:
+def exclude_by_stats(stats: pa.RecordBatch, conjunct: Conjunct) -> pa.Array:
     """For each row of statistics whether no value that they describe meets the condition.
 
     stats: columns min, max and only_nulls, as `_native.MetadataPartition.stats` gives them. Null

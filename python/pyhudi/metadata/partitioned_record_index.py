@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.new_file_groups import START_TOKEN
-from pyhudi.metadata.reader import check_group_number, escaped
+from pyhudi.metadata.reader import check_group_number, escape_path
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -45,7 +45,7 @@ def is_partitioned(storage: Storage, config: TableConfig) -> bool:
 
 def file_id(path: str, number: int) -> str:
     """The file id of one of a data partition's file groups."""
-    return f"record-index-{escaped(path)}-{number:04d}-0"
+    return f"record-index-{escape_path(path)}-{number:04d}-0"
 
 
 def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:

@@ -24,7 +24,7 @@ from pyhudi.errors import CorruptTable
 from pyhudi.metadata.index_definitions import (
     IndexDefinition,
     parse_definitions,
-    stored_definitions,
+    read_definitions,
 )
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.partition_types.registry import in_order, kind_of
@@ -34,7 +34,7 @@ _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class PendingOperation:
     """Work that was begun. An empty one is none."""
 
     by: str = ""
@@ -58,13 +58,13 @@ class Unfinished:
         return bool(self.by)
 
     @classmethod
-    def of(cls, config: TableConfig) -> Unfinished:
+    def of(cls, config: TableConfig) -> PendingOperation:
         """What a table's properties say. Raises `CorruptTable` for what no writer leaves there."""
         text = config.properties.get(UNFINISHED)
         if not text:
             return cls()
         try:
-            return _parsed(json.loads(text))
+            return _parse(json.loads(text))
         except _NO_RECORD as error:
             msg = f"{FILE}: {UNFINISHED} is damaged: {error!r}"
             raise CorruptTable(msg, file=FILE, hint="Remove the property.") from error
@@ -84,13 +84,13 @@ class Unfinished:
         }
         return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
 
-    def overtake(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
+    def fence(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
         """Has whoever began it fail, who may only stand still: the table's new properties.
 
         That one's last act is to change the properties that it has read, if they still are those.
         """
         later = replace(self, overtaken=self.overtaken + 1)
-        return config.updated(storage, later.properties, clock)
+        return config.update(storage, later.properties, clock)
 
     def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
         """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""
@@ -128,22 +128,22 @@ class Unfinished:
         }
 
 
-def all_of(storage: Storage, config: TableConfig, by: str = "") -> Unfinished:
+def all_of(storage: Storage, config: TableConfig, by: str = "") -> PendingOperation:
     """All that a table has of a metadata table, as work to be done again; what is undone too."""
-    before = Unfinished.of(config)
+    before = PendingOperation.of(config)
     listed = config.metadata_partitions
     definitions = dict(before.definitions)
     if config.version.has_index_definitions:
-        stored = stored_definitions(storage, config)
+        stored = read_definitions(storage, config)
         definitions.update({name: stored[name] for name in stored if name in listed})
     partitions = in_order({*before.partitions_for(config.version), *listed})
-    return Unfinished(by, config.version.code, partitions, definitions)
+    return PendingOperation(by, config.version.code, partitions, definitions)
 
 
-def _parsed(record: Mapping[str, Any]) -> Unfinished:
+def _parse(record: Mapping[str, Any]) -> PendingOperation:
     definitions = dict(record["definitions"])
     parse_definitions(definitions)
-    return Unfinished(
+    return PendingOperation(
         by=_name(record["by"]),
         version=int(record["version"]),
         partitions=_names(record["partitions"]),

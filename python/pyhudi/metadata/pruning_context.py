@@ -16,18 +16,18 @@ import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.options import DATA_SKIPPING
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.slice_pruning import places_of
-from pyhudi.schema.key_predicates import RECORD_KEY, allowed_texts, wanted_keys
+from pyhudi.schema.key_predicates import RECORD_KEY, find_allowed_values, find_record_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 INSTEAD = "fewer files are left out"
@@ -38,38 +38,40 @@ Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
 
 
 @dataclass(frozen=True)
-class Question:
+class PruningContext:
     """One scan of a table."""
 
-    table: Table
+    table: TableSnapshot
     request: ScanRequest
     access: MetadataAccess
 
     @cached_property
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """The conditions of the filter."""
-        skips = switch(self.table.options, DATA_SKIPPING, default=True)
+        skips = parse_bool(self.table.options, DATA_SKIPPING, default=True)
         if self.request.where is None or not skips:
             return ()
         return self.request.where.conjuncts
 
     @cached_property
-    def shown_otherwise(self) -> frozenset[str]:
+    def converted_columns(self) -> frozenset[str]:
         """Columns whose values in files may differ from those that the filter sees."""
         return frozenset((*self.table.as_text, *self.table.config.partition_fields))
 
     @cached_property
     def stored(self) -> list[Conjunct]:
         """The conditions on columns as they are stored."""
-        return [conjunct for conjunct in self.conjuncts if conjunct[0] not in self.shown_otherwise]
+        return [
+            conjunct for conjunct in self.conjuncts if conjunct[0] not in self.converted_columns
+        ]
 
     @cached_property
     def keys(self) -> list[str] | None:
         """Every record key that a wanted row can have, None when the filter does not tell."""
-        return wanted_keys(self.table.config, self.conjuncts, self.shown_otherwise)
+        return find_record_keys(self.table.config, self.conjuncts, self.converted_columns)
 
     @cached_property
-    def places(self) -> set[tuple[str, str]] | None:
+    def key_locations(self) -> set[tuple[str, str]] | None:
         """Partition and file id of every record with one of the keys.
 
         None where the record index does not tell of the rows that are read, or by data partition.
@@ -77,24 +79,24 @@ class Question:
         keys = self.keys
         if keys is None or not self.access.has(RECORD_INDEX):
             return None
-        if not (self.is_of_now and self.has_unique_keys):
+        if not (self.reads_current_snapshot and self.has_unique_keys):
             return None
         return self.access.use(INSTEAD, lambda table: places_of(table, keys))
 
     @cached_property
-    def unanswered(self) -> list[Conjunct]:
+    def remaining_conjuncts(self) -> list[Conjunct]:
         """Those of the stored conditions that the record index has not answered for every slice."""
-        if self.places is None:
+        if self.key_locations is None:
             return self.stored
         keys = {RECORD_KEY, *self.table.config.record_key_fields}
         return [conjunct for conjunct in self.stored if conjunct[0] not in keys]
 
     def texts(self, column: str) -> list[str] | None:
         """Texts of the values that a column may have, None when the filter does not list them."""
-        return allowed_texts(self.conjuncts, column, self.shown_otherwise)
+        return find_allowed_values(self.conjuncts, column, self.converted_columns)
 
     @property
-    def is_of_now(self) -> bool:
+    def reads_current_snapshot(self) -> bool:
         """Whether merged rows of the present are read, which is what some indexes are about."""
         merged = not (self.request.read_optimized and self.table.config.is_merge_on_read)
         return merged and self.table.timeline.bound is None and self.access.later is None
@@ -141,7 +143,7 @@ class Question:
         known = self.definitions.get(COLUMN_STATS)
         return known is not None and known.version > 1
 
-    def merged_by_rule(self, look: Look) -> Look:
+    def without_custom_merges(self, look: Look) -> Look:
         """With somebody's own merger, only slices without anything to merge can be ruled out."""
         if not self.is_custom:
             return look

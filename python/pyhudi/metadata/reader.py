@@ -28,9 +28,9 @@ from pyhudi.config.metadata_names import (
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.consistency import (
-    begun_since,
     check_files,
     check_not_behind,
+    find_writes_since,
     is_original,
     may_be_ahead,
 )
@@ -39,7 +39,7 @@ from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import AT_ONCE
 from pyhudi.storage.storage import Entry, Storage
@@ -63,7 +63,7 @@ class MetadataTable:
         config: TableConfig,
         timeline: Timeline,
         *,
-        opened: Table | None = None,
+        opened: TableSnapshot | None = None,
         files: FileSource | None = None,
         for_write: bool = False,
     ) -> None:
@@ -83,13 +83,13 @@ class MetadataTable:
             self._config, metadata = opened.config, opened.timeline
         # A crash between its delta commit and the data table's leaves one that must not count.
         pending = {instant.requested for instant in timeline.pending()}
-        pending &= {instant.requested for instant in metadata.completed()}
+        pending &= {instant.requested for instant in metadata.filter_completed()}
         # A pending clean may have the time of a completed commit, whose delta commit it is.
         pending -= {commit.requested for commit in timeline.commits}
         if for_write:
             # Its write may die yet, and only complete ones are looked at again at the commit.
-            pending |= begun_since(timeline, metadata)
-        self._timeline = metadata.reopened(pending) if pending else metadata
+            pending |= find_writes_since(timeline, metadata)
+        self._timeline = metadata.with_reopened(pending) if pending else metadata
         self._listed = metadata
         check_not_behind(timeline, self._timeline)
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
@@ -99,7 +99,7 @@ class MetadataTable:
         self._groups: dict[tuple[str, str | None], list[MetadataGroup]] = {}
 
     @classmethod
-    def beside(cls, data: Table, opened: Table, files: FileSource) -> MetadataTable:
+    def beside(cls, data: TableSnapshot, opened: TableSnapshot, files: FileSource) -> MetadataTable:
         """That of a data table that keeps step with a commit of it. Both are as they are now."""
         return cls(data.storage, data.config, data.timeline, opened=opened, files=files)
 
@@ -110,7 +110,7 @@ class MetadataTable:
     @property
     def applied(self) -> set[str]:
         """Times of what it has taken in, services and initialisations of its own among them."""
-        return {instant.requested for instant in self._timeline.completed()}
+        return {instant.requested for instant in self._timeline.filter_completed()}
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
@@ -149,7 +149,7 @@ class MetadataTable:
             self._groups[name, path] = self.file_groups(name, path)
         return self._groups[name, path]
 
-    def partitioned_record_index(self, path: str) -> _native.MetadataPartition | None:
+    def record_index_of_partition(self, path: str) -> _native.MetadataPartition | None:
         """The record index of one data partition, None when there is none by its name."""
         groups = self._groups_of(RECORD_INDEX, path)
         return open_together(groups) if groups else None
@@ -224,7 +224,7 @@ class MetadataTable:
 
     @staticmethod
     def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:
-        pattern = re.compile(re.escape(f"record-index-{escaped(path)}-") + r"\d{4,}(-0)?")
+        pattern = re.compile(re.escape(f"record-index-{escape_path(path)}-") + r"\d{4,}(-0)?")
         return [slice_ for slice_ in slices if pattern.fullmatch(slice_.file_id)]
 
     def _is_partitioned(self, name: str) -> bool:
@@ -249,7 +249,7 @@ class MetadataTable:
         return slices
 
 
-def escaped(path: str) -> str:
+def escape_path(path: str) -> str:
     """A data partition's path as it stands in file ids of the record index."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
 
@@ -259,7 +259,7 @@ def load_metadata(storage: Storage, data: TableConfig) -> tuple[TableConfig, Tim
 
     data: the data table's, whose layout it has. Raises `CorruptTable` when it is missing.
     """
-    with storage.ahead(files=[PROPERTIES], folders=[data.layout.folder]):
+    with storage.prefetch(files=[PROPERTIES], folders=[data.layout.folder]):
         config = open_config(storage)
         return config, Timeline.load(storage, config)
 

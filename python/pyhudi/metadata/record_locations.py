@@ -58,7 +58,7 @@ class KeysTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """A record for each key that came or went."""
-        yield from _located(self, *_changed_keys(self))
+        yield from _location_records(self, *_find_changed_keys(self))
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class SliceTask(RecordTask):
         for batch in read_task(self.read):
             keys = batch.column(0)
             none = keys.slice(0, 0)
-            yield from _located(self, *((none, keys) if self.gone else (keys, none)))
+            yield from _location_records(self, *((none, keys) if self.gone else (keys, none)))
 
 
-def _located(
+def _location_records(
     task: KeysTask | SliceTask, added: pa.Array[Any], removed: pa.Array[Any]
 ) -> Iterator[pa.RecordBatch]:
     """Records of keys that came to a file group, and of keys that left it.
@@ -101,7 +101,7 @@ def _located(
         )
 
 
-def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Keys whose records came to the file group, and keys whose records left it."""
     if task.base is None:
         logs = list(task.logs)
@@ -111,26 +111,26 @@ def _changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
         touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
         live = _standing(task.after, touched)
         return live, _without(touched, live)
-    old = _stored_before(task)
+    old = _read_keys_before(task)
     if old is None:
         new = _keys(task, task.base, [])
         return new, new.slice(0, 0)
     if task.gained_at is not None:
-        written = _written_keys(task, task.base, task.gained_at)
-        return written.filter(pc.invert(_held(written, old))), written.slice(0, 0)
-    before, new = _joined(old), _keys(task, task.base, [])
+        written = _read_written_keys(task, task.base, task.gained_at)
+        return written.filter(pc.invert(_is_member(written, old))), written.slice(0, 0)
+    before, new = _concat(old), _keys(task, task.base, [])
     gone = _without(before, new)
     return (_without(new, before) if task.gains else gone.slice(0, 0)), gone
 
 
-def _stored_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
+def _read_keys_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
     """The keys that a file group had before its base file was rewritten; None for a new one."""
     if task.before is not None:
         return (batch.column(0) for batch in read_task(task.before))
     return None if task.previous is None else _key_batches(task, task.previous, [])
 
 
-def _written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
+def _read_written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
     """Keys of the rows that a write gave its own time: few of a large file, as a rule."""
     times = pa.array([instant], pa.string())
     rows, _ = _native.read_slice(
@@ -143,16 +143,16 @@ def _written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
         filters=[(COMMIT_TIME, "=", times)],
     )
     own = (batch.filter(pc.equal(batch.column(1), instant)).column(0) for batch in rows)
-    return _joined(own)
+    return _concat(own)
 
 
 def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
     """Those of the keys that have a record in a slice."""
-    return keys.filter(_held(keys, (batch.column(0) for batch in read_task(slice_))))
+    return keys.filter(_is_member(keys, (batch.column(0) for batch in read_task(slice_))))
 
 
 def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:
-    return _joined(_key_batches(task, base, logs))
+    return _concat(_key_batches(task, base, logs))
 
 
 def _key_batches(task: KeysTask, base: str | None, logs: list[str]) -> Iterator[pa.Array[Any]]:
@@ -163,19 +163,19 @@ def _key_batches(task: KeysTask, base: str | None, logs: list[str]) -> Iterator[
 
 
 def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
-    return _joined(batch.column(0) for batch in reader)
+    return _concat(batch.column(0) for batch in reader)
 
 
-def _joined(parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+def _concat(parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
     held = list(parts)
     return pa.concat_arrays(held) if held else pa.array([], pa.string())
 
 
 def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
-    return keys.filter(pc.invert(_held(keys, [others])))
+    return keys.filter(pc.invert(_is_member(keys, [others])))
 
 
-def _held(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+def _is_member(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
     """For each key whether it is among others, with far less memory than `is_in` takes."""
     tagger = _native.KeyTagger(keys)
     schema = pa.schema([pa.field("key", pa.string())])

@@ -15,10 +15,10 @@ from pyhudi.config.actions import LOG_COMPACTION, RESTORE
 from pyhudi.config.metadata_names import FILES
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.metadata.table_writer import delta_commit, groups_by_partition, open_metadata_table
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 
-def can_follow(data: Table, targets: Collection[str]) -> bool:
+def can_roll_back(data: TableSnapshot, targets: Collection[str]) -> bool:
     """Whether the metadata table can take commits of these instants back; true without one.
 
     It cannot where another writer began to restore it, or has left delta commits of instants that
@@ -41,7 +41,7 @@ def can_follow(data: Table, targets: Collection[str]) -> bool:
     return all(_was_complete(metadata_table, base, oldest, data) for base in bases)
 
 
-def _log_compactions_since(metadata_table: Table, time: str) -> bool:
+def _log_compactions_since(metadata_table: TableSnapshot, time: str) -> bool:
     return any(
         file.action == LOG_COMPACTION
         for instant in metadata_table.timeline.instants
@@ -50,7 +50,7 @@ def _log_compactions_since(metadata_table: Table, time: str) -> bool:
     )
 
 
-def _was_complete(metadata_table: Table, base: str, time: str, data: Table) -> bool:
+def _was_complete(metadata_table: TableSnapshot, base: str, time: str, data: TableSnapshot) -> bool:
     """Whether the slices of an instant were written before a time of the table.
 
     Up to table version 6 the name of a compaction tells, and the files' modification times, which

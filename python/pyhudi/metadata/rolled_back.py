@@ -17,46 +17,46 @@ from pyhudi.config import property_names as names
 from pyhudi.config.metadata_names import FILES, NO_PATH
 from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
-from pyhudi.metadata.pending_operation import Unfinished, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, all_of
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.rollback_support import can_follow
+from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.slices.table_snapshot import Rollback, Table
+from pyhudi.slices.table_snapshot import Rollback, TableSnapshot
 
 
-def has_merged(table: Table, metadata_table: Table, rollback: Rollback) -> bool:
+def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Rollback) -> bool:
     """Whether `files` lists files of a rollback without the delta commit of the rolled back write.
 
     Raises `CorruptTable` where the metadata table is damaged or behind.
     """
-    if can_follow(table, {rollback.target}):
+    if can_roll_back(table, {rollback.target}):
         return False
     # The write is pending by now: its own delta commit does not count.
     listed = MetadataTable.beside(
-        table.reloaded(), metadata_table, ListedOnce(metadata_table.storage)
+        table.reload(), metadata_table, ListedOnce(metadata_table.storage)
     )
     partitions = rollback.record["partitionMetadata"]
     paths = {entry.path for entries in listed.data_files(partitions).values() for entry in entries}
     return any(
         f"{path}/{name}".lstrip("/") in paths
         for path, part in partitions.items()
-        for name in deleted_names(part)
+        for name in names_of_deleted_files(part)
     )
 
 
-def deleted_entries(rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
+def file_deletions(rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
     """Entries of `files` for all files that a rollback deletes, on storage or not."""
     for path, part in rollback.record["partitionMetadata"].items():
-        yield from ((path or NO_PATH, name, 0, True) for name in deleted_names(part))
+        yield from ((path or NO_PATH, name, 0, True) for name in names_of_deleted_files(part))
 
 
-def deleted_names(part: Mapping[str, Any]) -> Iterator[str]:
+def names_of_deleted_files(part: Mapping[str, Any]) -> Iterator[str]:
     """Names of the files that a rollback deletes in one partition."""
     return (file.rsplit("/", 1)[-1] for file in part["successDeleteFiles"])
 
 
-def drop_indexes(table: Table) -> Table:
+def drop_indexes(table: TableSnapshot) -> TableSnapshot:
     """Drops all partitions but `files`, for the next writer to rebuild them; the table then.
 
     Raises `CommitConflict` where the table's properties have changed.
@@ -65,7 +65,7 @@ def drop_indexes(table: Table) -> Table:
     dropped = [name for name in config.metadata_partitions if name != FILES]
     if not dropped:
         return table
-    before = Unfinished.of(config)
+    before = PendingOperation.of(config)
     rebuilt = all_of(storage, config, before.by or table.generator.next())
     # Whoever builds an index now has seen rows of the write: its last act is to fail.
     rebuilt = replace(
@@ -76,7 +76,7 @@ def drop_indexes(table: Table) -> Table:
         overtaken=before.overtaken + 1,
     )
     changes = {names.METADATA_PARTITIONS: FILES, **rebuilt.properties}
-    config = config.updated(storage, changes, table.clock)
+    config = config.update(storage, changes, table.clock)
     change_definitions(storage, config, {}, removed=dropped)
     clear_partitions(storage, dropped, table.guard)
     return replace(table, config=config)

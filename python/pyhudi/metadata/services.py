@@ -30,7 +30,7 @@ from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import Bound, Table
+from pyhudi.slices.table_snapshot import ArchiveBound, TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.orphan_files import remove_staged
@@ -48,7 +48,7 @@ _CLEAN_SUFFIX = "002"
 """Likewise a clean's."""
 
 
-def run_services(data: Table) -> None:
+def run_services(data: TableSnapshot) -> None:
     """Does what is due. The commit before it stands: what goes wrong here is a warning.
 
     What was left undone is done after a later commit, by pyhudi or by Apache Hudi.
@@ -65,20 +65,20 @@ def run_services(data: Table) -> None:
         )
 
 
-def _run(data: Table, options: ServiceOptions) -> None:
+def _run(data: TableSnapshot, options: ServiceOptions) -> None:
     metadata_table = open_metadata_table(data)
     observe(metadata_table)
     remove_staged(metadata_table.storage, metadata_table.timeline.beside[1], metadata_table.clock)
     if compaction.complete_pending(metadata_table, record_compaction()):
-        metadata_table = metadata_table.reloaded()
+        metadata_table = metadata_table.reload()
     if cleaning.complete_pending(metadata_table):
-        metadata_table = metadata_table.reloaded()
+        metadata_table = metadata_table.reload()
     if _clean(data, metadata_table):
-        metadata_table = metadata_table.reloaded()
+        metadata_table = metadata_table.reload()
     if is_compaction_due(metadata_table, options.compact_after):
         metadata_table = _without_late(data, metadata_table)
     if _compact(data, metadata_table, options):
-        metadata_table = metadata_table.reloaded()
+        metadata_table = metadata_table.reload()
     of_data = ArchiveOptions.of(data.options)
     policy = ArchivingPolicy(
         least=of_data.least + 1,
@@ -91,7 +91,7 @@ def _run(data: Table, options: ServiceOptions) -> None:
     archiving.archive(metadata_table, policy)
 
 
-def _clean(data: Table, metadata_table: Table) -> str | None:
+def _clean(data: TableSnapshot, metadata_table: TableSnapshot) -> str | None:
     instant, timeline = _service_instant(metadata_table, _CLEAN_SUFFIX), metadata_table.timeline
     horizon = oldest_retained(timeline, RETAINED)
     if instant is None or horizon is None or _is_just_compacted(timeline):
@@ -107,9 +107,9 @@ def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
     Else each commit would list the whole table for nothing. What is overlooked here goes with the
     slices of the next compaction.
     """
-    compactions = timeline.completed(COMMIT)
+    compactions = timeline.filter_completed(COMMIT)
     old = [one.requested for one in compactions if one.requested <= horizon.requested]
-    clean = next(reversed(timeline.completed(CLEAN)), None)
+    clean = next(reversed(timeline.filter_completed(CLEAN)), None)
     if not old or clean is None:
         return bool(old)
     then = oldest_retained(timeline.until(clean.requested), RETAINED)
@@ -117,14 +117,18 @@ def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
 
 
 def _is_just_compacted(timeline: Timeline) -> bool:
-    last = next(reversed(timeline.completed(COMMIT)), None)
+    last = next(reversed(timeline.filter_completed(COMMIT)), None)
     if last is None:
         return False
-    after = [instant for instant in timeline.completed() if instant.requested > last.requested]
+    after = [
+        instant for instant in timeline.filter_completed() if instant.requested > last.requested
+    ]
     return len(after) < _SINCE_COMPACTION
 
 
-def _compact(data: Table, metadata_table: Table, options: ServiceOptions) -> str | None:
+def _compact(
+    data: TableSnapshot, metadata_table: TableSnapshot, options: ServiceOptions
+) -> str | None:
     """Compacts every slice with log files, once so many delta commits are complete."""
     instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)
     if (
@@ -144,7 +148,7 @@ def _compact(data: Table, metadata_table: Table, options: ServiceOptions) -> str
     return compaction.compact(metadata_table, record_compaction(), slices, instant)
 
 
-def _without_late(data: Table, metadata_table: Table) -> Table:
+def _without_late(data: TableSnapshot, metadata_table: TableSnapshot) -> TableSnapshot:
     """The metadata table without delta commits of writes that were rolled back before they came.
 
     Their writers stood still meanwhile, and have died or will take them back. In a base file their
@@ -154,17 +158,17 @@ def _without_late(data: Table, metadata_table: Table) -> Table:
     known, first = {instant.requested for instant in timeline.instants}, timeline.first_active or ""
     found = [
         delta.requested
-        for delta in metadata_table.timeline.completed(DELTA_COMMIT)
+        for delta in metadata_table.timeline.filter_completed(DELTA_COMMIT)
         if delta.requested > first and delta.requested not in known
         if is_ordinary(delta.requested) and was_rolled_back(timeline, delta.requested)
     ]
     for target in found:
         remove_delta_commit(metadata_table, target)
-        metadata_table = metadata_table.reloaded()
+        metadata_table = metadata_table.reload()
     return metadata_table
 
 
-def is_compaction_due(table: Table, deltas: int) -> bool:
+def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
     """Whether so many delta commits were completed since the last compaction.
 
     None is due while one is pending, also of the log compactions that Hudi can be told to do.
@@ -175,17 +179,17 @@ def is_compaction_due(table: Table, deltas: int) -> bool:
     return len(since_compaction(timeline)) >= deltas
 
 
-def _service_instant(table: Table, suffix: str) -> str | None:
+def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
     """The instant of a service that is about to begin; None where the timeline allows none."""
     if not table.config.version.metadata_services_have_suffixes:
         return table.generator.next()
-    deltas = table.timeline.completed(DELTA_COMMIT)
+    deltas = table.timeline.filter_completed(DELTA_COMMIT)
     instant = f"{deltas[-1].requested}{suffix}" if deltas else None
     known = {known.requested for known in table.timeline.instants}
     return None if instant in known else instant
 
 
-def _waits(data: Table, metadata_table: Table) -> bool:
+def _waits(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
     """Whether an instant of the table that is not complete may have records already.
 
     They would go into base files, and could not be told apart any more. From table version 8 on
@@ -193,10 +197,10 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     which ends before that write is in its section, so pyhudi waits only for one that has died
     there. Up to version 6 it waits for every older one, as Hudi does.
     """
-    deltas = metadata_table.timeline.completed(DELTA_COMMIT)
+    deltas = metadata_table.timeline.filter_completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
     # A commit may have come late since this writer looked.
-    pending = zombie_commits.load(data).pending()
+    pending = zombie_commits.load_timeline(data).pending()
     if metadata_table.timeline.completes_in_names:
         return any(
             delta_commit(metadata_table, instant.requested) is not None for instant in pending
@@ -204,9 +208,9 @@ def _waits(data: Table, metadata_table: Table) -> bool:
     return any(instant.requested <= last for instant in pending)
 
 
-def _oldest(timeline: Timeline) -> Iterator[Bound]:
+def _oldest(timeline: Timeline) -> Iterator[ArchiveBound]:
     """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
     known = (*timeline.commits, *timeline.pending())
     oldest = min(known, key=lambda instant: instant.requested, default=None)
     if oldest is not None:
-        yield Bound(oldest.requested, f"the table's timeline has {oldest}")
+        yield ArchiveBound(oldest.requested, f"the table's timeline has {oldest}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
-from pyhudi.metadata.min_max_pruning import ruled_out
+from pyhudi.metadata.min_max_pruning import exclude_by_stats
 from pyhudi.schema.key_predicates import KEYS_MOST
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _with_keys_by_partition(
 ) -> list[bool]:
     homes: dict[str, set[str] | None] = {}
     for path in {slice_.partition for slice_ in slices}:
-        index = table.partitioned_record_index(path)
+        index = table.record_index_of_partition(path)
         homes[path] = None if index is None else set(index.locations(keys)["file_id"].to_pylist())
     found = ((homes[slice_.partition], slice_.file_id) for slice_ in slices)
     return [home is None or file_id in home for home, file_id in found]
@@ -91,7 +91,7 @@ def within_bounds(
         pa.array([file.name for file in every], pa.string()),
         of_values=partition != COLUMN_STATS,
     )
-    out = iter(ruled_out(stats, conjunct).to_pylist())
+    out = iter(exclude_by_stats(stats, conjunct).to_pylist())
     by_slice = [[next(out) for _ in of_slice] for of_slice in files]
     return [not all(of_slice) for of_slice in by_slice]
 

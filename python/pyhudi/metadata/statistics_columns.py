@@ -12,7 +12,7 @@ import pyarrow.types as at
 from pyhudi.config.formatting import names_text
 from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
 from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
-from pyhudi.config.option_parsing import whole_number
+from pyhudi.config.option_parsing import parse_int
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
@@ -58,7 +58,7 @@ def new_statistics_columns(
     return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in able), *chosen)))
 
 
-def chosen_by(options: MetadataOptions) -> dict[str, str]:
+def column_choice_of(options: MetadataOptions) -> dict[str, str]:
     """What a new definition says of how its columns were chosen: nothing where as Hudi does.
 
     Hudi reads no options of this definition, and leaves them until its own choice is another one,
@@ -71,7 +71,7 @@ def chosen_by(options: MetadataOptions) -> dict[str, str]:
     return {}
 
 
-def chosen_as(
+def with_column_choice(
     definition: IndexDefinition, options: MetadataOptions, schema: pa.Schema, version: TableVersion
 ) -> MetadataOptions:
     """The options with columns chosen as those of a definition were, of another version perhaps.
@@ -139,7 +139,7 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
     return pa.schema([*{**named, **{field.name: field for field in first}}.values()])
 
 
-def forgotten_columns(
+def columns_of_any_definition(
     definitions: Mapping[str, IndexDefinition], schema: pa.Schema
 ) -> tuple[str, ...]:
     """The columns whose statistics go with a file, whoever wrote them.
@@ -163,7 +163,7 @@ def _most_first(definition: IndexDefinition, schema: pa.Schema) -> int | None:
         first = [name for name in definition.columns if name in able]
         if not first or first != able[: len(first)]:
             return None
-    return whole_number(definition.options, MOST_STATS_COLUMNS, default=_MOST)
+    return parse_int(definition.options, MOST_STATS_COLUMNS, default=_MOST)
 
 
 def _data_columns(schema: pa.Schema, definition: IndexDefinition) -> list[pa.Field[Any]]:

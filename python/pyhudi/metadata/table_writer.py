@@ -22,17 +22,17 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import Guard, Table
+from pyhudi.slices.table_snapshot import LockManager, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 
 GroupsByPartition = dict[str, list[FileGroup]]
 
 
-def open_metadata_table(data: Table) -> Table:
+def open_metadata_table(data: TableSnapshot) -> TableSnapshot:
     """That of a data table, by whose instants it goes. Raises `CorruptTable` when it is missing."""
     storage = data.storage.below(FOLDER)
     config, timeline = load_metadata(storage, data.config)
@@ -50,7 +50,7 @@ def open_metadata_table(data: Table) -> Table:
 
 
 def groups_by_partition(
-    table: Table, partitions: Collection[str], files: FileSource | None = None
+    table: TableSnapshot, partitions: Collection[str], files: FileSource | None = None
 ) -> GroupsByPartition:
     """The file groups of its partitions, in the order in which the keys' hash counts them.
 
@@ -58,7 +58,7 @@ def groups_by_partition(
     """
     view = FileSystemView(table.storage, table.config, table.timeline, set(partitions), files)
     found: GroupsByPartition = {name: [] for name in partitions}
-    for group in file_groups(table.timeline, view.unmerged_slices(), view.slices()):
+    for group in file_groups(table.timeline, view.iter_newest_slices(), view.slices()):
         found[group.slice.partition].append(group)
     for name, groups in found.items():
         groups.sort(key=lambda group: group.slice.file_id)
@@ -66,7 +66,7 @@ def groups_by_partition(
     return found
 
 
-def observe(table: Table) -> None:
+def observe(table: TableSnapshot) -> None:
     """Makes later times greater than those of its timeline, which its services may have led on.
 
     Log files are placed by completion times: one that is smaller than a compaction's instant would
@@ -76,7 +76,9 @@ def observe(table: Table) -> None:
         table.generator.observe(table.timeline)
 
 
-def complete_delta_commit(delta: OpenInstant, operation: str, stats: Iterable[WriteStat]) -> None:
+def complete_delta_commit(
+    delta: PendingInstant, operation: str, stats: Iterable[WriteStat]
+) -> None:
     """Completes a delta commit of the metadata table. operation: Hudi's name of what wrote it."""
     table = delta.table
     metadata = CommitMetadata(
@@ -88,28 +90,28 @@ def complete_delta_commit(delta: OpenInstant, operation: str, stats: Iterable[Wr
     delta.complete(metadata.encode(table.config.version, DELTA_COMMIT, table.clock))
 
 
-def delta_commit(table: Table, time: str) -> Instant | None:
+def delta_commit(table: TableSnapshot, time: str) -> Instant | None:
     """Its delta commit of an instant, in any state."""
     return table.timeline.find(time, DELTA_COMMIT)
 
 
-def remove_metadata_table(data: Storage, guard: Guard) -> None:
+def remove_metadata_table(data: Storage, guard: LockManager) -> None:
     """Takes all of a metadata table away; a reader at work never takes the rest for the whole.
 
     Without properties nobody opens it, and as long as there are instants it is known which files
     there must be. Raises `CommitConflict` where the lock may be another's, who makes it anew then.
     """
-    guard.check()
+    guard.check_held()
     data.delete(f"{FOLDER}/{PROPERTIES}")
     for folder in data.list_dir(FOLDER)[0]:
         if folder != f"{FOLDER}/{META_FOLDER}":
-            guard.check()
+            guard.check_held()
             data.delete_dir(folder)
-    guard.check()
+    guard.check_held()
     data.delete_dir(FOLDER)
 
 
-def clear_partitions(data: Storage, names: Iterable[str], guard: Guard) -> None:
+def clear_partitions(data: Storage, names: Iterable[str], guard: LockManager) -> None:
     """Takes away what there is of partitions that no property lists.
 
     Raises `CommitConflict` where the lock may be another's, who may make them anew: what came after
@@ -118,13 +120,13 @@ def clear_partitions(data: Storage, names: Iterable[str], guard: Guard) -> None:
     for name in names:
         folder = f"{FOLDER}/{name}"
         left = data.list(folder)
-        guard.check()
+        guard.check_held()
         data.delete_all(entry.path for entry in left)
         if not left or not data.list(folder):
             data.delete_dir(folder)
 
 
-def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
+def roll_back_delta_commit(table: TableSnapshot, target: str, time: str) -> None:
     """Takes a delta commit back as the rollback `time`, be it pending, completed or not there.
 
     A completed one is made pending first, so that readers never miss files of it.
@@ -134,7 +136,7 @@ def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
         return
     if delta_commit(table, target) is not None:
         table.config.layout.remove(table.storage, target, DELTA_COMMIT, State.COMPLETED)
-        table = table.reloaded()
+        table = table.reload()
     if begun is not None:
         rollback.resume(table, table.timeline, begun)
         return
@@ -143,7 +145,7 @@ def roll_back_delta_commit(table: Table, target: str, time: str) -> None:
         rollback.roll_back(table, table.timeline, instant, time=time)
 
 
-def remove_delta_commit(table: Table, target: str) -> None:
+def remove_delta_commit(table: TableSnapshot, target: str) -> None:
     """Takes a delta commit back, in any state, of which the data table knows nothing."""
     if delta_commit(table, target) is not None:
         observe(table)

@@ -28,7 +28,7 @@ from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.file_slice import BootstrapFile, FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 
@@ -37,7 +37,7 @@ class RestOfPartitions:
 
     def __init__(
         self,
-        data: Table,
+        data: TableSnapshot,
         metadata_table: MetadataTable,
         metadata: CommitMetadata,
         listing: FileSource,
@@ -135,7 +135,7 @@ class RestOfPartitions:
 
     @cached_property
     def _unmerged(self) -> dict[str, list[FileSlice]]:
-        return _by_partition(self._view.unmerged_slices())
+        return _by_partition(self._view.iter_newest_slices())
 
     @cached_property
     def _view(self) -> FileSystemView:

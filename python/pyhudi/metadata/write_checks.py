@@ -8,7 +8,7 @@ from pyhudi.config.metadata_names import FILES, not_kept, not_made
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature, overtaken
+from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.partition_types.base import Known
 from pyhudi.metadata.partition_types.registry import kind_of, kinds_of
@@ -67,10 +67,10 @@ def check_indexes(
     except UnsupportedTableFeature as error:
         if TableConfig.load(storage).metadata_partitions == config.metadata_partitions:
             raise
-        raise overtaken("another writer has changed the table's indexes") from error
+        raise retryable_conflict("another writer has changed the table's indexes") from error
 
 
-def indexed_columns(
+def columns_with_index(
     config: TableConfig, definitions: Mapping[str, IndexDefinition]
 ) -> dict[str, str]:
     """The index over each column that has one with a name, such as a secondary index."""
@@ -92,7 +92,9 @@ def check_kept(
     known = Known(config, definitions, schema.arrow)
     for name in names:
         kind = kind_of(name)
-        reason = None if kind is None else kind.unsuited(config) or kind.refusal(name, known)
+        reason = (
+            None if kind is None else kind.check_base_files(config) or kind.refusal(name, known)
+        )
         if reason:
             raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
         if schema.evolution is not None and (kind is None or kind.by_column_names):

@@ -19,12 +19,12 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.local import LocalEngine, worth_waiting
+from pyhudi.engine.local import LocalEngine, choose_io_engine
 from pyhudi.errors import MissingFile
 from pyhudi.index.bucket_lookup import ENOUGH_KEYS, Holds, in_bucket, samples
 from pyhudi.index.detection import numbers_differ
 from pyhudi.index.key_reader import KeySource
-from pyhudi.schema.key_predicates import field_keys, wanted_keys
+from pyhudi.schema.key_predicates import field_keys, find_record_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bucket_hash import (
     KeyHash,
@@ -35,8 +35,8 @@ from pyhudi.slices.bucket_hash import (
 )
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Ring
-from pyhudi.slices.hashing_metadata_files import committed_ring, has_rings
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.hashing_metadata_files import has_rings, read_committed_ring
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
@@ -72,7 +72,9 @@ def simple_buckets(
     return may_match
 
 
-def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> list[bool] | None:
+def prune_by_bucket(
+    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep
+) -> list[bool] | None:
     """Which slices stay by a test of `simple_buckets`.
 
     None where each partition has a number of its own (`hoodie.bucket.index.partition.expressions`
@@ -86,14 +88,18 @@ def kept_by_bucket(table: Table, slices: Sequence[FileSlice], test: Keep) -> lis
     )
 
 
-def kept_by_ring(table: Table, slices: Sequence[FileSlice], rings: HashRings) -> list[bool]:
+def prune_by_ring(
+    table: TableSnapshot, slices: Sequence[FileSlice], rings: HashRings
+) -> list[bool]:
     """Which slices stay by the rings of `hash_rings`."""
     if len(table.config.record_key_fields) == 1:
         return list(map(rings.may_match, slices))
     return _proven(table, slices, rings.may_match, rings.holds)
 
 
-def _proven(table: Table, slices: Sequence[FileSlice], test: Keep, holds: Holds) -> list[bool]:
+def _proven(
+    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep, holds: Holds
+) -> list[bool]:
     """Which slices stay by a test that goes by options of writers.
 
     Of a partition slices go only where the keys in them are where the options say, either all of
@@ -104,7 +110,7 @@ def _proven(table: Table, slices: Sequence[FileSlice], test: Keep, holds: Holds)
     if not left_out:
         return stays
     ways = key_hashes(table.config, IndexOptions.of(table.options))
-    engine = worth_waiting(LocalEngine(), table.storage, 0)
+    engine = choose_io_engine(LocalEngine(), table.storage, 0)
     try:
         found = samples(engine, KeySource.of(table), left_out, ways[0])
     except MissingFile:  # Who reads the slice says what took it.
@@ -132,7 +138,7 @@ def _hash_keys(
 ) -> tuple[list[str], tuple[str, ...]] | None:
     """Keys and hash fields to hash them by: whole keys, or keys of the hash fields alone."""
     hashed = hash_fields(config, options)
-    keys = wanted_keys(config, conjuncts, besides)
+    keys = find_record_keys(config, conjuncts, besides)
     # What Hudi 0.15 takes for the value of a hash field may be a piece of another field's.
     if keys is None and config.key_generator != "USER_PROVIDED" and not may_be_split(config):
         fields = [name for name in config.record_key_fields if name in hashed]
@@ -164,7 +170,7 @@ class HashRings:
 
     def may_match(self, slice_: FileSlice) -> bool:
         """False for slices of nodes of the ring that none of the keys hashes to."""
-        known = self._known(slice_.partition)
+        known = self._hashing_of_partition(slice_.partition)
         if known is None:
             return True
         _, everyone, wanted = known
@@ -173,19 +179,21 @@ class HashRings:
 
     def holds(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         """Whether all keys of a slice belong to it."""
-        known = self._known(slice_.partition)
+        known = self._hashing_of_partition(slice_.partition)
         places = key_hash.places(keys).unique().to_pylist()
         return known is not None and {_node(known[0], p) for p in places} <= {_prefix(slice_)}
 
-    def _known(self, partition: str) -> tuple[Ring, frozenset[str], frozenset[str]] | None:
+    def _hashing_of_partition(
+        self, partition: str
+    ) -> tuple[Ring, frozenset[str], frozenset[str]] | None:
         """The ring, the prefixes of all nodes and of the wanted ones; None to keep everything."""
         if partition not in self._rings:
-            found = committed_ring(self._storage, self._timeline, partition)
+            found = read_committed_ring(self._storage, self._timeline, partition)
             ring = found.nodes if found is not None and not found.resizing else []
-            self._rings[partition] = self._chosen(ring) if ring else None
+            self._rings[partition] = self._select_nodes(ring) if ring else None
         return self._rings[partition]
 
-    def _chosen(self, ring: Ring) -> tuple[Ring, frozenset[str], frozenset[str]]:
+    def _select_nodes(self, ring: Ring) -> tuple[Ring, frozenset[str], frozenset[str]]:
         everyone = frozenset(prefix for _, prefix in ring)
         return ring, everyone, frozenset(_node(ring, place) for place in self._places)
 

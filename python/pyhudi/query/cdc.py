@@ -13,9 +13,9 @@ from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.query.commit_range import by_completion_times, check_no_hollow
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 _WITHOUT_CHANGES = frozenset(
     {"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "BUCKET_RESCALE", "ALTER_SCHEMA"}
@@ -24,7 +24,7 @@ _WITHOUT_CHANGES = frozenset(
 _UNKNOWN = "UNKNOWN"
 
 
-def check_changes(table: Table) -> None:
+def check_changes(table: TableSnapshot) -> None:
     """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
     config = table.config
     hint = "diff(a, b) compares two moments of any table with record keys."
@@ -42,7 +42,7 @@ def check_changes(table: Table) -> None:
         )
 
 
-def plan_changes(table: Table, request: ChangeRequest) -> list[ChangeTask]:
+def plan_changes(table: TableSnapshot, request: ChangeRequest) -> list[ChangeTask]:
     """One task for every file that a commit of the range changed rows by, commit by commit.
 
     Raises `HistoryUnavailable` for a range that begins before the archived end, for a hollow commit
@@ -61,7 +61,9 @@ def plan_changes(table: Table, request: ChangeRequest) -> list[ChangeTask]:
     return tasks
 
 
-def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, CommitMetadata]]:
+def select_commits(
+    table: TableSnapshot, request: ChangeRequest
+) -> list[tuple[Instant, CommitMetadata]]:
     """The commits of the range that changed rows, in the order of the range.
 
     A range is over requested times below table version 8 and over completion times from 8 on.
@@ -84,13 +86,15 @@ def select_commits(table: Table, request: ChangeRequest) -> list[tuple[Instant, 
     return [(instant, what) for instant, what in known if _changes_rows(table, instant, what)]
 
 
-def _check_archived(table: Table, start: str | None) -> None:
+def _check_archived(table: TableSnapshot, start: str | None) -> None:
     by_completion = by_completion_times(table)
     # Archiving that died half way has left some on both timelines.
     active = {commit.requested for commit in table.timeline.commits}
     archived = [
         commit
-        for commit in table.timeline.archive.commits(Span(start, by_completion=by_completion))
+        for commit in table.timeline.archive.commits(
+            InstantRange(start, by_completion=by_completion)
+        )
         if commit.requested not in active
     ]
     if archived:
@@ -101,7 +105,7 @@ def _check_archived(table: Table, start: str | None) -> None:
         )
 
 
-def _changes_rows(table: Table, instant: Instant, metadata: CommitMetadata) -> bool:
+def _changes_rows(table: TableSnapshot, instant: Instant, metadata: CommitMetadata) -> bool:
     operation = (metadata.operation_type or _UNKNOWN).upper()
     if operation == _UNKNOWN:
         # A table that was copy-on-write has commits of writes, and says so.

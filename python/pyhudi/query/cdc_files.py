@@ -14,14 +14,14 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.query.row_pairing import MatchTask, image_schema, read_side
+from pyhudi.query.row_pairing import MatchTask, image_schema, plan_side
 from pyhudi.schema.predicates import Where
 from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Instant, WriteStat
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT
@@ -77,7 +77,7 @@ class ChangeTask:
 class ChangeFiles:
     """Plans commit by commit; what files there are is listed once."""
 
-    def __init__(self, table: Table, request: ChangeRequest, view: FileSystemView) -> None:
+    def __init__(self, table: TableSnapshot, request: ChangeRequest, view: FileSystemView) -> None:
         # Change logs hold values as they are stored, so rows of data files are given so too.
         self._table = replace(table, as_text=())
         self._request = request
@@ -93,22 +93,24 @@ class ChangeFiles:
         """The tasks of one commit: groups that it took away, then files that it wrote."""
         for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
             for file_id in ids:
-                yield self._replaced(instant, partition, file_id)
+                yield self._task_of_replaced_group(instant, partition, file_id)
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
-                found = self._written(instant, partition, stat, metadata.operation_type or "")
+                found = self._task_of_written_file(
+                    instant, partition, stat, metadata.operation_type or ""
+                )
                 if found is not None:
                     logs = tuple(stat.cdc_stats or ())
                     yield self._task(instant, found[0], partition, stat.file_id, found[1], logs)
 
-    def _replaced(self, instant: Instant, partition: str, file_id: str) -> ChangeTask:
-        before = self._view.merged_slice_of((partition, file_id))
+    def _task_of_replaced_group(self, instant: Instant, partition: str, file_id: str) -> ChangeTask:
+        before = self._view.snapshot_slice_of((partition, file_id))
         if before is None:
-            raise _gone(f"file group {file_id} of partition {partition!r}", instant)
+            raise _history_error(f"file group {file_id} of partition {partition!r}", instant)
         match = self._match(before, None, self._rule)
         return self._task(instant, "replace_commit", partition, file_id, match)
 
-    def _written(
+    def _task_of_written_file(
         self, instant: Instant, partition: str, stat: WriteStat, operation: str
     ) -> tuple[Case, MatchTask] | None:
         """How the changes of one written file are found; None for one that holds no changes."""
@@ -117,7 +119,7 @@ class ChangeFiles:
         if stat.cdc_stats:
             return "as_is", self._lookups(instant, partition, stat)
         if stat.path.rsplit("/", 1)[-1].startswith("."):
-            return "log_file", self._appended(instant, partition, stat)
+            return "log_file", self._log_file_task(instant, partition, stat)
         if operation.upper() in _DELETES and stat.num_deletes and not stat.num_writes:
             before = self._older_base(instant, partition, stat)
             return "base_file_delete", self._match(before, None, MergeRule())
@@ -165,7 +167,7 @@ class ChangeFiles:
         columns = (*self._images.names, *compared.names)
         memory = self._request.memory_limit
         sides = [
-            read_side(self._table, self._with_source(side), of_side, columns, memory)
+            plan_side(self._table, self._with_source(side), of_side, columns, memory)
             for side, of_side in ((before, rule_before or rule), (after, rule))
         ]
         old, new = (replace(side, path_values=()) if side else None for side in sides)
@@ -195,7 +197,7 @@ class ChangeFiles:
             before = self._older_slice(instant, partition, stat)
         return self._match(before, after, MergeRule(), rule_before=self._rule)
 
-    def _appended(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
+    def _log_file_task(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """The slice that a log file was written to, without what the commit wrote and with it."""
         current = str(stat.path).rsplit("/", 1)[-1]
         group = self._view.groups.get((partition, stat.file_id))
@@ -209,8 +211,10 @@ class ChangeFiles:
         others_before, others_after = bool(stat.log_offset), own.may_hold_several(stat.prev_commit)
         if self._may_lack(instant, stat, names, listed.values()):
             slice_ = self._slice_of_then(instant, stat, own, names)
-            done = self._done(instant.requested)
-            rule = self._counting(self._rule, lambda requested: self._done(requested) <= done)
+            done = self._completion_order(instant.requested)
+            rule = self._counting(
+                self._rule, lambda requested: self._completion_order(requested) <= done
+            )
         else:
             base, between = self._base_under(instant, partition, stat)
             slice_ = _slice(partition, stat, base, (*between, *logs))
@@ -246,8 +250,12 @@ class ChangeFiles:
             return False
         if not stat.base_file:
             return True
-        seen, done = (stat.prev_commit,), self._done(instant.requested)
-        return any(seen <= self._done(log.instant) < done for log in logs if log.name not in names)
+        seen, done = (stat.prev_commit,), self._completion_order(instant.requested)
+        return any(
+            seen <= self._completion_order(log.instant) < done
+            for log in logs
+            if log.name not in names
+        )
 
     def _slice_of_then(
         self, instant: Instant, stat: WriteStat, own: LogFile, names: Collection[str]
@@ -259,14 +267,18 @@ class ChangeFiles:
         """
         slices = self._view.slices_of((own.partition, own.file_id))
         at = next(at for at, slice_ in enumerate(slices) if own in slice_.logs)
-        found = slice_builder.merged_slice(slices[at:], slices[at].base_instant) or slices[at]
+        found = slice_builder.snapshot_slice(slices[at:], slices[at].base_instant) or slices[at]
         if found.base and found.base.instant < instant.requested == stat.prev_commit:
             raise _without_change_log(own.path, instant)
-        done = self._done(instant.requested)
-        met = (log for log in found.logs if log.name in names or self._done(log.instant) < done)
+        done = self._completion_order(instant.requested)
+        met = (
+            log
+            for log in found.logs
+            if log.name in names or self._completion_order(log.instant) < done
+        )
         return replace(found, logs=tuple(met))
 
-    def _done(self, requested: str) -> tuple[str, str]:
+    def _completion_order(self, requested: str) -> tuple[str, str]:
         """The place of a commit in the order of completion. Archived ones were complete at once."""
         return self._completed.get(requested, (requested, requested))
 
@@ -326,11 +338,11 @@ def _slice(
 
 def _present(file: File | None, name: str, instant: Instant) -> File:
     if file is None:
-        raise _gone(name, instant)
+        raise _history_error(name, instant)
     return file
 
 
-def _gone(what: str, instant: Instant) -> HistoryUnavailable:
+def _history_error(what: str, instant: Instant) -> HistoryUnavailable:
     return HistoryUnavailable(
         f"{what} is gone, and the changes of {instant.requested} cannot be told without it",
         hint="The cleaner takes away old files: begin the range later.",

@@ -11,7 +11,7 @@ from pyhudi import _native
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.cdc_files import ChangeTask
 from pyhudi.query.row_pairing import MatchTask
-from pyhudi.schema.predicates import Where, kept_rows
+from pyhudi.schema.predicates import Where, filter_rows
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -27,11 +27,11 @@ def change_task(task: ChangeTask) -> Iterator[pa.RecordBatch]:
     Raises `HistoryUnavailable` for files that went away since the planning.
     """
     left = task.limit
-    for read in _rows(_change_logs if task.change_logs else _inferred, task):
+    for read in _rows(_change_logs if task.change_logs else _infer_changes, task):
         times = pa.repeat(pa.scalar(task.instant), read.num_rows)
         columns = [read["op"], times, read["before"], read["after"]]
         batch = pa.RecordBatch.from_arrays(columns, ["op", "ts_ms", "before", "after"])
-        batch = _filtered(batch, task.where)
+        batch = _filter_batch(batch, task.where)
         if left is not None:
             batch = batch.slice(0, left)
             left -= batch.num_rows
@@ -60,8 +60,8 @@ def match_sides(task: MatchTask) -> _native.BatchReader:
         store = side.storage.native
         logs = _native.read_log_keys(store, task.touched_logs, key_fields=task.key_fields)
     return _native.match_changes(
-        _opened(task.before),
-        _opened(task.after),
+        _open_side(task.before),
+        _open_side(task.after),
         schema=task.schema,
         images=len(task.images),
         key_fields=task.key_fields,
@@ -72,7 +72,7 @@ def match_sides(task: MatchTask) -> _native.BatchReader:
     )
 
 
-def _inferred(task: ChangeTask) -> _native.BatchReader:
+def _infer_changes(task: ChangeTask) -> _native.BatchReader:
     return match_sides(task.match)
 
 
@@ -82,13 +82,13 @@ def _change_logs(task: ChangeTask) -> _native.BatchReader:
         task.storage.native,
         task.change_logs,
         schema=match.images,
-        before=_opened(match.before),
-        after=_opened(match.after),
+        before=_open_side(match.before),
+        after=_open_side(match.after),
         as_json=match.as_json,
     )
 
 
-def _opened(side: ReadTask | None) -> _native.BatchReader | None:
+def _open_side(side: ReadTask | None) -> _native.BatchReader | None:
     return None if side is None else open_slice(side)
 
 
@@ -110,8 +110,8 @@ def _rows(opened: Callable[[Task], _native.BatchReader], task: Task) -> Iterator
         ) from error
 
 
-def _filtered(batch: pa.RecordBatch, where: Where | None) -> pa.RecordBatch:
+def _filter_batch(batch: pa.RecordBatch, where: Where | None) -> pa.RecordBatch:
     if where is None:
         return batch
-    kept = kept_rows(pa.Table.from_batches([batch]), where).combine_chunks().to_batches()
+    kept = filter_rows(pa.Table.from_batches([batch]), where).combine_chunks().to_batches()
     return kept[0] if kept else batch.slice(0, 0)

@@ -14,11 +14,11 @@ from typing import Literal
 
 from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.named_instants import PlainTime, check_complete, order_time
-from pyhudi.timeline.time_travel import check_begun, first_incomplete_commit
+from pyhudi.timeline.time_travel import check_after_first_commit, first_incomplete_commit
 
 HollowCommits = Literal["fail", "block", "transition_time"]
 """What to do below table version 8 when a write is pending that is older than completed ones."""
@@ -54,13 +54,13 @@ class Selection:
         return tuple(commit.requested for commit in self.commits)
 
 
-def by_completion_times(table: Table, hollow_commits: str = "fail") -> bool:
+def by_completion_times(table: TableSnapshot, hollow_commits: str = "fail") -> bool:
     """Whether ranges of the table are ordered by completion times (else: by requested times)."""
     by_completion = table.config.version.incremental_by_completion_time
     return by_completion or hollow_commits == "transition_time"
 
 
-def range_start(table: Table, moment: Moment | None, *, by_completion: bool) -> str | None:
+def range_start(table: TableSnapshot, moment: Moment | None, *, by_completion: bool) -> str | None:
     """The time after which a range begins; None, "earliest" and zeros are the beginning."""
     if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
         return None
@@ -68,7 +68,7 @@ def range_start(table: Table, moment: Moment | None, *, by_completion: bool) -> 
 
 
 def range_bounds(
-    table: Table, start: Moment | None, end: Moment | None, *, by_completion: bool
+    table: TableSnapshot, start: Moment | None, end: Moment | None, *, by_completion: bool
 ) -> tuple[str | None, str | None]:
     """The times of a range's start and end, None where it is open.
 
@@ -87,7 +87,7 @@ def range_bounds(
     return after, until
 
 
-def _bound(table: Table, moment: Moment, *, by_completion: bool) -> str:
+def _bound(table: TableSnapshot, moment: Moment, *, by_completion: bool) -> str:
     time = instant_of(moment, table.config.timezone)
     if isinstance(moment, PlainTime):
         return time
@@ -97,25 +97,25 @@ def _bound(table: Table, moment: Moment, *, by_completion: bool) -> str:
     return named
 
 
-def check_range_begun(table: Table, until: str | None, *, by_completion: bool) -> None:
+def check_range_begun(table: TableSnapshot, until: str | None, *, by_completion: bool) -> None:
     """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
-        span = Span(until=until, by_completion=by_completion)
-        check_begun(table.timeline, span, f"the range's end {until}")
+        span = InstantRange(until=until, by_completion=by_completion)
+        check_after_first_commit(table.timeline, span, f"the range's end {until}")
 
 
-def select_commits(table: Table, span: IncrementalRange) -> Selection:
+def select_commits(table: TableSnapshot, span: IncrementalRange) -> Selection:
     """The completed commits of a range, archived ones included.
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
     timeline, by_completion = table.timeline, by_completion_times(table, span.hollow_commits)
-    times = Span(span.start, span.end, by_completion)
+    times = InstantRange(span.start, span.end, by_completion)
     active = _readable(table, span.hollow_commits)
     found = {instant.requested: instant for instant in active if times.holds(instant)}
     archived = {
         instant.requested: instant
-        for instant in _archived(table, times)
+        for instant in _read_archived_commits(table, times)
         if instant.requested not in found and timeline.is_committed(instant.requested)
     }
     commits = tuple(commit for _, commit in sorted({**found, **archived}.items()))
@@ -128,14 +128,14 @@ def select_commits(table: Table, span: IncrementalRange) -> Selection:
     return Selection(commits, metadata, by_completion)
 
 
-def next_start(table: Table, span: IncrementalRange) -> str | None:
+def next_start(table: TableSnapshot, span: IncrementalRange) -> str | None:
     """The `start` of the range that follows: no commit is in both, and none is left out.
 
     None while there is no commit. Raises `HistoryUnavailable` for a hollow commit under the policy
     "fail", `ConfigError` for a table as of an earlier time, which later commits are missing from
     that were completed before others of its.
     """
-    order = Span(by_completion=by_completion_times(table, span.hollow_commits))
+    order = InstantRange(by_completion=by_completion_times(table, span.hollow_commits))
     if table.timeline.bound is not None and order.by_completion:
         raise ConfigError(
             f"the table was opened as of {table.timeline.bound}: no range follows one of then",
@@ -148,14 +148,14 @@ def next_start(table: Table, span: IncrementalRange) -> str | None:
     return max(newest, span.start or "") or None
 
 
-def _readable(table: Table, policy: HollowCommits) -> Sequence[Instant]:
+def _readable(table: TableSnapshot, policy: HollowCommits) -> Sequence[Instant]:
     """Completed active commits that a range may take."""
     if table.config.version.incremental_by_completion_time:
         return table.timeline.commits
     return without_hollow(table, policy)
 
 
-def without_hollow(table: Table, policy: HollowCommits) -> Sequence[Instant]:
+def without_hollow(table: TableSnapshot, policy: HollowCommits) -> Sequence[Instant]:
     """Completed commits that a range by requested times may take."""
     commits = table.timeline.commits
     pending = first_incomplete_commit(table.timeline)
@@ -171,7 +171,7 @@ def without_hollow(table: Table, policy: HollowCommits) -> Sequence[Instant]:
     return [commit for commit in commits if commit.requested < pending.requested]
 
 
-def check_no_hollow(table: Table, until: str | None) -> None:
+def check_no_hollow(table: TableSnapshot, until: str | None) -> None:
     """Raises `HistoryUnavailable` for a range by requested times into which rows can still come.
 
     until: its end, inclusive; None where it is open.
@@ -191,7 +191,7 @@ def _check_not_overtaken(commits: Sequence[Instant], pending: Instant, instead: 
         )
 
 
-def _archived(table: Table, times: Span) -> Sequence[Instant]:
+def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequence[Instant]:
     """Archived commits of a span. The archive is not touched where it can hold none.
 
     Raises `HistoryUnavailable` for a span of completion times that were not noted (Hudi before
@@ -205,7 +205,9 @@ def _archived(table: Table, times: Span) -> Sequence[Instant]:
     found = timeline.archive.commits(times)
     if not reaches_back or table.config.layout.completion_in_name:
         return found
-    undated = [i for i in timeline.archive.commits(Span(until=times.until)) if i.completed is None]
+    undated = [
+        i for i in timeline.archive.commits(InstantRange(until=times.until)) if i.completed is None
+    ]
     if undated and after is not None:
         raise HistoryUnavailable(
             f"when the archived commit {undated[-1].requested} was completed was not noted",
@@ -214,7 +216,7 @@ def _archived(table: Table, times: Span) -> Sequence[Instant]:
     return (*undated, *found)
 
 
-def check_archive_is_whole(table: Table, span: IncrementalRange, chosen: Selection) -> None:
+def check_archive_is_whole(table: TableSnapshot, span: IncrementalRange, chosen: Selection) -> None:
     """A commit of the range that a later one built on must be known, or its rows would lack.
 
     Raises `HistoryUnavailable` naming one that is on neither timeline.

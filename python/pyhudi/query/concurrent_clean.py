@@ -13,16 +13,16 @@ from typing import TypeVar
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.cleaned_files import was_never_committed
-from pyhudi.slices.missing_files import explained
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.timeline.instant_range import Span
+from pyhudi.slices.missing_files import explain_missing_file
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.timeline.instant_range import InstantRange
 
 _REMOVING = (CLEAN, RESTORE, ROLLBACK)
 
 Item = TypeVar("Item")
 
 
-def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
+def detect_concurrent_clean(found: Iterable[Item], table: TableSnapshot) -> Iterator[Item]:
     """What a scan of a table gives, which is as it was when the scan was made.
 
     Raises `HistoryUnavailable` for a file that was removed since by who was free to. `MissingFile`
@@ -31,9 +31,9 @@ def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
     try:
         yield from found
     except MissingFile as error:
-        taken = _taken(table, (error.file or "").rsplit("/", 1)[-1])
+        taken = _find_remover(table, (error.file or "").rsplit("/", 1)[-1])
         if taken is None:
-            raise explained(error, table.config, table.timeline.uncut) from error
+            raise explain_missing_file(error, table.config, table.timeline.uncut) from error
         msg = f"{taken} has removed files of the moment that is read: {without_hint(error)}"
         hint = (
             "refresh() the handle and read again. hoodie.clean.commits.retained says for how many "
@@ -42,18 +42,18 @@ def watched(found: Iterable[Item], table: Table) -> Iterator[Item]:
         raise HistoryUnavailable(msg, hint=hint) from error
 
 
-def _taken(table: Table, name: str) -> str | None:
+def _find_remover(table: TableSnapshot, name: str) -> str | None:
     """What may have removed a file since the table was looked at."""
     try:
-        now = table.reloaded()
+        now = table.reload()
     except HudiError:
         return None
     known = set(table.timeline.uncut.instants)
     newest = max((instant.requested for instant in known), default=None)
-    archived = now.timeline.archive.instants(Span(after=newest))
+    archived = now.timeline.archive.instants(InstantRange(after=newest))
     removers = (
         *(instant for instant in archived if instant.action in _REMOVING),
-        *now.timeline.completed(*_REMOVING),
+        *now.timeline.filter_completed(*_REMOVING),
         *now.timeline.pending(*_REMOVING),
     )
     since = [instant for instant in removers if instant not in known]

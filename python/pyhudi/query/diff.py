@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
-from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, read_side
+from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, plan_side
 from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 
 def plan_diff(
-    before: Table, after: Table, held_bytes: int, log_bytes: int | None = None
+    before: TableSnapshot, after: TableSnapshot, held_bytes: int, log_bytes: int | None = None
 ) -> list[MatchTask]:
     """One task for each file group whose newest slice differs, or several for a big one.
 
@@ -41,7 +41,7 @@ def plan_diff(
     ]
 
 
-def _slices(table: Table) -> dict[GroupKey, FileSlice]:
+def _slices(table: TableSnapshot) -> dict[GroupKey, FileSlice]:
     slices = scan_slices(table, ScanRequest(output=()))
     return {slice_.key: slice_ for slice_ in slices}
 
@@ -50,19 +50,19 @@ def _slices(table: Table) -> dict[GroupKey, FileSlice]:
 class _Sides:
     """What all tasks share: the table at both moments, and what is read of it."""
 
-    before: Table
-    after: Table
+    before: TableSnapshot
+    after: TableSnapshot
     images: pa.Schema
     log_bytes: int | None
 
-    def read(self, table: Table, slice_: FileSlice | None) -> ReadTask | None:
-        return read_side(table, slice_, merge_rule(table), self.images.names, self.log_bytes)
+    def read(self, table: TableSnapshot, slice_: FileSlice | None) -> ReadTask | None:
+        return plan_side(table, slice_, merge_rule(table), self.images.names, self.log_bytes)
 
 
 def _tasks(
     sides: _Sides, old: FileSlice | None, new: FileSlice | None, held_bytes: int
 ) -> Iterator[MatchTask]:
-    logs = _touched_logs(old, new)
+    logs = _logs_that_differ(old, new)
     task = MatchTask(
         before=sides.read(sides.before, old),
         after=sides.read(sides.after, new),
@@ -103,7 +103,7 @@ class _Touched:
     Their files can be the same at both moments, and yet hold another number of commits.
     """
 
-    def __init__(self, before: Table, after: Table) -> None:
+    def __init__(self, before: TableSnapshot, after: TableSnapshot) -> None:
         states = sorted((before, after), key=lambda table: table.timeline.bound or "")
         self._since, self._timeline = states[0].timeline.bound or "", states[1].timeline
 
@@ -125,7 +125,7 @@ class _Touched:
         }
 
 
-def _touched_logs(old: FileSlice | None, new: FileSlice | None) -> list[LogFile] | None:
+def _logs_that_differ(old: FileSlice | None, new: FileSlice | None) -> list[LogFile] | None:
     """The log files that can make the difference, where the base file is the same."""
     if old is None or new is None or old.base is None or new.base is None:
         return None

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.duplicate_keys import copies_error, repeated_keys
+from pyhudi.index.duplicate_keys import duplicate_keys_error, find_duplicate_keys
 from pyhudi.index.key_reader import KeySource
 from pyhudi.schema.computed_columns import SetValue, project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.partial_update_checks import KeptValues
+from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -52,9 +52,11 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
     for keys in _some_keys(task.read, _KEYS_AT_ONCE if task.copies else 1):
         count += len(keys)
         if task.copies is not None:
-            several = repeated_keys(task.copies, task.read.slice, keys)
+            several = find_duplicate_keys(task.copies, task.read.slice, keys)
             if len(several):
-                raise copies_error(f"the table has copies of the key {several[0].as_py()!r}")
+                raise duplicate_keys_error(
+                    f"the table has copies of the key {several[0].as_py()!r}"
+                )
     return count
 
 
@@ -67,7 +69,7 @@ def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bo
     keys = found.unique()
     if task.copies is None:
         return keys, False
-    several = repeated_keys(task.copies, task.read.slice, keys)
+    several = find_duplicate_keys(task.copies, task.read.slice, keys)
     if len(several):
         _check_all_found(task.read, found, several)
     return keys, len(several) > 0
@@ -83,7 +85,9 @@ def _check_all_found(read: ReadTask, found: pa.Array[Any], several: pa.Array[Any
     left = left.filter(pc.greater(left.column("rows_sum"), 0))
     if left.num_rows:
         key = left.column("key")[0].as_py()
-        raise copies_error(f"the table has copies of the key {key!r}, and only some of them go")
+        raise duplicate_keys_error(
+            f"the table has copies of the key {key!r}, and only some of them go"
+        )
 
 
 def _keys(read: ReadTask) -> pa.Array[Any]:
@@ -122,9 +126,9 @@ class ChangedRows:
         Raises `SchemaMismatch` for values that do not fit their columns.
         """
         for batch in read_task(self.task):
-            yield from self.changed(pa.Table.from_batches([batch])).to_batches()
+            yield from self.apply(pa.Table.from_batches([batch])).to_batches()
 
-    def changed(self, rows: pa.Table) -> pa.Table:
+    def apply(self, rows: pa.Table) -> pa.Table:
         """Rows with the new values."""
         schema = data_schema(self.task.schema)
         new = project(rows, self.changes)
@@ -140,7 +144,7 @@ class ChangedRows:
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
         empty = pa.schema([self.task.schema.field(name) for name in self.task.output])
-        schema = self.changed(empty.empty_table()).schema
+        schema = self.apply(empty.empty_table()).schema
         return pa.RecordBatchReader.from_batches(schema, self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -152,11 +156,11 @@ class SettableRows:
     """Rows that are to get other values, and those that they cannot get."""
 
     rows: ChangedRows
-    kept: KeptValues
+    kept: IgnoredUpdateValues
 
 
 def check_values(task: SettableRows, _attempt: Attempt) -> None:
     """Raises `UnsupportedTableFeature` for values that would not stand."""
     for batch in read_task(task.rows.task):
         old = pa.Table.from_batches([batch])
-        task.kept.check(old, task.rows.changed(old), task.rows.changes)
+        task.kept.check(old, task.rows.apply(old), task.rows.changes)

@@ -23,14 +23,14 @@ from pyhudi.slices.read_tasks import (
     ReadTask,
     ScanRequest,
     merge_rule,
-    shown_schema,
+    scan_schema,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 
 def plan_select(
-    table: Table,
+    table: TableSnapshot,
     where: Any,
     columns: tuple[str, ...],
     memory_limit: int | None,
@@ -45,14 +45,14 @@ def plan_select(
         msg = "where is missing: it says which rows"
         raise ConfigError(msg, hint='Give where="true" for all rows.')
     read = replace(table, as_text=text_columns(table.config, table.columns))
-    shown = shown_schema(read)
+    shown = scan_schema(read)
     found = parse_where(where, shown if table.config.populate_meta_fields else data_schema(shown))
     request = _request(read, columns, memory_limit, keys, found)
     return [_as_stored(task, columns, keys) for task in plan_scan(read, request)]
 
 
 def plan_slices(
-    table: Table,
+    table: TableSnapshot,
     slices: Sequence[FileSlice],
     columns: tuple[str, ...],
     memory_limit: int | None,
@@ -71,7 +71,7 @@ def plan_slices(
 
 
 def _request(
-    table: Table,
+    table: TableSnapshot,
     columns: tuple[str, ...],
     memory_limit: int | None,
     keys: KeySpec | None,

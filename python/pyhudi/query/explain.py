@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.slices.file_slice import FileSlice
 
 PRUNED = pa.schema(
@@ -45,7 +45,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Explanation(Shown):
+class Explanation(HtmlRepr):
     """How a scan was planned. `str()` of it is a text for people."""
 
     listing: str
@@ -92,7 +92,7 @@ class Explanation(Shown):
         return "\n".join(lines)
 
 
-def kept(
+def prune(
     index: str, slices: Sequence[FileSlice], keep: Sequence[bool]
 ) -> tuple[list[FileSlice], Step]:
     """The slices to keep, and the step that tells of the others."""

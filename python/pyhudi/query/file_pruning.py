@@ -22,22 +22,22 @@ from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.layout_change import AGAIN
-from pyhudi.timeline.staleness import check_nothing_lacks, check_still_there
+from pyhudi.timeline.staleness import check_listing_complete, check_snapshot_readable
 
 _LISTED = "files are listed instead"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedSlices:
     """The slices to read, by partition and file id."""
 
     slices: list[FileSlice]
     explanation: Explanation
 
 
-def choose_slices(table: Table, request: ScanRequest) -> Chosen:
+def select_file_slices(table: TableSnapshot, request: ScanRequest) -> SelectedSlices:
     """The slices that a scan reads; those that cannot hold a wanted row are left out.
 
     Raises `CorruptTable` for a log file that was cut and `MissingFile` for a file that is gone,
@@ -46,11 +46,11 @@ def choose_slices(table: Table, request: ScanRequest) -> Chosen:
     """
     for anew in (False, True):
         with suppress(OutdatedError):
-            return _chosen(table, request, anew=anew)
+            return _select(table, request, anew=anew)
     raise HistoryUnavailable("the metadata table was made anew while it was read", hint=AGAIN)
 
 
-def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen:
+def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -> SelectedSlices:
     conjuncts = request.where.conjuncts if request.where else ()
     test = partition_filter(table.config, table.columns, conjuncts)
     wanted = _Counted(test)
@@ -68,10 +68,10 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
     slices = view.base_slices() if only_base else view.slices()
     by_path = wanted.steps()
     if by_storage:
-        check_nothing_lacks(table.storage, table.config, table.timeline)
+        check_listing_complete(table.storage, table.config, table.timeline)
         check_complete(table, view, base_only=only_base)
     elif access.later is not None:
-        check_still_there(table.timeline, access.later)
+        check_snapshot_readable(table.timeline, access.later)
     slices, more = pruner.slices(slices)
     if not by_storage:
         access.check_same()
@@ -86,11 +86,11 @@ def _chosen(table: Table, request: ScanRequest, *, anew: bool = False) -> Chosen
         size=sum(slice_.size for slice_ in slices),
         steps=(*by_path, *steps, *more),
     )
-    return Chosen(slices, explanation)
+    return SelectedSlices(slices, explanation)
 
 
 def _by_metadata(
-    table: Table, wanted: _Counted, access: MetadataAccess, pruner: Pruner
+    table: TableSnapshot, wanted: _Counted, access: MetadataAccess, pruner: Pruner
 ) -> tuple[FileSystemView, list[Step]] | None:
     """The view over the files that the metadata table lists, None when it cannot be used."""
     paths = access.use(_LISTED, lambda metadata: metadata.data_partitions())

@@ -42,7 +42,7 @@ from pyhudi.slices.read_tasks import (
     merge_rule,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ else:
 COMMIT_TIME = "_hoodie_commit_time"
 
 
-def check_incremental(table: Table, span: IncrementalRange) -> None:
+def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
     """Whether a table can be asked for the range at all.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
@@ -77,7 +77,9 @@ def check_incremental(table: Table, span: IncrementalRange) -> None:
     check_range_begun(table, span.end, by_completion=by_completion)
 
 
-def plan_incremental(table: Table, request: ScanRequest, span: IncrementalRange) -> list[ReadTask]:
+def plan_incremental(
+    table: TableSnapshot, request: ScanRequest, span: IncrementalRange
+) -> list[ReadTask]:
     """One task for every file slice that may hold rows of the range, by partition and file id.
 
     Raises `HistoryUnavailable` for a hollow commit, and for files that are gone;
@@ -100,7 +102,7 @@ def plan_incremental(table: Table, request: ScanRequest, span: IncrementalRange)
     return plan_scan(table, narrowed)
 
 
-def _check_fallback(table: Table, span: IncrementalRange, missing: str) -> None:
+def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) -> None:
     """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
     told = f"{missing} was written in the asked-for range and has been cleaned away since"
     asked = span.fallback_full_scan
@@ -115,7 +117,7 @@ def _check_fallback(table: Table, span: IncrementalRange, missing: str) -> None:
         )
 
 
-def _with_whole_slices(table: Table, tasks: list[ReadTask]) -> list[ReadTask]:
+def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[ReadTask]:
     """Records of some columns only are completed from the whole slice, with older files.
 
     Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
@@ -148,18 +150,18 @@ def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
     return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
-def _slices(table: Table, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
+def _slices(table: TableSnapshot, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
     """The newest slice of every touched group, out of files that the commits wrote alone."""
     conjuncts = request.where.conjuncts if request.where else ()
     wanted = partition_filter(table.config, table.columns, conjuncts, incremental=True)
-    files = _written(chosen)
+    files = _collect_written_files(chosen)
     if wanted is not None:
         files = {partition: of for partition, of in files.items() if wanted(partition)}
     view = FileSystemView(
         table.storage, table.config, table.timeline, files=GivenFiles(files), with_replaced=True
     )
     slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
-    gone = _replaced(chosen)
+    gone = _collect_replaced_groups(chosen)
     left = [slice_ for slice_ in slices if slice_.key not in gone]
     if not checks_sizes(table.options):
         return [slice_.unchecked for slice_ in left]
@@ -179,7 +181,7 @@ def _with_growing_logs(slice_: FileSlice, commits: frozenset[str]) -> FileSlice:
     return replace(slice_, logs=logs)
 
 
-def _written(chosen: Selection) -> dict[str, list[Entry]]:
+def _collect_written_files(chosen: Selection) -> dict[str, list[Entry]]:
     """The files of the write stats by partition, each once; a log file can be in several."""
     found: dict[str, dict[str, Entry]] = {}
     for metadata in chosen.metadata:
@@ -193,7 +195,7 @@ def _written(chosen: Selection) -> dict[str, list[Entry]]:
     return {partition: list(found[partition].values()) for partition in sorted(found)}
 
 
-def _replaced(chosen: Selection) -> set[tuple[str, str]]:
+def _collect_replaced_groups(chosen: Selection) -> set[tuple[str, str]]:
     """Groups that commits of the selection took away.
 
     Not those that others did: a clustering that was planned before the last commit of the range and
@@ -202,7 +204,7 @@ def _replaced(chosen: Selection) -> set[tuple[str, str]]:
     return {key for metadata in chosen.metadata for key in metadata.replaced}
 
 
-def _first_missing(table: Table, slices: Sequence[FileSlice]) -> str | None:
+def _first_missing(table: TableSnapshot, slices: Sequence[FileSlice]) -> str | None:
     """A file of the slices that is not on storage any more."""
     touched = sorted({slice_.partition for slice_ in slices})
     there = {file.path for _, files in list_files(table.storage, touched) for file in files}
@@ -214,7 +216,7 @@ def _first_missing(table: Table, slices: Sequence[FileSlice]) -> str | None:
     return next((path for path in needed if path not in there), None)
 
 
-def _block_filter(table: Table, chosen: Selection) -> MergeRule:
+def _block_filter(table: TableSnapshot, chosen: Selection) -> MergeRule:
     """How slices are merged: log blocks of the selected commits alone count.
 
     A log compaction only repeats what others wrote. Its blocks count where one that they stand for

@@ -16,11 +16,11 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import COLUMN_STATS
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
-from pyhudi.metadata.pruning_context import INSTEAD, Question
+from pyhudi.metadata.pruning_context import INSTEAD, PruningContext
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
-from pyhudi.slices.row_counts import answered_by_path, is_whole_base_file
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.row_counts import is_whole_base_file, resolve_path_filter
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -30,8 +30,8 @@ else:
 Bounds = tuple[Any, Any]
 
 
-def told_bounds(
-    table: Table, request: ScanRequest, tasks: Sequence[ReadTask]
+def bounds_from_statistics(
+    table: TableSnapshot, request: ScanRequest, tasks: Sequence[ReadTask]
 ) -> tuple[pa.Array[Any], list[ReadTask]]:
     """Bounds that statistics tell of the only column of the request; the tasks that are to be read.
 
@@ -39,11 +39,11 @@ def told_bounds(
     """
     (column,) = request.output
     kind = table.columns.field(column).type
-    left = [task for task in map(answered_by_path, tasks) if task is not None]
+    left = [task for task in map(resolve_path_filter, tasks) if task is not None]
     nothing = pa.array([], kind)
     access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
-    question = Question(table, request, access)
-    usable = _has_exact_bounds(kind) and column not in question.shown_otherwise
+    question = PruningContext(table, request, access)
+    usable = _has_exact_bounds(kind) and column not in question.converted_columns
     if not (usable and access.has(COLUMN_STATS) and question.bounds_hold):
         return nothing, left
     bases = [_whole_base(task) for task in left]

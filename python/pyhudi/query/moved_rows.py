@@ -26,7 +26,7 @@ _KEY_COLUMN = "_hoodie_record_key"
 _PLACE_COLUMN = "_hoodie_partition_path"
 
 
-def paired(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
+def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
     """The rows of `diff_task` over all groups, with moved records made updates, or left out.
 
     A record that is the same in another file group is no change. held_bytes: about how much of what
@@ -41,7 +41,7 @@ def paired(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBat
                 for part in _of(batch, op):
                     spill.add(part)
         if deleted.size and inserted.size:
-            yield from _matched(deleted, inserted, held_bytes)
+            yield from _match_moved_rows(deleted, inserted, held_bytes)
         else:
             yield from deleted.read()
             yield from inserted.read()
@@ -56,7 +56,7 @@ def _of(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
     return [found] if found.num_rows else []
 
 
-def _matched(deleted: Spill, inserted: Spill, held_bytes: int) -> Iterator[pa.RecordBatch]:
+def _match_moved_rows(deleted: Spill, inserted: Spill, held_bytes: int) -> Iterator[pa.RecordBatch]:
     images = pa.schema(list(deleted.schema.field("before").type))
     buckets = -(-(deleted.size + inserted.size) // held_bytes)
     for bucket in range(buckets):

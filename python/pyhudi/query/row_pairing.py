@@ -18,10 +18,10 @@ from pyhudi.slices.read_tasks import (
     ReadTask,
     ScanRequest,
     key_columns,
-    shown_schema,
+    scan_schema,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 HELD_BYTES = 256 * 1024 * 1024
 """About how much of an older side is held at once, by default."""
@@ -54,14 +54,14 @@ class MatchTask:
         return pa.schema([*self.images, *self.compared])
 
 
-def image_schema(table: Table) -> pa.Schema:
+def image_schema(table: TableSnapshot) -> pa.Schema:
     """The table's data columns, nullable, as scans give them."""
-    shown = shown_schema(table)
+    shown = scan_schema(table)
     return pa.schema([f.with_nullable(True) for f in shown if not is_meta(f.name)])
 
 
-def read_side(
-    table: Table,
+def plan_side(
+    table: TableSnapshot,
     slice_: FileSlice | None,
     rule: MergeRule,
     columns: Sequence[str],
@@ -78,7 +78,7 @@ def read_side(
     return slice_tasks(table, request, [slice_], rule)[0]
 
 
-def _roots(table: Table) -> list[str]:
+def _roots(table: TableSnapshot) -> list[str]:
     """The columns that hold the record key: of a nested field the column around it."""
     names = table.columns.names
     fields = key_columns(table.config)

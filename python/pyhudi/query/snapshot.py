@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyhudi.query.file_pruning import choose_slices
+from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 
-def plan_scan(table: Table, request: ScanRequest) -> list[ReadTask]:
+def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:
     """One task for every file slice that may hold wanted rows, by partition and file id.
 
     Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
@@ -22,9 +22,9 @@ def plan_scan(table: Table, request: ScanRequest) -> list[ReadTask]:
     return slice_tasks(table, request, scan_slices(table, request), merge_rule(table))
 
 
-def scan_slices(table: Table, request: ScanRequest) -> list[FileSlice]:
+def scan_slices(table: TableSnapshot, request: ScanRequest) -> list[FileSlice]:
     """The slices that a scan reads, those that cannot match left out."""
-    return choose_slices(table, request).slices
+    return select_file_slices(table, request).slices
 
 
 def output_columns(

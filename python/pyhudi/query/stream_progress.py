@@ -15,7 +15,7 @@ from pyhudi.query.commit_range import (
     next_start,
     select_commits,
 )
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 
 
@@ -33,18 +33,18 @@ class StepLimit:
         return over or (self.size is not None and size > self.size)
 
 
-def order_of(table: Table) -> str:
+def order_of(table: TableSnapshot) -> str:
     """What times of the table's stream are: "completion" or "requested"."""
     return "completion" if by_completion_times(table) else "requested"
 
 
-def newest_time(table: Table) -> str | None:
+def newest_time(table: TableSnapshot) -> str | None:
     """The time up to which a stream can be read, None in a table without commits."""
     return next_start(table, IncrementalRange(None, None, "block"))
 
 
 def next_time(
-    table: Table, after: str | None, until: str | None, limit: StepLimit | None
+    table: TableSnapshot, after: str | None, until: str | None, limit: StepLimit | None
 ) -> str | None:
     """The time up to which the next step reads, `after` if there is nothing to read.
 
@@ -71,7 +71,7 @@ def next_time(
     return newest
 
 
-def _time(table: Table, commit: Instant) -> str:
+def _time(table: TableSnapshot, commit: Instant) -> str:
     return (commit.completed or "") if order_of(table) == "completion" else commit.requested
 
 

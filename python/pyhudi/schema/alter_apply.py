@@ -65,24 +65,24 @@ def apply(tree: ColumnTree, change: Change, rules: Rules) -> ColumnTree:
         )
     else:
         root = _at(tree, [*steps, name], change.path, lambda slot: _column(slot, change, rules))
-    return replace(tree, root=root).numbered()
+    return replace(tree, root=root).assign_ids()
 
 
 def _fields(struct: Struct, change: Add | Rename | Drop | Move, name: str, rules: Rules) -> Struct:
     match change:
         case Add():
-            return _added(struct, change, name, rules)
+            return _add_column(struct, change, name, rules)
         case Rename():
-            return _renamed(struct, change, name)
+            return _rename_column(struct, change, name)
         case Drop():
-            return _dropped(struct, change, name)
-    return _moved(struct, change, name)
+            return _drop_column(struct, change, name)
+    return _move_column(struct, change, name)
 
 
 def _column(slot: Slot, change: ChangeType | Comment | MakeNullable, rules: Rules) -> Slot:
     match change:
         case ChangeType():
-            return _typed(slot, change, rules)
+            return _change_type(slot, change, rules)
         case Comment():
             return replace(slot, doc=change.doc)
     return replace(slot, optional=True)
@@ -138,7 +138,7 @@ def _below(
         msg = f"there is no column {path!r}"
         raise SchemaMismatch(msg, hint=_hint(parts))
 
-    def changed(slot: Slot) -> Slot:
+    def apply_change(slot: Slot) -> Slot:
         if slot.name != steps[0]:
             return slot
         if len(steps) == 1:
@@ -146,7 +146,7 @@ def _below(
         below = _below(slot.kind, steps[1:], path, change)
         return replace(slot, kind=with_parts(slot.kind, below))
 
-    return tuple(changed(slot) for slot in parts)
+    return tuple(apply_change(slot) for slot in parts)
 
 
 def _hint(parts: tuple[Slot, ...]) -> str:
@@ -165,14 +165,14 @@ def _index(struct: Struct, name: str, path: str) -> int:
 # --- fields of a struct ---------------------------------------------------------------------------
 
 
-def _added(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
+def _add_column(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
     change.position.check()
     _check_new_name(struct, name, change.path)
     if name == change.path:
         check_reserved([pa.field(name, change.kind)])
     kind = _kind_of(name, change.kind, change.path, rules, record=struct.name)
     slot = Slot(NEW, name, kind, optional=True, doc=change.doc)
-    return _placed(struct, slot, change.position, change.path)
+    return _insert_slot(struct, slot, change.position, change.path)
 
 
 def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> None:
@@ -186,7 +186,7 @@ def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> 
             raise SchemaMismatch(msg)
 
 
-def _renamed(struct: Struct, change: Rename, name: str) -> Struct:
+def _rename_column(struct: Struct, change: Rename, name: str) -> Struct:
     at = _index(struct, name, change.path)
     if "." in change.name:
         msg = f"{change.name!r} is no name: a column stays in its struct"
@@ -207,7 +207,7 @@ def _check_reserved_name(change: Rename) -> None:
     check_reserved([pa.field(change.name, pa.null())])
 
 
-def _dropped(struct: Struct, change: Drop, name: str) -> Struct:
+def _drop_column(struct: Struct, change: Drop, name: str) -> Struct:
     at = _index(struct, name, change.path)
     fields = struct.fields[:at] + struct.fields[at + 1 :]
     if all(slot.name.startswith(META_PREFIX) for slot in fields):
@@ -216,15 +216,15 @@ def _dropped(struct: Struct, change: Drop, name: str) -> Struct:
     return replace(struct, fields=fields)
 
 
-def _moved(struct: Struct, change: Move, name: str) -> Struct:
+def _move_column(struct: Struct, change: Move, name: str) -> Struct:
     change.position.check()
     at = _index(struct, name, change.path)
     slot = struct.fields[at]
     rest = replace(struct, fields=struct.fields[:at] + struct.fields[at + 1 :])
-    return _placed(rest, slot, change.position, change.path)
+    return _insert_slot(rest, slot, change.position, change.path)
 
 
-def _placed(struct: Struct, slot: Slot, position: Position, path: str) -> Struct:
+def _insert_slot(struct: Struct, slot: Slot, position: Position, path: str) -> Struct:
     fields = list(struct.fields)
     if position.first:
         at = next(
@@ -251,16 +251,16 @@ def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: s
     if pa.types.is_null(kind):
         msg = f"column {path!r} has no type"
         raise SchemaMismatch(msg)
-    text = avro_schema(plain_schema(pa.schema([pa.field(name, kind)])), *_split(record))
+    text = avro_schema(plain_schema(pa.schema([pa.field(name, kind)])), *_split_path(record))
     return read_type(json.loads(text)["fields"][0], all_types=rules.all_types)
 
 
-def _split(full: str) -> tuple[str, str]:
+def _split_path(full: str) -> tuple[str, str]:
     space, _, name = full.rpartition(".")
     return name, space
 
 
-def _typed(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
+def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
     kind = _kind_of(slot.name, change.kind, change.path, rules, record=rules.record)
     if not isinstance(slot.kind, Plain) or not isinstance(kind, Plain):
         msg = f"column {change.path!r} has parts, or would: change them one by one"

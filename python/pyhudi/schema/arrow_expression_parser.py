@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.predicate_literals import fits_column, is_text, python_value, typed_scalar
+from pyhudi.schema.predicate_literals import fits_column, is_text, python_value, to_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
@@ -177,16 +177,16 @@ class _Parts:
 # --- the condition --------------------------------------------------------------------------------
 
 
-def implied(node: Node, schema: pa.Schema) -> Condition:
+def condition_implied_by(node: Node, schema: pa.Schema) -> Condition:
     """What holds on every row on which an expression is true; the expression may say more.
 
     The expression fits the schema.
     """
     match node:
         case Call("and_kleene", (left, right)):
-            return And((implied(left, schema), implied(right, schema)))
+            return And((condition_implied_by(left, schema), condition_implied_by(right, schema)))
         case Call("if_else", (Call("is_valid", _), then, Literal(other))) if not other.is_valid:
-            return implied(then, schema)
+            return condition_implied_by(then, schema)
         case Call("is_in", (Field(path),), {"value_set": pa.ListScalar(values=values)}) if (
             len(values) > _LISTED_MOST
         ):
@@ -290,7 +290,7 @@ def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
         return False
     try:
         given = python_value(value)
-        literal = typed_scalar(given, kind, "")
+        literal = to_scalar(given, kind, "")
     except (SchemaMismatch, ValueError, OverflowError):
         return False  # such as what Python lacks
     if given != given:  # noqa: PLR0124 - NaN, which conditions compare by their own rule

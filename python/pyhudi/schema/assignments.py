@@ -19,10 +19,10 @@ from pyhudi.schema.exact_casts import literal
 from pyhudi.schema.null_elements import check_elements
 from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.predicates import column_type
-from pyhudi.schema.sql_evaluator import evaluated
-from pyhudi.schema.sql_expressions import Literal, Operand, Value, made
+from pyhudi.schema.sql_evaluator import evaluate
+from pyhudi.schema.sql_expressions import Literal, Operand, Value, to_value
 from pyhudi.schema.sql_parser import parse_one
-from pyhudi.schema.suggestions import near_name
+from pyhudi.schema.suggestions import closest_name
 
 
 def set_value(
@@ -39,7 +39,7 @@ def set_value(
         if isinstance(operand, Literal) and isinstance(operand.value, str) and at.is_temporal(kind):
             value = pc.scalar(_read(operand.value, kind, what))
         else:
-            value = made(operand, what).expression
+            value = to_value(operand, what).expression
     if isinstance(value, pc.Expression):
         return SetValue(value, kind, is_column=isinstance(tree_of(value), Field))
     scalar = literal(value, kind, what)
@@ -50,7 +50,7 @@ def set_value(
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
     """A SQL expression. Raises as `set_value` does."""
-    return made(_operand(text, names, what), what).expression
+    return to_value(_operand(text, names, what), what).expression
 
 
 def _read(text: str, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
@@ -74,8 +74,8 @@ def _operand(text: str, names: Names, what: str) -> Operand:
                 return Value(pc.field(*below), column_type(below, pa.schema([field])))
         known = ", ".join(sorted({name[-1] for name in names}))
         msg = f"{what}: there is no column {'.'.join(path)!r}"
-        near = near_name(".".join(path), [".".join(name) for name in names])
+        near = closest_name(".".join(path), [".".join(name) for name in names])
         meant = f"Did you mean {near!r}? " if near else ""
         raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Text takes single quotes.")
 
-    return evaluated(tree, resolve, what)
+    return evaluate(tree, resolve, what)

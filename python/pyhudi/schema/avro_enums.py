@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.avro_names import Json, written_out
+from pyhudi.schema.avro_names import Json, inline_references
 from pyhudi.schema.required import entries_of
 
 Path: TypeAlias = tuple[str, ...]
@@ -24,7 +24,7 @@ def enum_symbols(avro: str) -> dict[Path, list[str]]:
     """The symbols of each enum, by the table's Avro schema."""
     if '"enum"' not in avro:
         return {}
-    return dict(_enums(written_out(json.loads(avro)), ()))
+    return dict(_enums(inline_references(json.loads(avro)), ()))
 
 
 def check_symbols(rows: pa.Table, symbols: Mapping[Path, list[str]]) -> None:

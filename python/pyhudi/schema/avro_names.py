@@ -17,7 +17,7 @@ Json: TypeAlias = Any
 NAMED = ("record", "enum", "fixed", "error")
 
 
-def written_out(avro: Json) -> Json:
+def inline_references(avro: Json) -> Json:
     """A schema with the definition in place of every reference, each with its namespace.
 
     Raises `UnsupportedTableFeature` for a type that holds itself.
@@ -25,7 +25,7 @@ def written_out(avro: Json) -> Json:
     return _Definitions().of(avro, "")
 
 
-def named_once(avro: Json) -> Json:
+def define_names_once(avro: Json) -> Json:
     """A schema out of one that was written out, with every named type in full where it comes first.
 
     A type whose name is another's gets one by its place.
@@ -41,15 +41,15 @@ class _Definitions:
         if isinstance(avro, list):
             return [self.of(branch, space) for branch in avro]
         if isinstance(avro, str):
-            return self._referred(avro, space)
+            return self._resolve_name(avro, space)
         if avro["type"] in NAMED:
-            return self._defined(avro, space)
+            return self._define(avro, space)
         return {
             key: self.of(value, space) if key in ("items", "values") else value
             for key, value in avro.items()
         }
 
-    def _referred(self, name: str, space: str) -> Json:
+    def _resolve_name(self, name: str, space: str) -> Json:
         found = next((one for one in (_full(name, space), name) if one in self._known), None)
         if found is None:
             return name
@@ -58,7 +58,7 @@ class _Definitions:
             raise UnsupportedTableFeature(msg)
         return self._known[found]
 
-    def _defined(self, avro: Json, space: str) -> Json:
+    def _define(self, avro: Json, space: str) -> Json:
         given = avro["name"]
         space = given.rpartition(".")[0] if "." in given else avro.get("namespace", space)
         head = {"type": avro["type"], "name": given.rpartition(".")[2], "namespace": space}

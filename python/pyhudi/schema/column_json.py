@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.avro_names import Json, named_once, written_out
+from pyhudi.schema.avro_names import Json, define_names_once, inline_references
 from pyhudi.schema.column_types import (
     ELEMENT,
     NEW,
@@ -41,11 +41,11 @@ class ColumnReader:
 
     def slot(self, field: Json) -> Slot:
         """A field without ids."""
-        return self._field({**field, "type": written_out(field["type"])}, None)
+        return self._field({**field, "type": inline_references(field["type"])}, None)
 
     def root(self, avro: Json, known: Json) -> Kind:
         """A table's schema, with the ids of the internal schema `known`."""
-        return self._kind(written_out(avro), known)
+        return self._kind(inline_references(avro), known)
 
     def _kind(self, avro: Json, known: Json) -> Kind:
         """A type, with the ids of the internal type `known` where that is of the same kind."""
@@ -114,7 +114,7 @@ def _plain(kind: str, avro: Json, known: Json, *, all_types: bool) -> Plain:
 
 def avro_json(root: Kind) -> Json:
     """A type as an Avro schema, every named type in full where it comes first."""
-    return named_once(_avro(root))
+    return define_names_once(_avro(root))
 
 
 def _avro(kind: Kind) -> Json:

@@ -43,12 +43,12 @@ class ColumnTree:
             msg = "the table's Avro schema is not a record"
             raise UnsupportedTableFeature(msg)
         greatest = max((NEW, *(slot.id for slot in _slots(root)), *_key_ids(root)))
-        return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).numbered()
+        return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).assign_ids()
 
-    def numbered(self) -> ColumnTree:
+    def assign_ids(self) -> ColumnTree:
         """With ids for whatever has none, in Hudi's order."""
         ids = count(self.max_id + 1)
-        root = _numbered(self.root, ids)
+        root = _assign_ids(self.root, ids)
         greatest = next(ids) - 1
         return ColumnTree(root, greatest, greatest - self.max_id)
 
@@ -76,9 +76,11 @@ def _key_ids(kind: Kind) -> Iterator[int]:
         yield from _key_ids(slot.kind)
 
 
-def _numbered(kind: Any, ids: Iterator[int]) -> Any:
+def _assign_ids(kind: Any, ids: Iterator[int]) -> Any:
     """The ids of one level come before those of what is below it."""
     if isinstance(kind, Mapped) and kind.key_id == NEW:
         kind = replace(kind, key_id=next(ids))
     level = [replace(slot, id=next(ids)) if slot.id == NEW else slot for slot in parts_of(kind)]
-    return with_parts(kind, tuple(replace(slot, kind=_numbered(slot.kind, ids)) for slot in level))
+    return with_parts(
+        kind, tuple(replace(slot, kind=_assign_ids(slot.kind, ids)) for slot in level)
+    )

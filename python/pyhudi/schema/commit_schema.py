@@ -101,7 +101,7 @@ def check_ids(schema: TableSchema, config: TableConfig) -> None:
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 
-def continued(schema: TableSchema, evolved: str, config: TableConfig) -> TableSchema:
+def evolve_table_schema(schema: TableSchema, evolved: str, config: TableConfig) -> TableSchema:
     """A schema that comes out of the table's when columns are added or widened by name."""
     if schema.history is None:
         return schema_from_avro(evolved, config)

@@ -30,7 +30,7 @@ class SetValue:
     is_column: bool
     """It is another column as it stands, of which no value may change."""
 
-    def fitted(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+    def cast_to_column(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
         """The expression's values in the column's type. Raises `SchemaMismatch`."""
         cast = cast_exactly if self.is_column else cast_computed
         try:
@@ -52,16 +52,16 @@ def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) ->
         name: value.expression if isinstance(value, SetValue) else value
         for name, value in columns.items()
     }
-    values = zip(columns.items(), projected(table, expressions).columns, strict=True)
+    values = zip(columns.items(), project_values(table, expressions).columns, strict=True)
     return pa.table(
         {
-            name: value.fitted(column, name) if isinstance(value, SetValue) else column
+            name: value.cast_to_column(column, name) if isinstance(value, SetValue) else column
             for (name, value), column in values
         }
     )
 
 
-def projected(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
+def project_values(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
     """The values of the expressions for each row. Raises `SchemaMismatch`."""
     options = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
     steps = [

@@ -16,16 +16,16 @@ from pyhudi import _native
 from pyhudi.config.merge_mode import DELETE_FIELD, MergeConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.exact_casts import cast_exactly
-from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.input_data import read_batches
 from pyhudi.schema.key_generator import IS_DELETED, META_COLUMNS
 from pyhudi.schema.null_elements import check_elements
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.vectors import check_vector, is_vector
 
 
-def to_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
-    """All rows of what `given_batches` takes. Raises as it does."""
-    schema, batches = given_batches(data, like, uneven=uneven)
+def read_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
+    """All rows of what `read_batches` takes. Raises as it does."""
+    schema, batches = read_batches(data, like, uneven=uneven)
     return pa.Table.from_batches(batches, schema)
 
 
@@ -90,7 +90,9 @@ def _column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArr
     return cast_exactly(column, field)
 
 
-def marked_deleted(rows: pa.Table, delete_field: str | None, marker: str | None) -> pa.Array[Any]:
+def find_delete_markers(
+    rows: pa.Table, delete_field: str | None, marker: str | None
+) -> pa.Array[Any]:
     """For each row whether it says of itself that it is a delete; never null.
 
     `_hoodie_is_deleted` being true says so in every table, `delete_field` having the marker's text

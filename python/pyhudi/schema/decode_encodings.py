@@ -22,7 +22,7 @@ _MOST_LEVELS = 64
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns without encodings. Raises as `given_batches` does."""
+    """The columns without encodings. Raises as `read_batches` does."""
     for field in schema:
         check_depth(field, _MOST_LEVELS)
     check_names(schema)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.avro_names import Json, named_once, written_out
-from pyhudi.schema.commit_schema import continued
+from pyhudi.schema.avro_names import Json, define_names_once, inline_references
+from pyhudi.schema.commit_schema import evolve_table_schema
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.schema.required import entries_of, list_of, map_of
@@ -57,16 +57,16 @@ def evolve(
     known = frozenset(data_schema(table.arrow).names)
     check_reserved(field for field in rows.schema if field.name not in known)
     given = data_schema(rows.schema)
-    record = written_out(json.loads(table.avro))
-    fixed = _fixed_columns(config, indexed)
+    record = inline_references(json.loads(table.avro))
+    fixed = _columns_with_fixed_type(config, indexed)
     evolved = _record(record, pa.struct(list(given)), "", fixed)
     schema = table
     if evolved != record:
-        schema = continued(table, json.dumps(named_once(evolved)), config)
-    return schema, _fitted(rows, data_schema(schema.arrow))
+        schema = evolve_table_schema(table, json.dumps(define_names_once(evolved)), config)
+    return schema, _fit_rows(rows, data_schema(schema.arrow))
 
 
-def _fixed_columns(config: TableConfig, indexed: Mapping[str, str]) -> dict[str, str]:
+def _columns_with_fixed_type(config: TableConfig, indexed: Mapping[str, str]) -> dict[str, str]:
     """Columns whose type decides how a stored key, path, ordering or index reads, each with why."""
     named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
     return {
@@ -117,7 +117,7 @@ def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Jso
             msg = f"the new column {path + field.name!r} has no type"
             raise SchemaMismatch(msg, hint="Cast it, or leave it out.")
     text = avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
-    fields: list[Json] = written_out(json.loads(text))["fields"]
+    fields: list[Json] = inline_references(json.loads(text))["fields"]
     return fields
 
 
@@ -161,7 +161,7 @@ def _avro_number(kind: pa.DataType) -> str | None:
 # --- the rows -------------------------------------------------------------------------------------
 
 
-def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _fit_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with nulls for what they lack, at every depth; types are cast by `rows.conform`."""
     given = [name for name in rows.column_names if name not in META_COLUMNS]
     names = frozenset(given)
@@ -169,7 +169,7 @@ def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         return rows
     columns = {
         field.name: (
-            _filled_column(rows.column(field.name), field)
+            _fill_column(rows.column(field.name), field)
             if field.name in names
             else _nulls(rows.num_rows, field, field.name)
         )
@@ -178,16 +178,16 @@ def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns)
 
 
-def _filled_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+def _fill_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
     if not pa.types.is_nested(field.type) or pa.types.is_null(column.type):
         return column
-    chunks = [_filled(chunk, field.type, field.name) for chunk in column.chunks]
+    chunks = [_fill_array(chunk, field.type, field.name) for chunk in column.chunks]
     if not chunks:
         return pa.chunked_array([], field.type)
     return pa.chunked_array(chunks)
 
 
-def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
+def _fill_array(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
     """The array with the missing fields of its structs as nulls, in the wanted order."""
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
         _check_fields(values.type, kind, path)
@@ -197,12 +197,12 @@ def _filled(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any
         ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
     if pa.types.is_list(kind) and pa.types.is_list(values.type):
-        items = _filled(values.flatten(), kind.value_type, path)
+        items = _fill_array(values.flatten(), kind.value_type, path)
         return list_of(values, items)
     if pa.types.is_map(kind) and pa.types.is_map(values.type):
         entries = entries_of(values)
         flat = entries.flatten()
-        items = _filled(flat.field(1), kind.item_type, path)
+        items = _fill_array(flat.field(1), kind.item_type, path)
         return map_of(entries, flat.field(0), items)
     return values
 
@@ -222,7 +222,7 @@ def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[
             field = field.with_nullable(True)
         return _nulls(len(values), field, name)
     # `field` would show what lies below a null struct.
-    return _filled(values.flatten()[at], field.type, name)
+    return _fill_array(values.flatten()[at], field.type, name)
 
 
 def _nulls(count: int, field: pa.Field[Any], path: str) -> pa.Array[Any]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.schema.required import entries_of, loosened, tightened
+from pyhudi.schema.required import entries_of, restore_required_fields, with_nullable_fields
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -51,7 +51,7 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     apart = _other_kinds(column.type, field.type, field.name)
     if apart:
         raise _mismatch(column, field, apart)
-    return _checked(column, field)
+    return _check_cast(column, field)
 
 
 def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
@@ -66,7 +66,7 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     if given == wanted or pa.types.is_null(given):
         return _cast(column, field)
     if pa.types.is_floating(wanted) and (_is_text(given) or _is_real(given)):
-        return _rounded(column, field)
+        return _round_floats(column, field)
     if _is_text(wanted) and not (_is_text(given) or is_spelled_alike(given)):
         why = f"CAST from {given} to {wanted} is not known"
         raise _mismatch(column, field, why)
@@ -75,7 +75,7 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     if _is_text(given) or _is_text(wanted):
         return _cast(column, field)
     if _is_moment(given) and _is_moment(wanted):
-        return _checked(column, field)
+        return _check_cast(column, field)
     return cast_exactly(column, field)
 
 
@@ -105,15 +105,15 @@ def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
         made = pa.scalar(value, kind)
     except (*_FAILS, OverflowError, TypeError, ValueError) as error:
-        msg = f"{what}: {shown_value(value)} is no {kind}: {error}"
+        msg = f"{what}: {format_value(value)} is no {kind}: {error}"
         raise SchemaMismatch(msg) from error
     if not _is_kept(value, made.as_py()):
-        msg = f"{what}: {shown_value(value)} is no {kind}: it would become {made.as_py()!r}"
+        msg = f"{what}: {format_value(value)} is no {kind}: it would become {made.as_py()!r}"
         raise SchemaMismatch(msg)
     return made
 
 
-def shown_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A Python value for a message; Python writes out no huge integers and no deep lists."""
     try:
         return repr(value)
@@ -139,10 +139,12 @@ def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     if not is_list or not pa.types.is_fixed_size_list(wanted):
         return column
     kind = pa.list_(given.value_field, wanted.list_size)
-    return pa.chunked_array([_fixed_size(chunk, kind, field) for chunk in column.chunks], kind)
+    return pa.chunked_array(
+        [_parse_fixed_size(chunk, kind, field) for chunk in column.chunks], kind
+    )
 
 
-def _fixed_size(
+def _parse_fixed_size(
     lists: pa.Array[Any], kind: pa.FixedSizeListType, field: pa.Field[Any]
 ) -> pa.Array[Any]:
     size = kind.list_size
@@ -165,15 +167,15 @@ def _fixed_size(
 
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:
-    loose = loosened(field.type)
+    loose = with_nullable_fields(field.type)
     try:
-        made = column.cast(loosened(_way(column.type, loose))).cast(loose, safe=True)
+        made = column.cast(with_nullable_fields(_way(column.type, loose))).cast(loose, safe=True)
     except _FAILS as error:
         raise _mismatch(column, field, _example(column, field) or str(error)) from error
     if loose == field.type:
         return made
     try:
-        chunks = [tightened(chunk, field.type, field.name) for chunk in made.chunks]
+        chunks = [restore_required_fields(chunk, field.type, field.name) for chunk in made.chunks]
     except SchemaMismatch as error:
         raise _mismatch(column, field, without_hint(error), hint=error.hint) from error
     return pa.chunked_array(chunks, field.type)
@@ -198,7 +200,7 @@ def _way(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     return given
 
 
-def _checked(column: Column, field: pa.Field[Any]) -> Column:
+def _check_cast(column: Column, field: pa.Field[Any]) -> Column:
     made = _cast(column, field)
     try:
         changed = _first_change(column, made, field.name, every=False)
@@ -213,7 +215,7 @@ def _checked(column: Column, field: pa.Field[Any]) -> Column:
     return made
 
 
-def _rounded(column: Column, field: pa.Field[Any]) -> Column:
+def _round_floats(column: Column, field: pa.Field[Any]) -> Column:
     """Floats of another width, of which none may become infinite."""
     wide = _cast(column, pa.field(field.name, pa.float64()))
     made = _cast(column, field)
@@ -250,12 +252,12 @@ def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
 def _example(column: Column, field: pa.Field[Any]) -> str:
     """A value that the cast would change; "" where none is found."""
     ways = (column.type, _way(column.type, field.type))
-    return next(filter(None, (_changed_by(column, way, field) for way in ways)), "")
+    return next(filter(None, (_describe_change(column, way, field) for way in ways)), "")
 
 
-def _changed_by(column: Column, way: pa.DataType, field: pa.Field[Any]) -> str:
+def _describe_change(column: Column, way: pa.DataType, field: pa.Field[Any]) -> str:
     try:
-        made = column.cast(way).cast(loosened(field.type), safe=False)
+        made = column.cast(way).cast(with_nullable_fields(field.type), safe=False)
         return _first_change(column, made, field.name, every=True)
     except _FAILS:
         return ""
@@ -276,11 +278,11 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
         differs = pc.fill_null(_differs(before, after), fill_value=False)
         if pc.any(differs).as_py():
             first, made_first = before.filter(differs)[0], after.filter(differs)[0]
-            return f"{_apart(first, made_first)}{said} would become {_shown(made_first)}"
+            return f"{_apart(first, made_first)}{said} would become {_format_value(made_first)}"
         if every and pa.types.is_decimal(after.type):
             over = _is_over(after)
             if pc.any(over).as_py():
-                return f"{_shown(before.filter(over)[0])}{said} is out of its range"
+                return f"{_format_value(before.filter(over)[0])}{said} is out of its range"
     return ""
 
 
@@ -292,7 +294,9 @@ def _first_unsure(column: Column, made: Column, name: str) -> str:
             unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), least))
             if len(unsure):
                 said = "" if path == name else f" in {path}"
-                return f"{_shown(unsure[0])}{said} may have been another whole number near it"
+                return (
+                    f"{_format_value(unsure[0])}{said} may have been another whole number near it"
+                )
     return ""
 
 
@@ -306,11 +310,11 @@ def _pairs(
 
 def _apart(value: pa.Scalar[Any], made: pa.Scalar[Any]) -> str:
     """A value in words that tell it from what it would become, also by less than Python has."""
-    words = _shown(value)
-    return words if words != _shown(made) else f"{value.value} as {value.type}"
+    words = _format_value(value)
+    return words if words != _format_value(made) else f"{value.value} as {value.type}"
 
 
-def _shown(value: pa.Scalar[Any]) -> str:
+def _format_value(value: pa.Scalar[Any]) -> str:
     """A value in words, also a time that Python has no form of."""
     try:
         return repr(value.as_py())

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.schema.decode_encodings import plain_batch, plain_schema
-from pyhudi.schema.input_objects import of_columns, of_dicts
+from pyhudi.schema.input_objects import table_from_columns, table_from_dicts
 from pyhudi.schema.input_pandas import of_pandas
 from pyhudi.schema.lazy_rows import LazyRows
 
@@ -26,7 +26,7 @@ _HINT = (
 )
 
 
-def given_batches(
+def read_batches(
     data: Any, like: pa.Schema | None = None, *, uneven: bool = False
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema and the batches of Arrow data, data frames or Python objects.
@@ -45,7 +45,7 @@ def given_batches(
         data = _of_objects(data, like, uneven=uneven)
     elif _is_frame(data, "pandas"):
         data = of_pandas(data, like)
-    schema, batches = _taken(data)
+    schema, batches = _open_stream(data)
     plain = plain_schema(schema)
     read = _read(batches)
     if plain != schema:
@@ -64,7 +64,7 @@ def is_read_once(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__")
 
 
-def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(data, LazyRows):
         # As a C stream its errors would lose their kind.
         data = data.to_reader()
@@ -82,17 +82,17 @@ def _taken(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return _of_batches(data)
     what = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
     if hasattr(data, "__arrow_c_stream__"):
-        with _named(what, _HINT):
+        with _wrap_errors(what, _HINT):
             reader = pa.RecordBatchReader.from_stream(data)
         return reader.schema, iter(reader)
     if hasattr(data, "__arrow_c_array__"):
-        with _named(what, _HINT):
-            return _taken(pa.record_batch(data))
+        with _wrap_errors(what, _HINT):
+            return _open_stream(pa.record_batch(data))
     if _is_of_datasets(data, "Dataset"):
         data = data.scanner()
     if _is_of_datasets(data, "Scanner"):
-        with _named(what, _HINT):
-            return _taken(data.to_reader())
+        with _wrap_errors(what, _HINT):
+            return _open_stream(data.to_reader())
     raise ConfigError(what, hint=_HINT)
 
 
@@ -111,38 +111,39 @@ def _is_of_datasets(data: Any, name: str) -> bool:
 
 def _of_objects(data: Any, like: pa.Schema | None, *, uneven: bool) -> Any:
     if isinstance(data, Mapping):
-        return of_columns(data, like)
+        return table_from_columns(data, like)
     if data and isinstance(data[0], (pa.RecordBatch, pa.Table)):
         return iter(data)
-    return of_dicts(data, like, uneven=uneven)
+    return table_from_dicts(data, like, uneven=uneven)
 
 
 def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Record batches or tables of one schema, taken as they come."""
     given = _read(data)
-    first = _checked_batch(next(given, None), None)
+    first = _check_batch(next(given, None), None)
     schema = first.schema
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for part in chain([first], (_checked_batch(each, schema) for each in given)):
+        for part in chain([first], (_check_batch(each, schema) for each in given)):
             yield from part.to_batches() if isinstance(part, pa.Table) else [part]
 
     return schema, batches()
 
 
-def _checked_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
+def _check_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
     if given is None:
         raise ConfigError("the iterator gives no batch, so there is no schema", hint=_HINT)
     if not isinstance(given, (pa.RecordBatch, pa.Table)):
         msg = f"cannot take rows from a {type(given).__qualname__} that an iterator gives"
         raise ConfigError(msg, hint=_HINT)
     if schema is not None and not given.schema.equals(schema):
-        msg = f"a batch has the columns {_told(given.schema)}, the first had {_told(schema)}"
+        columns, first = _describe_schema(given.schema), _describe_schema(schema)
+        msg = f"a batch has the columns {columns}, the first had {first}"
         raise SchemaMismatch(msg)
     return given
 
 
-def _told(schema: pa.Schema) -> str:
+def _describe_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
@@ -169,7 +170,7 @@ def _may_lack_form(kind: pa.DataType) -> bool:
 
 def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """A polars query, run by its streaming engine where this release gives batches of that."""
-    with _named("the polars query fails"):
+    with _wrap_errors("the polars query fails"):
         _check_no_objects(frame)
         schema = pa.RecordBatchReader.from_stream(frame.clear().collect()).schema
         frames = frame.collect_batches() if hasattr(frame, "collect_batches") else None
@@ -190,7 +191,7 @@ def _check_no_objects(data: Any) -> None:
 
 
 @contextmanager
-def _named(what: str, hint: str = "") -> Iterator[None]:
+def _wrap_errors(what: str, hint: str = "") -> Iterator[None]:
     """Errors of foreign code as one of pyhudi's, which says what was being done."""
     try:
         yield
@@ -211,7 +212,7 @@ def _first_line(error: BaseException) -> str:
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     while True:
-        with _named("the rows that were given cannot be read"):
+        with _wrap_errors("the rows that were given cannot be read"):
             batch = next(batches, None)
         if batch is None:
             return

@@ -41,7 +41,7 @@ _NO_VALUES = ("NAType", "NaTType")
 """What pandas has in rows where there is no value, besides None and NaN."""
 
 
-def of_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
+def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
     """A list of dicts as a table: a key that a row lacks is null, one that no row has no column.
 
     like: the table's columns, where there is a table. uneven: rows may have different keys. Raises
@@ -62,8 +62,8 @@ def of_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa
     return pa.table({name: _column([row.get(name) for row in rows], name, like) for name in names})
 
 
-def of_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
-    """A dict of lists or arrays as a table. Raises as `of_dicts`."""
+def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
+    """A dict of lists or arrays as a table. Raises as `table_from_dicts`."""
     names = _in_order(dict.fromkeys(columns), like)
     arrays = {}
     for name in names:
@@ -84,7 +84,7 @@ def of_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
 def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
     """A column of pandas that holds objects; NaN is null, but not within lists and structs.
 
-    Raises as `of_dicts`.
+    Raises as `table_from_dicts`.
     """
     _check_levels(column, name)
     guess = _attempt(column, from_pandas=True)
@@ -219,17 +219,17 @@ def _check_levels(values: Any, name: str) -> None:
 
     Before pyarrow looks at them: its calls go as deep as the values do, and end the process.
     """
-    level = _nested(values)
+    level = _find_nested(values)
     for _ in range(_MOST_LEVELS):
         if not level:
             return
         parts = [value.values() if isinstance(value, Mapping) else value for value in level]
-        level = _nested(list(chain.from_iterable(parts)))
+        level = _find_nested(list(chain.from_iterable(parts)))
     msg = f"column {name!r} has values with too many lists and dicts in one another"
     raise UnsupportedTableFeature(msg, hint="Keep what is inside as text, such as JSON.")
 
 
-def _nested(values: Any) -> list[Any]:
+def _find_nested(values: Any) -> list[Any]:
     """Those that have values of their own, each once."""
     kinds = {kind for kind in set(map(type, values)) if issubclass(kind, (Mapping, list, tuple))}
     if not kinds:
@@ -240,13 +240,15 @@ def _nested(values: Any) -> list[Any]:
 def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
     _check_levels(values, name)
     kind = like.field(name).type if like is not None and name in like.names else None
-    made = _untyped if kind is None else _typed(kind, name)
+    made = _infer_column if kind is None else _column_builder(kind, name)
     values = _plain(values)
     try:
         return made(values)
     except _FAILURES as error:
         row, first = _first_failure(made, values, error)
-        msg = f"row {row} does not fit column {name!r}, {_wanted(kind, values[:row])}: {first}"
+        msg = (
+            f"row {row} does not fit column {name!r}, {_mismatch_text(kind, values[:row])}: {first}"
+        )
         raise SchemaMismatch(msg, hint=_hint(values[row], first)) from first
 
 
@@ -259,7 +261,7 @@ def _hint(value: Any, error: Exception) -> str:
     return "" if type(error) is ValueError else _HINT
 
 
-def _wanted(kind: pa.DataType | None, before: Sequence[Any]) -> str:
+def _mismatch_text(kind: pa.DataType | None, before: Sequence[Any]) -> str:
     if kind is not None:
         return f"which is {kind}"
     if all(value is None for value in before):
@@ -309,15 +311,15 @@ def _first_failure(
     return bad - 1, error
 
 
-def _untyped(values: Sequence[Any]) -> Column:
+def _infer_column(values: Sequence[Any]) -> Column:
     array = pa.array(values)
     if _is_to_be_checked(array.type):
         _read_as(values, array.type)
     return array
 
 
-def _typed(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
-    def made(values: Sequence[Any]) -> Column:
+def _column_builder(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
+    def build_column(values: Sequence[Any]) -> Column:
         array = pa.array(values, _read_as(values, kind), from_pandas=not _has_reals(kind))
         given = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
         try:
@@ -325,7 +327,7 @@ def _typed(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
         except SchemaMismatch as error:
             raise ValueError(without_hint(error)) from error
 
-    return made
+    return build_column
 
 
 def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:

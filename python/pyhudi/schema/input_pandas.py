@@ -46,9 +46,9 @@ def _with_levels(frame: Any) -> Any:
 def _table(frame: Any, like: pa.Schema | None) -> pa.Table:
     are_objects = [is_of_objects(kind) for kind in frame.dtypes]
     if not any(are_objects):
-        return _typed(frame)
-    typed = iter(_typed(frame.loc[:, [not are for are in are_objects]]).columns)
-    names = _typed(frame.iloc[:0]).column_names
+        return _to_arrow(frame)
+    typed = iter(_to_arrow(frame.loc[:, [not are for are in are_objects]]).columns)
+    names = _to_arrow(frame.iloc[:0]).column_names
     columns = [
         of_objects(frame.iloc[:, at], name, like) if are_objects[at] else next(typed)
         for at, name in enumerate(names)
@@ -56,7 +56,7 @@ def _table(frame: Any, like: pa.Schema | None) -> pa.Table:
     return pa.Table.from_arrays(columns, names)
 
 
-def _typed(frame: Any) -> pa.Table:
+def _to_arrow(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -23,7 +23,7 @@ from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 LATEST_SCHEMA = "latest_schema"
 """Key of a commit's extra metadata: the internal schema that its files were written with."""
@@ -101,7 +101,7 @@ class SchemaHistory:
         Raises `CorruptTable` for an internal schema that cannot be understood.
         """
         table = _parse(self.current, "the table's internal schema")
-        return _compressed(
+        return _deduplicate(
             (instant, _identity_as_none(_sources(schema, table, version)))
             for instant, version in sorted(self.versions.items())
         )
@@ -162,7 +162,7 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
         for version in found.values():
             _table(version)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(path, error) from error
+        raise _corrupt_error(path, error) from error
     return text, found
 
 
@@ -185,7 +185,7 @@ def _was_archived(timeline: Timeline, instant: str) -> bool:
     Hudi leaves the history file of a commit that a rollback or a restore took back. Of a commit
     that an archive does not go back to nothing is known: that counts.
     """
-    commits = timeline.archive.commits(Span(until=instant))
+    commits = timeline.archive.commits(InstantRange(until=instant))
     return not commits or commits[-1].requested == instant
 
 
@@ -233,7 +233,7 @@ def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[
     return found
 
 
-def _compressed(
+def _deduplicate(
     maps: Iterable[tuple[str, Map | None]],
 ) -> Evolution | None:
     """Each distinct map once, and the instants at which it changes."""
@@ -296,14 +296,14 @@ def _parse(text: str, where: str) -> Column:
     try:
         return _table(document)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(where, error) from error
+        raise _corrupt_error(where, error) from error
 
 
 def _load(text: str | bytes, where: str) -> Any:
     try:
         return parse_json(text, where)
     except CorruptTable as error:
-        raise _damaged(where, error) from error
+        raise _corrupt_error(where, error) from error
 
 
 def _table(document: Any) -> Column:
@@ -327,5 +327,5 @@ def _column(id_: int, kind: Any) -> Column:
             raise TypeError(f"the type {other}")
 
 
-def _damaged(where: str, error: Exception) -> CorruptTable:
+def _corrupt_error(where: str, error: Exception) -> CorruptTable:
     return CorruptTable(f"{where}: no internal schema (schema on read): {error!r}")

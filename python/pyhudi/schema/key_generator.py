@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi import _native
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.property_names import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
@@ -88,7 +88,7 @@ class KeySpec:
         return not self.key_fields
 
 
-def supported_generator(config: TableConfig) -> str:
+def check_key_generator(config: TableConfig) -> str:
     """The table's key generator, without a trailing `_AVRO`.
 
     Raises `UnsupportedTableFeature`, naming the property, for a generator that pyhudi does not
@@ -133,13 +133,13 @@ def key_spec(
     Raises `UnsupportedTableFeature`, naming the property, for rules that are not known or not
     supported.
     """
-    generator = supported_generator(config)
+    generator = check_key_generator(config)
     times = _times(config, generator, options or {})
     return KeySpec(
         generator=generator,
         key_fields=tuple(config.record_key_fields),
         partition_fields=tuple(config.partition_fields),
-        key_prefixed=_prefixed(config, generator, prefixed),
+        key_prefixed=_has_field_prefix(config, generator, prefixed),
         hive_style=config.hive_style,
         url_encode=config.url_encode,
         slash_dates=_has_slashes(config, generator, options or {}, times),
@@ -151,7 +151,7 @@ def _has_slashes(
     config: TableConfig, generator: str, options: Mapping[str, str], times: Mapping[str, TimeRules]
 ) -> bool:
     """Whether dates in partition paths have slashes; Hudi stores it with SQL alone."""
-    stored, given = config.slash_separated_dates, switch(options, SLASH_DATES, default=None)
+    stored, given = config.slash_separated_dates, parse_bool(options, SLASH_DATES, default=None)
     if given is not None and SLASH_DATES in config.properties and given != stored:
         msg = f"the option {SLASH_DATES} is {given}, the table has {stored}".lower()
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
@@ -220,10 +220,10 @@ def depends_on_rows(config: TableConfig) -> bool:
     """
     if len(config.record_key_fields) != 1 or not config.populate_meta_fields:
         return False
-    return supported_generator(config) in _SPELLED_OUT or not _is_named(config)
+    return check_key_generator(config) in _SPELLED_OUT or not _is_named(config)
 
 
-def _prefixed(config: TableConfig, generator: str, stored: bool | None) -> bool:  # noqa: FBT001
+def _has_field_prefix(config: TableConfig, generator: str, stored: bool | None) -> bool:  # noqa: FBT001
     if len(config.record_key_fields) > 1:
         return True
     if stored is not None:
@@ -251,7 +251,7 @@ def add_keys(
     if instant is None:
         msg = "hoodie.table.recordkey.fields is not set: rows of generated keys cannot be found"
         raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
-    keys = _generated_keys(instant, place, rows.num_rows)
+    keys = _generate_keys(instant, place, rows.num_rows)
     with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
     return with_keys.drop_columns([_GENERATED])
 
@@ -262,7 +262,7 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _GENERATED = "_hoodie_generated_key"
 
 
-def _generated_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
+def _generate_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
     """`<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
     task, first = place
     ones = pa.repeat(pa.scalar(1, pa.int64()), count)
@@ -323,7 +323,7 @@ def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
     return pa.table(columns)
 
 
-def given_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
+def input_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
     """The columns whose values are given in the type that the table stores them in.
 
     Those of a timestamp generator may come as text, see `as_stored`.

@@ -23,7 +23,7 @@ KEYS_MOST = 100_000
 """A filter that allows more keys is not used to look them up."""
 
 
-def allowed_texts(
+def find_allowed_values(
     conjuncts: Iterable[Conjunct], column: str, besides: Collection[str] = ()
 ) -> list[str] | None:
     """Texts of the values that a column may have, None when the filter does not list them.
@@ -44,7 +44,7 @@ def _has_certain_text(kind: pa.DataType) -> bool:
     return is_text(kind) or bool(at.is_int32(kind) or at.is_int64(kind))
 
 
-def wanted_keys(
+def find_record_keys(
     config: TableConfig, conjuncts: Sequence[Conjunct], besides: Collection[str] = ()
 ) -> list[str] | None:
     """Every record key that a wanted row can have, None when the filter does not tell.
@@ -52,7 +52,7 @@ def wanted_keys(
     A key of one field is given in both of the forms that Hudi's releases write, `k1` and `id:k1`,
     where the key generator leaves it open.
     """
-    stored = allowed_texts(conjuncts, RECORD_KEY, besides)
+    stored = find_allowed_values(conjuncts, RECORD_KEY, besides)
     if stored is not None:
         return stored if len(stored) <= KEYS_MOST else None
     if config.key_generator == "USER_PROVIDED":
@@ -60,14 +60,14 @@ def wanted_keys(
     keys = field_keys(conjuncts, config.record_key_fields, besides)
     if keys is None or len(config.record_key_fields) != 1 or not _is_plain(config):
         return keys
-    return allowed_texts(conjuncts, config.record_key_fields[0], besides)
+    return find_allowed_values(conjuncts, config.record_key_fields[0], besides)
 
 
 def field_keys(
     conjuncts: Sequence[Conjunct], fields: Sequence[str], besides: Collection[str] = ()
 ) -> list[str] | None:
     """Keys made of given fields, None when the filter does not list the values of all of them."""
-    texts = [allowed_texts(conjuncts, name, besides) for name in fields]
+    texts = [find_allowed_values(conjuncts, name, besides) for name in fields]
     known = [values for values in texts if values is not None]
     if not fields or len(known) < len(texts) or any("" in values for values in known):
         return None

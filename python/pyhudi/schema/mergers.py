@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.schema.exact_casts import cast_computed, cast_exactly
-from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.input_data import read_batches
 from pyhudi.schema.key_generator import column_at
 
 Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
@@ -70,7 +70,7 @@ class CheckedMerger:
         return f"the merger of {self.strategy}"
 
     def _in_types(self, rows: Any, schema: pa.Schema) -> pa.Table:
-        given, batches = given_batches(rows, schema)
+        given, batches = read_batches(rows, schema)
         table = pa.Table.from_batches(list(batches), given)
         columns = [self._column(table, field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)

@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.merge_mode import unsupported_rule
+from pyhudi.config.merge_mode import find_unsupported_property
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults, written_merge
+from pyhudi.schema.payloads import FieldMerge, field_merge, merge_on_rewrite, with_defaults
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True)
-class KeptValues:
+class IgnoredUpdateValues:
     """What a table's rules take for no value."""
 
     rule: FieldMerge
@@ -30,16 +30,16 @@ class KeptValues:
     """The property that says the rule."""
 
     @classmethod
-    def of(cls, config: TableConfig, schema: TableSchema) -> KeptValues | None:
+    def of(cls, config: TableConfig, schema: TableSchema) -> IgnoredUpdateValues | None:
         """Those of a table; None where each value of the newer row stands.
 
         What a user's merger makes of values nobody else knows.
         """
-        found = field_merge(config) if config.is_merge_on_read else written_merge(config)
+        found = field_merge(config) if config.is_merge_on_read else merge_on_rewrite(config)
         rule = with_defaults(found, schema)
         if rule is None or rule.merger is not None or rule.fill == "absent":
             return None
-        return cls(rule, unsupported_rule(config.merge) or config.merge.mode)
+        return cls(rule, find_unsupported_property(config.merge) or config.merge.mode)
 
     def check(self, old: pa.Table, new: pa.Table, columns: Iterable[str]) -> None:
         """Raises `UnsupportedTableFeature` where a row would keep another value than it is given.

@@ -100,7 +100,7 @@ _OF_PAYLOAD = {
 _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 
 
-@arg.checked(strategy=arg.text, columns=arg.optional(arg.names))
+@arg.check_arguments(strategy=arg.text, columns=arg.optional(arg.names))
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
     """Lets pyhudi read and write tables whose records are merged by somebody's own code.
 
@@ -144,7 +144,7 @@ def field_merge(config: TableConfig) -> FieldMerge | None:
             return None
 
 
-def written_merge(config: TableConfig) -> FieldMerge | None:
+def merge_on_rewrite(config: TableConfig) -> FieldMerge | None:
     """The same for rows that meet a base file as it is rewritten by a write.
 
     There Hudi asks the class, where readers go by its kind: a late delete of a Debezium class loses

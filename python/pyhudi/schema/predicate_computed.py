@@ -14,19 +14,19 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.computed_columns import projected
+from pyhudi.schema.computed_columns import project_values
 from pyhudi.schema.predicates import Computed, Path, column_type
-from pyhudi.schema.sql_evaluator import condition, evaluated
+from pyhudi.schema.sql_evaluator import condition, evaluate
 from pyhudi.schema.sql_expressions import Literal, Value
 
 _NO_CALLS = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.DataType, exp.DataTypeParam)
 
 
-def computed(node: Any) -> Computed:
+def parse_computed(node: Any) -> Computed:
     """The condition of a syntax tree that has columns in it."""
     paths = tuple(dict.fromkeys(path_of(column) for column in node.find_all(exp.Column)))
     size = sum(not isinstance(one, _NO_CALLS) for one in node.walk())
-    return Computed(partial(computed_expression, node), paths, max(size, 1))
+    return Computed(partial(build_expression, node), paths, max(size, 1))
 
 
 def path_of(column: Any) -> Path:
@@ -47,11 +47,11 @@ def is_constant(node: Any) -> bool:
 
 def constant(node: Any) -> Any:
     """The Python value of a tree without columns. Raises `ConfigError` and `SchemaMismatch`."""
-    found = evaluated(node, _no_column, "where")
+    found = evaluate(node, _no_column, "where")
     if isinstance(found, Literal):
         return found.value
     try:
-        values = projected(pa.table({"row": [0]}), {"value": found.expression})
+        values = project_values(pa.table({"row": [0]}), {"value": found.expression})
     except SchemaMismatch as error:
         raise ConfigError(
             f"where: {node.sql()} cannot be computed: {error.__cause__}",
@@ -60,7 +60,7 @@ def constant(node: Any) -> Any:
     return values["value"][0].as_py()
 
 
-def computed_expression(node: Any, schema: pa.Schema) -> pc.Expression:
+def build_expression(node: Any, schema: pa.Schema) -> pc.Expression:
     """What a computed condition is for a schema. Raises `ConfigError` and `SchemaMismatch`."""
 
     def resolve(column: Any) -> Value:

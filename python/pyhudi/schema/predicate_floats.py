@@ -85,7 +85,7 @@ def order_key(value: object) -> object:
     return value
 
 
-def bounded_by_footers(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
+def conjuncts_for_footers(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
     """The conjuncts that bounds in Parquet footers can rule out, in a form that they can be asked.
 
     Most writers leave NaN out of the bounds, so a greatest value says nothing of what is above it.

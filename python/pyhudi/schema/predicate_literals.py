@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.exact_casts import shown_value
+from pyhudi.schema.exact_casts import format_value
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -38,7 +38,7 @@ def compare(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
     return OPERATORS[op](left, literal)
 
 
-def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """A literal in a column's type, or, for a number it cannot hold, in the number's own.
 
     Text for a date, time, number or boolean is read as one; a time without zone counts as UTC where
@@ -56,7 +56,7 @@ def typed_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
             hint = "CAST(x AS DATE) and CAST(x AS TIMESTAMP) read text."
         raise SchemaMismatch(
             f"where: the column {column!r} is {kind} and cannot be compared with "
-            f"{shown_value(value)}",
+            f"{format_value(value)}",
             hint=hint,
         ) from error
 
@@ -99,7 +99,7 @@ def is_text(kind: pa.DataType) -> bool:
 def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, pa.Scalar] | bool:
     """A comparison with the same outcome, its literal in the type of an integer or decimal column.
 
-    literal: one that `typed_scalar` left in its own type. A truth value is the outcome for every
+    literal: one that `to_scalar` left in its own type. A truth value is the outcome for every
     value of the column.
     """
     own = Decimal(literal.as_py())

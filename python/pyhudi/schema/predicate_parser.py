@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.arrow_expression_parser import fields_of, implied, tree_of
+from pyhudi.schema.arrow_expression_parser import condition_implied_by, fields_of, tree_of
 from pyhudi.schema.predicate_floats import in_column
-from pyhudi.schema.predicate_literals import fits_column, plain_texts, typed_scalar
+from pyhudi.schema.predicate_literals import fits_column, plain_texts, to_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,
@@ -26,7 +26,7 @@ from pyhudi.schema.predicates import (
     Path,
     Where,
     column_type,
-    printed,
+    format_expression,
     to_expression,
 )
 
@@ -50,7 +50,7 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
     the values of an `IN`, and equalities of one column joined by OR, count as one.
     """
     if isinstance(where, pc.Expression):
-        return _given_expression(where, schema)
+        return _from_arrow_expression(where, schema)
     if isinstance(where, str):
         from pyhudi.schema.predicates_sql import parse_sql  # noqa: PLC0415 - sqlglot takes a while to import
 
@@ -64,7 +64,7 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
 
 def where_of(condition: Condition, schema: pa.Schema) -> Where:
     """The filter that a condition is. Raises as `parse_where`."""
-    condition = _simplified(condition)
+    condition = _simplify(condition)
     _check_size(condition)
     names = {path[0] for path in _paths(condition)}
     expression = to_expression(condition, schema)
@@ -72,10 +72,10 @@ def where_of(condition: Condition, schema: pa.Schema) -> Where:
     return Where(expression, columns, tuple(_conjuncts(condition, schema)))
 
 
-def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
+def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     """A filter that pyarrow evaluates; what it implies for single columns rules out files."""
     tree = tree_of(expression)
-    text = "" if tree is not None else printed(expression)
+    text = "" if tree is not None else format_expression(expression)
     if "FieldPath(" in text:
         raise ConfigError(
             "where: the expression names a column by number",
@@ -90,20 +90,20 @@ def _given_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
         return Where(expression, tuple(name for name in schema.names if name in text))
     names = fields_of(tree)
     columns = tuple(name for name in schema.names if name in names)
-    return Where(expression, columns, tuple(_conjuncts(implied(tree, schema), schema)))
+    return Where(expression, columns, tuple(_conjuncts(condition_implied_by(tree, schema), schema)))
 
 
-def _simplified(condition: Condition) -> Condition:
+def _simplify(condition: Condition) -> Condition:
     """The same condition with equalities of one column that OR joins as one `In`."""
     match condition:
         case And(parts) | Or(parts) if len(parts) == 1:
-            return _simplified(parts[0])
+            return _simplify(parts[0])
         case And(parts):
-            return And(tuple(map(_simplified, parts)))
+            return And(tuple(map(_simplify, parts)))
         case Or(parts):
-            return _alternatives(tuple(map(_simplified, parts)))
+            return _alternatives(tuple(map(_simplify, parts)))
         case Not(part):
-            return Not(_simplified(part))
+            return Not(_simplify(part))
         case _:
             return condition
 
@@ -179,7 +179,7 @@ def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> l
     texts = plain_texts(values, kind)
     if texts is not None:
         return [(name, op, texts)]
-    literals = [typed_scalar(value, kind, name) for value in values]
+    literals = [to_scalar(value, kind, name) for value in values]
     if pa.types.is_floating(kind):
         op, literals = in_column(op, literals, kind)
     if not all(fits_column(literal, kind) for literal in literals):

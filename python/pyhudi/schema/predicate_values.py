@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.schema.predicate_floats import among_floats, compare_floats
-from pyhudi.schema.predicate_literals import compare, plain_texts, typed_scalar, within_column
+from pyhudi.schema.predicate_literals import compare, plain_texts, to_scalar, within_column
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -25,7 +25,7 @@ def compare_value(
     """An expression of a type against a value. name: for messages. Raises `SchemaMismatch`."""
     if value is None:
         return boolean(None)
-    literal = typed_scalar(value, kind, name)
+    literal = to_scalar(value, kind, name)
     if pa.types.is_floating(kind):
         wide = left if literal.type == kind else left.cast(literal.type)
         return compare_floats(wide, op, literal)
@@ -44,7 +44,7 @@ def among_values(
     texts = plain_texts(values, kind)
     if texts is not None:
         return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
-    literals = [typed_scalar(v, kind, name) for v in values if v is not None]
+    literals = [to_scalar(v, kind, name) for v in values if v is not None]
     # A number that the type cannot hold is in no row.
     fitting = [literal for literal in literals if literal.type == kind]
     if pa.types.is_floating(kind):

@@ -21,7 +21,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.like_patterns import matching
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicate_values import among_values, boolean, compare_value
-from pyhudi.schema.suggestions import near_name
+from pyhudi.schema.suggestions import closest_name
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -127,7 +127,7 @@ class Where:
     """Conditions that every kept row meets; there can be more in the expression."""
 
 
-def printed(expression: pc.Expression) -> str:
+def format_expression(expression: pc.Expression) -> str:
     """An expression as pyarrow prints it."""
     try:
         return str(expression)
@@ -144,7 +144,7 @@ def both(where: Where, other: Where | None) -> Where:
     return Where(where.expression & other.expression, columns, (*where.conjuncts, *other.conjuncts))
 
 
-def kept_rows(rows: pa.Table, where: Where) -> pa.Table:
+def filter_rows(rows: pa.Table, where: Where) -> pa.Table:
     """The rows on which a filter is true.
 
     Raises `ConfigError` where it cannot be computed for a row, as when a number overflows.
@@ -199,14 +199,14 @@ def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
         if name not in known:
             raise SchemaMismatch(
                 f"there is no column {'.'.join(column[: depth + 1])!r}",
-                hint=f"{_meant(column[:depth], name, known)} {hint}".strip(),
+                hint=f"{_closest_column(column[:depth], name, known)} {hint}".strip(),
             )
         kind = kind.field(known.index(name)).type
     return kind
 
 
-def _meant(above: Path, name: str, known: Sequence[str]) -> str:
-    near = near_name(name, known)
+def _closest_column(above: Path, name: str, known: Sequence[str]) -> str:
+    near = closest_name(name, known)
     if near:
         return f"Did you mean {'.'.join((*above, near))!r}?"
     own = [each for each in known if not each.startswith(_META)] or known

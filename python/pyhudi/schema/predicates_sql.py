@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from pyhudi.errors import ConfigError
 from pyhudi.schema import predicates
-from pyhudi.schema.predicate_computed import computed, constant, is_constant, path_of
+from pyhudi.schema.predicate_computed import constant, is_constant, parse_computed, path_of
 from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.sql_casts import DAY_AND_TIME
 from pyhudi.schema.sql_comparisons import FLIPPED
@@ -68,7 +68,7 @@ def _condition(node: Any) -> predicates.Condition:
     if is_constant(node):
         return _of_constants(node)
     plain = _predicate(node)
-    return computed(node) if plain is None else plain
+    return parse_computed(node) if plain is None else plain
 
 
 def _parts(node: Any, kind: type[exp.Connector]) -> tuple[predicates.Condition, ...]:

@@ -14,19 +14,23 @@ import pyarrow.compute as pc
 from pyhudi.errors import SchemaMismatch
 
 
-def loosened(kind: pa.DataType) -> pa.DataType:
+def with_nullable_fields(kind: pa.DataType) -> pa.DataType:
     """The type with structs of fields that may all be null."""
     if pa.types.is_struct(kind):
         fields = (kind.field(at) for at in range(kind.num_fields))
-        return pa.struct([f.with_type(loosened(f.type)).with_nullable(True) for f in fields])
+        return pa.struct(
+            [f.with_type(with_nullable_fields(f.type)).with_nullable(True) for f in fields]
+        )
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_field, kind.item_field.with_type(loosened(kind.item_type)))
+        return pa.map_(
+            kind.key_field, kind.item_field.with_type(with_nullable_fields(kind.item_type))
+        )
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(loosened(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(with_nullable_fields(kind.value_type)))
     return kind
 
 
-def tightened(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
+def restore_required_fields(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
     """Values of the loosened type in the type itself.
 
     Raises `SchemaMismatch` for a struct that is not null and has no value in a required field.
@@ -39,11 +43,11 @@ def tightened(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[A
         children = [_child(values, child, field, path) for child, field in below]
         return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
     if pa.types.is_list(kind):
-        items = tightened(values.flatten(), kind.value_type, f"{path}.element")
+        items = restore_required_fields(values.flatten(), kind.value_type, f"{path}.element")
         return list_of(values, items, kind)
     entries = entries_of(values)
     flat = entries.flatten()
-    items = tightened(flat.field(1), kind.item_type, f"{path}.value")
+    items = restore_required_fields(flat.field(1), kind.item_type, f"{path}.value")
     return map_of(entries, flat.field(0), items, kind)
 
 
@@ -83,7 +87,7 @@ def _child(
     structs: pa.StructArray, child: pa.Array[Any], field: pa.Field[Any], path: str
 ) -> pa.Array[Any]:
     name = f"{path}.{field.name}"
-    made = tightened(child, field.type, name)
+    made = restore_required_fields(child, field.type, name)
     if field.nullable or not made.null_count:
         return made
     if made.null_count > structs.null_count:

@@ -18,7 +18,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.exact_casts import is_spelled_alike
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.sql_expressions import Value, call, cast, is_number, null
-from pyhudi.schema.sql_functions import rounded
+from pyhudi.schema.sql_functions import round_half_up
 
 _TYPES = {
     "BOOLEAN": pa.bool_(),
@@ -69,7 +69,7 @@ def cast_value(value: Value, kind: pa.DataType, what: str) -> Value:
     if _is_moment(given) and _is_moment(kind):
         return _of_moment(value, kind)
     if at.is_decimal(kind) and at.is_decimal(given):
-        return cast(rounded(value, kind.scale, what), kind)
+        return cast(round_half_up(value, kind.scale, what), kind)
     if at.is_decimal(kind) and at.is_integer(given):
         return cast(cast(value, pa.decimal128(19, 0)), kind)
     if at.is_integer(kind) and (at.is_floating(given) or at.is_decimal(given)):

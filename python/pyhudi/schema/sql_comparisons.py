@@ -23,20 +23,20 @@ from pyhudi.schema.sql_expressions import (
     Value,
     boolean,
     call,
+    check_size,
     common_type,
-    counted,
     in_type,
-    made,
     null,
+    to_value,
 )
 
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def compared(left: Operand, op: str, right: Operand, what: str) -> Value:
+def compare(left: Operand, op: str, right: Operand, what: str) -> Value:
     """One of `predicates.COMPARISONS`; null where a side is. Raises `SchemaMismatch`."""
     if isinstance(left, Literal) and isinstance(right, Literal):
-        left = made(left, what)
+        left = to_value(left, what)
     if isinstance(left, Literal):
         left, op, right = right, FLIPPED[op], left
     if isinstance(left, Value) and isinstance(right, Literal) and not at.is_null(left.kind):
@@ -59,9 +59,9 @@ def compared(left: Operand, op: str, right: Operand, what: str) -> Value:
 def among(given: Operand, values: Sequence[Operand], what: str) -> Value:
     """Whether an operand is among some; null where none fits and one is null."""
     literals = [one.value for one in values if isinstance(one, Literal)]
-    parts = [compared(given, "=", one, what) for one in values if isinstance(one, Value)]
+    parts = [compare(given, "=", one, what) for one in values if isinstance(one, Value)]
     if literals:
-        value = made(given, what)
+        value = to_value(given, what)
         if at.is_null(value.kind):
             return null(pa.bool_())
         _check_comparable(value.kind, what)
@@ -72,19 +72,19 @@ def among(given: Operand, values: Sequence[Operand], what: str) -> Value:
 
 def null_safe(left: Operand, right: Operand, what: str) -> Value:
     """Equal, with null equal to null only; never null itself."""
-    same = known(compared(left, "=", right, what), what)
-    nulls = [call("is_null", made(side, what), what=what) for side in (left, right)]
+    same = coalesce_false(compare(left, "=", right, what), what)
+    nulls = [call("is_null", to_value(side, what), what=what) for side in (left, right)]
     return call("or_kleene", same, call("and_kleene", *nulls, what=what), what=what)
 
 
-def known(value: Value, what: str) -> Value:
+def coalesce_false(value: Value, what: str) -> Value:
     """False where it is null."""
     return call("coalesce", value, boolean(value=False), what=what)
 
 
 def truth(operand: Operand, node: Any, what: str) -> Value:
     """What a node computes, which is true, false or null. Raises `SchemaMismatch`."""
-    value = made(operand, what)
+    value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.bool_())
     if not at.is_boolean(value.kind):
@@ -96,7 +96,7 @@ def truth(operand: Operand, node: Any, what: str) -> Value:
 
 
 def _outcome(found: pc.Expression, calls: int, what: str) -> Value:
-    return counted(Value(found, pa.bool_(), calls), what)
+    return check_size(Value(found, pa.bool_(), calls), what)
 
 
 def _check_comparable(kind: pa.DataType, what: str) -> None:

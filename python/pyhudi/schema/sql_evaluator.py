@@ -21,7 +21,7 @@ from sqlglot import exp
 from pyhudi.errors import ConfigError
 from pyhudi.schema.sql_arithmetic import arithmetic
 from pyhudi.schema.sql_casts import cast_value, type_of
-from pyhudi.schema.sql_comparisons import among, compared, known, null_safe, truth
+from pyhudi.schema.sql_comparisons import among, coalesce_false, compare, null_safe, truth
 from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
@@ -30,11 +30,11 @@ from pyhudi.schema.sql_expressions import (
     cast,
     common_type,
     in_type,
-    made,
     null,
+    to_value,
 )
 from pyhudi.schema.sql_function_names import call_of
-from pyhudi.schema.sql_functions import called, like
+from pyhudi.schema.sql_functions import call_function, like
 from pyhudi.schema.sql_parser import number, too_deep
 from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
@@ -71,7 +71,7 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
 _OPERANDS = frozenset({"this", "expression"})
 
 
-def evaluated(node: Any, resolve: Resolve, what: str) -> Operand:
+def evaluate(node: Any, resolve: Resolve, what: str) -> Operand:
     """What a syntax tree computes: a literal where it is one, else a pyarrow expression.
 
     what: for messages. Raises `ConfigError` for what cannot be used, `SchemaMismatch` for types
@@ -84,8 +84,8 @@ def evaluated(node: Any, resolve: Resolve, what: str) -> Operand:
 
 
 def condition(node: Any, resolve: Resolve, what: str) -> pc.Expression:
-    """A syntax tree that is true, false or null. Raises as `evaluated`."""
-    return truth(evaluated(node, resolve, what), node, what).expression
+    """A syntax tree that is true, false or null. Raises as `evaluate`."""
+    return truth(evaluate(node, resolve, what), node, what).expression
 
 
 class _Evaluator:
@@ -106,14 +106,14 @@ class _Evaluator:
             return self._call(node, *found)
         self._check(node)
         if kind in (exp.And, exp.Or):
-            return self._joined(node, kind)
+            return self._evaluate_chain(node, kind)
         match node:
             case exp.Paren():
                 return self.read(node.this)
             case exp.Column():
                 return self._resolve(node)
             case exp.Neg():
-                return self._negated(self.read(node.this))
+                return self._evaluate_not(self.read(node.this))
             case exp.Not():
                 return self._not(self._boolean(node.this))
             case exp.Case() | exp.If():
@@ -131,8 +131,8 @@ class _Evaluator:
                 given = self.read(node.this)
                 low, high = self.read(node.args["low"]), self.read(node.args["high"])
                 sides = (
-                    compared(given, ">=", low, self._what),
-                    compared(given, "<=", high, self._what),
+                    compare(given, ">=", low, self._what),
+                    compare(given, "<=", high, self._what),
                 )
                 return self._two("and_kleene", *sides)
             case exp.In() if node.expressions:
@@ -155,9 +155,11 @@ class _Evaluator:
         left, right = self.read(node.this), self.read(node.expression)
         comparison = COMPARISONS.get(type(node))
         if comparison is not None:
-            return compared(left, comparison, right, self._what)
+            return compare(left, comparison, right, self._what)
         op = _ARITHMETIC[type(node)]
-        return arithmetic(self._guarded(left), op, self._guarded(right), self._what)
+        return arithmetic(
+            self._evaluate_guarded(left), op, self._evaluate_guarded(right), self._what
+        )
 
     # --- functions --------------------------------------------------------------------------------
 
@@ -167,14 +169,14 @@ class _Evaluator:
             for one in arguments
         ]
         if name in ("abs", "round"):
-            given[0] = self._guarded(given[0])
-        found = called(name, given, self._what)
+            given[0] = self._evaluate_guarded(given[0])
+        found = call_function(name, given, self._what)
         return found if found is not None else self._refuse(node)
 
     def _nullif(self, node: Any) -> Value:
         first, second = self.read(node.this), self.read(node.expression)
-        value = made(first, self._what)
-        same = self._known(compared(first, "=", second, self._what))
+        value = to_value(first, self._what)
+        same = self._evaluate_condition(compare(first, "=", second, self._what))
         return call("if_else", same, null(value.kind), value, what=self._what)
 
     def _case(self, node: Any) -> Value:
@@ -187,7 +189,7 @@ class _Evaluator:
         conditions: list[Value] = []
         results: list[Operand] = []
         for branch in branches:
-            holds = self._known(self._boolean(branch.this))
+            holds = self._evaluate_condition(self._boolean(branch.this))
             conditions.append(holds)
             others = self._guard
             self._guard = holds if others is None else self._two("and_kleene", others, holds)
@@ -206,37 +208,37 @@ class _Evaluator:
         kind = type_of(node.args["to"])
         if kind is None:
             self._refuse(node)
-        given = self._guarded(self.read(node.this))
-        return cast_value(made(given, self._what), kind, self._what)
+        given = self._evaluate_guarded(self.read(node.this))
+        return cast_value(to_value(given, self._what), kind, self._what)
 
-    def _guarded(self, operand: Operand) -> Operand:
+    def _evaluate_guarded(self, operand: Operand) -> Operand:
         if self._guard is None or isinstance(operand, Literal):
             return operand
         return call("if_else", self._guard, operand, null(operand.kind), what=self._what)
 
-    def _negated(self, operand: Operand) -> Operand:
+    def _evaluate_not(self, operand: Operand) -> Operand:
         if isinstance(operand, Literal):
             value = operand.value
             if value is None or (
                 isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
             ):
                 return Literal(None if value is None else -value)
-        value = made(self._guarded(operand), self._what)
+        value = to_value(self._evaluate_guarded(operand), self._what)
         wide = cast(value, pa.int64()) if at.is_integer(value.kind) else value
         return call("negate_checked", wide, what=self._what)
 
     # --- what is true, false or null --------------------------------------------------------------
 
     def _is(self, node: Any) -> Value:
-        given = made(self.read(node.this), self._what)
+        given = to_value(self.read(node.this), self._what)
         if isinstance(node.expression, exp.Null):
             return call("is_null", given, what=self._what)
         if not isinstance(node.expression, exp.Boolean):
             self._refuse(node)
         held = truth(given, node.this, self._what)
-        return self._known(held if node.expression.this else self._not(held))
+        return self._evaluate_condition(held if node.expression.this else self._not(held))
 
-    def _joined(self, node: Any, kind: type[exp.Connector]) -> Value:
+    def _evaluate_chain(self, node: Any, kind: type[exp.Connector]) -> Value:
         """A chain of one connector, which the tree nests to the left."""
         function = "and_kleene" if kind is exp.And else "or_kleene"
         parts: list[Value] = []
@@ -256,8 +258,8 @@ class _Evaluator:
     def _not(self, value: Value) -> Value:
         return call("invert", value, what=self._what)
 
-    def _known(self, value: Value) -> Value:
-        return known(value, self._what)
+    def _evaluate_condition(self, value: Value) -> Value:
+        return coalesce_false(value, self._what)
 
     # --- leaves -----------------------------------------------------------------------------------
 

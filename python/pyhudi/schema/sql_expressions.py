@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.predicate_literals import is_text, typed_scalar
+from pyhudi.schema.predicate_literals import is_text, to_scalar
 from pyhudi.schema.sql_parser import too_deep
 
 _CALLS_MOST = 5000
@@ -56,10 +56,10 @@ def call(function: str, *arguments: Value, options: Any = None, what: str) -> Va
         raise SchemaMismatch(f"{what}: nothing can be computed of {shown}: {error}") from error
     given = [argument.expression for argument in arguments]
     made = pc.Expression._call(function, given, options)  # noqa: SLF001 - there is no other way
-    return counted(Value(made, kind, 1 + sum(argument.calls for argument in arguments)), what)
+    return check_size(Value(made, kind, 1 + sum(argument.calls for argument in arguments)), what)
 
 
-def counted(value: Value, what: str) -> Value:
+def check_size(value: Value, what: str) -> Value:
     """The value itself. Raises `ConfigError` where it consists of too many calls."""
     if value.calls > _CALLS_MOST:
         raise too_deep(what)
@@ -86,7 +86,7 @@ def boolean(value: bool) -> Value:  # noqa: FBT001 - it is the value
     return Value(pc.scalar(pa.scalar(value, pa.bool_())), pa.bool_())
 
 
-def made(operand: Operand, what: str) -> Value:
+def to_value(operand: Operand, what: str) -> Value:
     """An operand by itself, a literal in the type that suits it."""
     if isinstance(operand, Value):
         return operand
@@ -100,7 +100,7 @@ def in_type(operand: Operand, kind: pa.DataType, what: str) -> Value:
         return cast(operand, kind, safe=not lossy)
     if operand.value is None:
         return null(kind)
-    scalar = typed_scalar(operand.value, kind, f"computed in {what}")
+    scalar = to_scalar(operand.value, kind, f"computed in {what}")
     if scalar.type != kind:
         raise SchemaMismatch(f"{what}: {operand.value!r} does not fit {kind}")
     return Value(pc.scalar(scalar), kind)

@@ -25,8 +25,8 @@ from pyhudi.schema.sql_expressions import (
     common_type,
     in_type,
     is_number,
-    made,
     null,
+    to_value,
 )
 
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
@@ -34,7 +34,7 @@ _DIGITS_MOST = 38
 _FAR = 2**31
 
 
-def called(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
+def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
     """A function on its arguments; None for one that is not known, or with other arguments.
 
     Raises `SchemaMismatch` for types that it does not take.
@@ -52,7 +52,7 @@ def called(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
 
 
 def _text(what: str, operand: Operand, function: str) -> Value:
-    value = made(operand, what)
+    value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.string())
     if not is_text(value.kind):
@@ -62,7 +62,7 @@ def _text(what: str, operand: Operand, function: str) -> Value:
     return value
 
 
-def _fixed(what: str, operand: Operand, function: str, kind: type) -> Any:
+def _literal_argument(what: str, operand: Operand, function: str, kind: type) -> Any:
     """An argument that has to be written down; None for null."""
     if isinstance(operand, Literal) and (
         operand.value is None
@@ -89,9 +89,9 @@ def _upper(what: str, text: Operand) -> Value:
     )
 
 
-def _trimmed(function: str) -> Callable[..., Value]:
+def _trim_function(function: str) -> Callable[..., Value]:
     def trim(what: str, text: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
-        given = _fixed(what, characters, "trim", str)
+        given = _literal_argument(what, characters, "trim", str)
         value = _text(what, text, "trim")
         if given is None:
             return null(pa.string())
@@ -112,7 +112,7 @@ def _substring(
 ) -> Value:
     """Counted from 1, and from the end where negative; what lies before the text is cut off."""
     value = _text(what, text, "substring")
-    first, count = (_fixed(what, one, "substring", int) for one in (start, length))
+    first, count = (_literal_argument(what, one, "substring", int) for one in (start, length))
     if first is None or count is None:
         return null(pa.string())
     first = first - 1 if first > 0 else first
@@ -130,7 +130,7 @@ def _substring(
 
 def _concat(what: str, *texts: Operand) -> Value:
     given = [_text(what, text, "concat") for text in texts]
-    return call("binary_join_element_wise", *given, made(Literal(""), what), what=what)
+    return call("binary_join_element_wise", *given, to_value(Literal(""), what), what=what)
 
 
 def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callable[..., Value]:
@@ -138,7 +138,7 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
 
     def match(what: str, text: Operand, pattern: Operand) -> Value:
         value = _text(what, text, name)
-        given = _fixed(what, pattern, name, str)
+        given = _literal_argument(what, pattern, name, str)
         if given is None:
             return null(pa.bool_())
         return call(function, value, options=options(given), what=what)
@@ -150,7 +150,7 @@ def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = Fals
     """Whether a text has a pattern that is written down."""
     name = "ILIKE" if ignore_case else "LIKE"
     value = _text(what, text, name)
-    given = _fixed(what, pattern, name, str)
+    given = _literal_argument(what, pattern, name, str)
     if given is None:
         return null(pa.bool_())
     function, options = matching(given, ignore_case=ignore_case)
@@ -175,7 +175,7 @@ def _regex(pattern: str) -> Any:
 
 
 def _number(what: str, operand: Operand, function: str) -> Value:
-    value = made(operand, what)
+    value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.int64())
     if not is_number(value.kind):
@@ -199,7 +199,7 @@ def _wide(value: Value) -> Value:
 
 def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  # noqa: B008 - frozen
     value = _number(what, number, "round")
-    places = _fixed(what, digits, "round", int)
+    places = _literal_argument(what, digits, "round", int)
     if places is None:
         return null(value.kind)
     if places < 0 or (at.is_floating(value.kind) and places):
@@ -207,10 +207,10 @@ def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  
             f"{what}: round to {places} digits is not known for {value.kind}",
             hint="Floating numbers are rounded to whole ones, decimals to digits after the point.",
         )
-    return rounded(value, places, what)
+    return round_half_up(value, places, what)
 
 
-def rounded(value: Value, places: int, what: str) -> Value:
+def round_half_up(value: Value, places: int, what: str) -> Value:
     """Rounded, halves away from zero."""
     if at.is_integer(value.kind) or (at.is_decimal(value.kind) and places >= value.kind.scale):
         return value
@@ -233,7 +233,7 @@ def _whole(function: str) -> Callable[..., Value]:
 
 def _moment(what: str, operand: Operand, function: str) -> Value:
     """A timestamp of UTC, or a date as its midnight."""
-    value = made(operand, what)
+    value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.timestamp("us"))
     if at.is_date(value.kind):
@@ -254,7 +254,7 @@ def _part(function: str) -> Callable[..., Value]:
 
 
 def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
-    name = _fixed(what, unit, "date_trunc", str)
+    name = _literal_argument(what, unit, "date_trunc", str)
     if name is None or name.lower() not in _UNITS:
         raise ConfigError(
             f"{what}: date_trunc to {name!r} is not known", hint=f"One of {', '.join(_UNITS)}."
@@ -309,9 +309,9 @@ _ANY = 1000
 FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "lower": (_lower, 1, 1),
     "upper": (_upper, 1, 1),
-    "trim": (_trimmed("utf8_trim"), 1, 2),
-    "ltrim": (_trimmed("utf8_ltrim"), 1, 2),
-    "rtrim": (_trimmed("utf8_rtrim"), 1, 2),
+    "trim": (_trim_function("utf8_trim"), 1, 2),
+    "ltrim": (_trim_function("utf8_ltrim"), 1, 2),
+    "rtrim": (_trim_function("utf8_rtrim"), 1, 2),
     "length": (_length, 1, 1),
     "substring": (_substring, 2, 3),
     "concat": (_concat, 1, _ANY),

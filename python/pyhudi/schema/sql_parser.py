@@ -22,7 +22,7 @@ _TEXT_MOST = 200
 
 
 def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
-    def built(args: list[Any]) -> exp.Expression:
+    def build_expression(args: list[Any]) -> exp.Expression:
         match args:
             case [text]:
                 return exp.Trim(this=text, position=position)
@@ -31,7 +31,7 @@ def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
             case _:
                 return exp.Anonymous(this=name, expressions=args)
 
-    return built
+    return build_expression
 
 
 class _Sql(Dialect):
@@ -74,14 +74,14 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
         for statement in statements:
             check_order(statement, what)
     except SqlglotError as error:
-        msg = f"{what}: {_shown(text)} is not a SQL expression: {_plain(error)}"
+        msg = f"{what}: {_quote_text(text)} is not a SQL expression: {_plain(error)}"
         if "&&" in text:
             hint = AND_OR
         raise ConfigError(msg, hint=_QUOTES if "`" in text or not hint else hint) from error
     except RecursionError:
         raise too_deep(what) from None
     if len(statements) != 1:
-        msg = f"{what}: {_shown(text)} is not one SQL expression"
+        msg = f"{what}: {_quote_text(text)} is not one SQL expression"
         raise ConfigError(msg, hint=hint or _QUOTES)
     return statements[0]
 
@@ -106,7 +106,7 @@ def number(text: str, what: str) -> int | float | Decimal:
     return int(text) if text.isdecimal() else Decimal(text)
 
 
-def _shown(text: str) -> str:
+def _quote_text(text: str) -> str:
     return repr(text if len(text) <= _TEXT_MOST else f"{text[:_TEXT_MOST]}…")
 
 

@@ -9,7 +9,7 @@ _ALIKE = 0.5
 """How much of two names has to be the same, of 1."""
 
 
-def near_name(name: str, known: Sequence[str]) -> str | None:
+def closest_name(name: str, known: Sequence[str]) -> str | None:
     """The one known name that differs in case only, else the one most alike; None where none is."""
     same = [other for other in known if other.casefold() == name.casefold()]
     if len(same) == 1:

@@ -209,7 +209,7 @@ def _meta_first(schema: pa.Schema) -> pa.Schema:
 
 def _schema_of_commits(timeline: Timeline) -> tuple[Instant | None, str | None]:
     of_service: tuple[Instant | None, str | None] = None, None
-    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
+    for instant in reversed(timeline.filter_completed(*COMMIT_ACTIONS)):
         metadata = timeline.commit_metadata(instant)
         if metadata.table_schema:
             return instant, metadata.table_schema
@@ -226,8 +226,8 @@ def _schema_of_creation(config: TableConfig) -> str | None:
 
 def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, str]:
     """The newest file of a commit, and the schema that it was written with by its own words."""
-    for instant in reversed(timeline.completed(*COMMIT_ACTIONS)):
-        for path in _written_files(timeline.commit_metadata(instant)):
+    for instant in reversed(timeline.filter_completed(*COMMIT_ACTIONS)):
+        for path in _files_of_commit(timeline.commit_metadata(instant)):
             schema = _schema_of_file(storage, path)
             if schema:
                 return path, schema
@@ -237,7 +237,7 @@ def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, s
     )
 
 
-def _written_files(metadata: CommitMetadata) -> list[str]:
+def _files_of_commit(metadata: CommitMetadata) -> list[str]:
     paths = [stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats]
     return [path for path in paths if path]
 

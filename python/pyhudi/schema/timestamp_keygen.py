@@ -85,10 +85,10 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
     """
     parser = properties.get(PARSER_CLASS) or _PARSER
     if parser != _PARSER:
-        raise _refused(PARSER_CLASS, parser)
-    kind = _required(properties, TYPE)
+        raise _refuse(PARSER_CLASS, parser)
+    kind = _require(properties, TYPE)
     if kind not in (*_UNITS, *_TEXT_TYPES, "SCALAR"):
-        raise _refused(TYPE, kind)
+        raise _refuse(TYPE, kind)
     from_text = kind in _TEXT_TYPES
     both = _value(properties, ZONE)
     input_zone = _zone(ZONE, both) or _zone(INPUT_ZONE, _value(properties, INPUT_ZONE))
@@ -100,7 +100,7 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
         kind=kind,
         unit=None if from_text else _unit(properties, kind),
         inputs=_inputs(properties) if from_text else (),
-        output=_pattern(OUTPUT_FORMAT, _required(properties, OUTPUT_FORMAT), _WRITTEN_LETTERS),
+        output=_pattern(OUTPUT_FORMAT, _require(properties, OUTPUT_FORMAT), _WRITTEN_LETTERS),
         input_zone=input_zone,
         output_zone=output_zone,
     )
@@ -118,7 +118,7 @@ def _value(properties: Mapping[str, str], name: str) -> str | None:
     return value if value is not None and value.strip() else None
 
 
-def _required(properties: Mapping[str, str], name: str) -> str:
+def _require(properties: Mapping[str, str], name: str) -> str:
     value = _value(properties, name)
     if value is None:
         msg = f"{name} is not set: the key generator cannot be known"
@@ -131,24 +131,24 @@ def _as_option(name: str) -> str:
     return f'Give options={{"{name}": "…"}} to create_table or open_table.'
 
 
-def _refused(name: str, value: str) -> UnsupportedTableFeature:
+def _refuse(name: str, value: str) -> UnsupportedTableFeature:
     return UnsupportedTableFeature(f"{name} is {value}: pyhudi does not make keys with that")
 
 
 def _unit(properties: Mapping[str, str], kind: str) -> str:
     unit = _UNITS.get(kind) or (_value(properties, UNIT) or "SECONDS").upper()
     if unit not in _MILLIS:
-        raise _refused(UNIT, unit)
+        raise _refuse(UNIT, unit)
     return unit
 
 
 def _inputs(properties: Mapping[str, str]) -> tuple[Pattern, ...]:
-    text = _required(properties, INPUT_FORMAT)
+    text = _require(properties, INPUT_FORMAT)
     delimiter = _value(properties, INPUT_DELIMITER) or ","
     try:
         parts = re.split(delimiter, text)
     except re.error:
-        raise _refused(INPUT_DELIMITER, delimiter) from None
+        raise _refuse(INPUT_DELIMITER, delimiter) from None
     return tuple(_pattern(INPUT_FORMAT, part.strip(), _READ_LETTERS) for part in parts)
 
 
@@ -168,7 +168,7 @@ def _zone(name: str, java: str | None) -> str | None:
             return java
     except pa.ArrowInvalid:
         pass
-    raise _refused(name, java)
+    raise _refuse(name, java)
 
 
 def _pattern(name: str, text: str, letters: str) -> Pattern:

@@ -13,7 +13,7 @@ from pyhudi import _native
 from pyhudi.config.metadata_names import BLOOM_FILTERS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.key_generator import COMPLEX, NON_PARTITION, supported_generator
+from pyhudi.schema.key_generator import COMPLEX, NON_PARTITION, check_key_generator
 from pyhudi.schema.key_generator import SIMPLE as SIMPLE_KEYS
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.table_schema import TableSchema, field_at
@@ -34,7 +34,7 @@ def check_virtual_keys(config: TableConfig) -> None:
     """
     if config.populate_meta_fields:
         return
-    keys, generator = config.record_key_fields, supported_generator(config)
+    keys, generator = config.record_key_fields, check_key_generator(config)
     stored = [name for name in (RECORD_INDEX, BLOOM_FILTERS) if name in config.metadata_partitions]
     problem = ""
     if not keys:
@@ -72,7 +72,7 @@ def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:
             raise UnsupportedTableFeature(msg, hint=_HINT)
 
 
-def stored_schema(schema: TableSchema, config: TableConfig) -> pa.Schema:
+def file_schema(schema: TableSchema, config: TableConfig) -> pa.Schema:
     """The table's columns as its files hold them, Hudi's own first, null or not."""
     if config.populate_meta_fields:
         return schema.arrow

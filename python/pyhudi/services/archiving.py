@@ -32,14 +32,14 @@ from pyhudi.services.clean_policy import hours_before, needing_the_past, retenti
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.service_plans import named_by_plans
-from pyhudi.slices.table_snapshot import Bound, Table
+from pyhudi.slices.service_plans import files_of_plans
+from pyhudi.slices.table_snapshot import ArchiveBound, TableSnapshot
 from pyhudi.storage.options import is_remote
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
 from pyhudi.txn import conflicts
-from pyhudi.txn.recovery import missed
-from pyhudi.txn.savepoint import saved_instants
+from pyhudi.txn.recovery import files_after_rollback
+from pyhudi.txn.savepoint import find_saved_instants
 
 _PART = 200
 """Instants that go in one section, which writers wait for."""
@@ -60,7 +60,7 @@ class ArchivingPolicy:
     """Commits whose file slices cleaning retains; they stay too."""
     compact_after: int | None
     """Delta commits from which the next compaction counts, None where it counts none."""
-    bounds: Callable[[Table], Iterable[Bound]] = lambda _: ()
+    bounds: Callable[[TableSnapshot], Iterable[ArchiveBound]] = lambda _: ()
     """Gives what else keeps instants; asked only where something may go."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
     """How the archive's files are written."""
@@ -70,34 +70,34 @@ class ArchivingPolicy:
 class _Choice:
     instants: tuple[Instant, ...] = ()
     """Oldest first."""
-    held: Bound | None = None
+    held: ArchiveBound | None = None
     """What keeps more than the least number of commits."""
 
 
 # --- a data table's -------------------------------------------------------------------------------
 
 
-def archive_table(table: Table, options: ArchiveOptions) -> ServiceResult:
+def archive_table(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
     """Archives what is due. Raises `CommitConflict` where a restore has begun, `LockTimeout`."""
     started = table.clock.now_ms()
     return _result(table, *archive(table, _policy(table, options)), started)
 
 
-def looked_at(table: Table, options: ArchiveOptions) -> ServiceResult:
+def preview_archive(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
     """What `archive_table` would do now."""
     chosen = _choice(table, _policy(table, options))
     found = _result(table, chosen.instants, chosen.held, table.clock.now_ms())
     return replace(found, dry_run=True)
 
 
-def is_due(table: Table, options: ArchiveOptions) -> bool:
+def is_due(table: TableSnapshot, options: ArchiveOptions) -> bool:
     """Whether something is to be archived after a commit."""
     if len(table.timeline.commits) <= options.most:
         return False
     return bool(_choice(table, _policy(table, options)).instants)
 
 
-def _policy(table: Table, options: ArchiveOptions) -> ArchivingPolicy:
+def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:
     compaction = CompactionOptions.of(table.options)
     counts = table.config.is_merge_on_read and compaction.trigger in (
         compaction_options.NUM_COMMITS,
@@ -113,15 +113,15 @@ def _policy(table: Table, options: ArchiveOptions) -> ArchivingPolicy:
     )
 
 
-def _of_companions(table: Table) -> Iterator[Bound]:
+def _of_companions(table: TableSnapshot) -> Iterator[ArchiveBound]:
     for companion in table.companions:
-        bound = companion.keeps_active(table)
+        bound = companion.archive_bound(table)
         if bound is not None:
             yield bound
 
 
 def _result(
-    table: Table, gone: Sequence[Instant], held: Bound | None, started: int
+    table: TableSnapshot, gone: Sequence[Instant], held: ArchiveBound | None, started: int
 ) -> ServiceResult:
     return ServiceResult(
         "archive",
@@ -134,7 +134,9 @@ def _result(
 # --- any table's ----------------------------------------------------------------------------------
 
 
-def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound | None]:
+def archive(
+    table: TableSnapshot, policy: ArchivingPolicy
+) -> tuple[list[Instant], ArchiveBound | None]:
     """Archives what is due, in parts between which writers can go on.
 
     table: as it was lately. Gives what has gone, and what keeps more.
@@ -144,18 +146,23 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     parts = _PARTS_REMOTE if is_remote(table.storage.uri) else _PARTS
     most = max(_PART, -(-len(choice.instants) // parts))
     while choice.instants:
-        with table.guard.section():
-            now = table.at(conflicts.timeline_of_now(table))
+        with table.guard.critical_section():
+            now = table.with_timeline(conflicts.reload_timeline(table))
             # Once it has begun, it goes on to the least.
             choice = _choice(now, replace(policy, most=policy.least) if gone else policy)
             part = choice.instants[:most]
             if part:
-                table.guard.check()
+                table.guard.check_held()
                 held = _remove_missed(now, part)
                 if held is not None:
                     return gone, held
                 archive_instants(
-                    now.storage, now.config, now.timeline, part, policy.history, table.guard.check
+                    now.storage,
+                    now.config,
+                    now.timeline,
+                    part,
+                    policy.history,
+                    table.guard.check_held,
                 )
                 _remove_markers(now, part)
         gone += part
@@ -164,7 +171,7 @@ def archive(table: Table, policy: ArchivingPolicy) -> tuple[list[Instant], Bound
     return gone, choice.held
 
 
-def _remove_missed(table: Table, going: Sequence[Instant]) -> Bound | None:
+def _remove_missed(table: TableSnapshot, going: Sequence[Instant]) -> ArchiveBound | None:
     """Removes files that came after their rollback: once the timeline is past them, they count.
 
     Gives what keeps all that would go, where a plan names such a file.
@@ -173,7 +180,7 @@ def _remove_missed(table: Table, going: Sequence[Instant]) -> Bound | None:
     start = timeline.without(going).start or ""
     passing: set[str] = set()
     records: dict[str, list[dict[str, Any]]] = {}
-    for undone in timeline.completed(ROLLBACK):
+    for undone in timeline.filter_completed(ROLLBACK):
         record = timeline.read(undone) or {}
         for target in record.get("commitsRollback") or ():
             records.setdefault(target, []).append(record)
@@ -183,14 +190,16 @@ def _remove_missed(table: Table, going: Sequence[Instant]) -> Bound | None:
     passing -= {one.requested for one in timeline.pending()}
     for target in passing:
         if not timeline.is_before_start(target):
-            found = missed(table, timeline, target, records[target])
-            if found and found & named_by_plans(timeline):
-                return Bound(target, f"a planned service names files of {target}, rolled back")
+            found = files_after_rollback(table, timeline, target, records[target])
+            if found and found & files_of_plans(timeline):
+                return ArchiveBound(
+                    target, f"a planned service names files of {target}, rolled back"
+                )
             table.storage.delete_all(found)
     return None
 
 
-def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:
+def _remove_markers(table: TableSnapshot, instants: Iterable[Instant]) -> None:
     left = set(markers.instants_with_markers(table.storage))
     for instant in instants:
         if instant.requested in left:
@@ -199,9 +208,9 @@ def _remove_markers(table: Table, instants: Iterable[Instant]) -> None:
 
 def since_compaction(timeline: Timeline) -> list[Instant]:
     """Delta commits completed since the last compaction, all where there was none."""
-    last = next((commit.requested for commit in reversed(timeline.completed(COMMIT))), "")
+    last = next((commit.requested for commit in reversed(timeline.filter_completed(COMMIT))), "")
     named = timeline.completes_in_names
-    deltas = timeline.completed(DELTA_COMMIT)
+    deltas = timeline.filter_completed(DELTA_COMMIT)
     return [
         delta for delta in deltas if ((delta.completed if named else delta.requested) or "") > last
     ]
@@ -210,7 +219,7 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
 # --- which instants -------------------------------------------------------------------------------
 
 
-def _choice(table: Table, policy: ArchivingPolicy) -> _Choice:
+def _choice(table: TableSnapshot, policy: ArchivingPolicy) -> _Choice:
     timeline = table.timeline
     least, most = _least_and_most(timeline, policy)
     services = _services(timeline, least, most)
@@ -225,7 +234,7 @@ def _choice(table: Table, policy: ArchivingPolicy) -> _Choice:
     held = commits.held if len(chosen) == len(found) else bound
     if timeline.completes_in_names:
         last = max((instant.requested for instant in chosen), default="")
-        others = timeline.completed(CLEAN, ROLLBACK)
+        others = timeline.filter_completed(CLEAN, ROLLBACK)
         chosen += [instant for instant in others if instant.requested < last]
     chosen.sort(key=lambda instant: (instant.requested, instant.action))
     return _Choice(tuple(chosen), held)
@@ -264,18 +273,18 @@ def _services(timeline: Timeline, least: int, most: int) -> list[Instant]:
         return []
     found: list[Instant] = []
     for action in (CLEAN, ROLLBACK):
-        instants = timeline.completed(action)
+        instants = timeline.filter_completed(action)
         found += instants[: len(instants) - least] if len(instants) > most else ()
     return found
 
 
-def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
+def _commits(table: TableSnapshot, policy: ArchivingPolicy, least: int) -> _Choice:
     """The oldest commits, up to the first that somebody needs."""
     timeline = table.timeline
     bounds = [
         *_before_pending(timeline),
         *_for_compaction(timeline, policy.compact_after),
-        *_saved(timeline),
+        *_savepoint_bounds(timeline),
     ]
     held = _first(bounds)
     free = [commit for commit in timeline.commits if held is None or commit.requested < held.time]
@@ -284,16 +293,16 @@ def _commits(table: Table, policy: ArchivingPolicy, least: int) -> _Choice:
     for at, commit in enumerate(gone):
         reason = _why_replaced_counts(table, commit)
         if reason is not None:
-            return _Choice(tuple(gone[:at]), Bound(commit.requested, reason))
+            return _Choice(tuple(gone[:at]), ArchiveBound(commit.requested, reason))
     return _Choice(tuple(gone), held if len(gone) < wanted else None)
 
 
-def _first(bounds: Iterable[Bound]) -> Bound | None:
+def _first(bounds: Iterable[ArchiveBound]) -> ArchiveBound | None:
     """The one that keeps the most."""
     return min(bounds, key=lambda bound: bound.time, default=None)
 
 
-def _before_pending(timeline: Timeline) -> Iterator[Bound]:
+def _before_pending(timeline: Timeline) -> Iterator[ArchiveBound]:
     """The commit before the oldest pending write, and what that write has to be checked against.
 
     Hudi keeps the first alone, and misses a commit that was requested earlier still and completed
@@ -305,31 +314,31 @@ def _before_pending(timeline: Timeline) -> Iterator[Bound]:
     first = pending[0]
     reason = f"{first} is pending"
     before = [commit.requested for commit in timeline.commits if commit.requested < first.requested]
-    yield Bound(max(before, default=first.requested), reason)
+    yield ArchiveBound(max(before, default=first.requested), reason)
     if timeline.completes_in_names:
         beside = (c for c in timeline.commits if (c.completed or "") > first.requested)
-        yield from (Bound(commit.requested, reason) for commit in beside)
+        yield from (ArchiveBound(commit.requested, reason) for commit in beside)
 
 
-def _for_compaction(timeline: Timeline, compact_after: int | None) -> Iterator[Bound]:
+def _for_compaction(timeline: Timeline, compact_after: int | None) -> Iterator[ArchiveBound]:
     """What the next compaction counts from (`getEarliestInstantToRetainForCompaction`)."""
     if compact_after is None:
         return
     reason = "the next compaction counts delta commits from there on"
     since = [instant.requested for instant in since_compaction(timeline)]
-    compactions = [instant.requested for instant in timeline.completed(COMMIT)]
+    compactions = [instant.requested for instant in timeline.filter_completed(COMMIT)]
     if len(since) >= compact_after:
-        yield Bound(since[-compact_after], reason)
+        yield ArchiveBound(since[-compact_after], reason)
     elif compactions or since:
-        yield Bound((compactions[-1:] or since)[0], reason)
+        yield ArchiveBound((compactions[-1:] or since)[0], reason)
 
 
-def _saved(timeline: Timeline) -> Iterator[Bound]:
-    for saved in saved_instants(timeline):
-        yield Bound(saved, f"the commit {saved} has a savepoint")
+def _savepoint_bounds(timeline: Timeline) -> Iterator[ArchiveBound]:
+    for saved in find_saved_instants(timeline):
+        yield ArchiveBound(saved, f"the commit {saved} has a savepoint")
 
 
-def _why_replaced_counts(table: Table, commit: Instant) -> str | None:
+def _why_replaced_counts(table: TableSnapshot, commit: Instant) -> str | None:
     """Why a replace commit must stay: without it, file groups that it took away would count again.
 
     Files that a pending clean removes may be gone while the metadata table still names them.
@@ -343,14 +352,14 @@ def _why_replaced_counts(table: Table, commit: Instant) -> str | None:
     for clean in timeline.pending(CLEAN):
         return f"{clean} is pending"
     view = FileSystemView(table.storage, table.config, timeline, {path for path, _ in replaced})
-    if commit.requested >= _cleaned_until(timeline) or not replaced.isdisjoint(view.groups):
+    if commit.requested >= _last_clean_bound(timeline) or not replaced.isdisjoint(view.groups):
         return f"no clean has removed yet what {commit} replaced"
     return None
 
 
-def _cleaned_until(timeline: Timeline) -> str:
+def _last_clean_bound(timeline: Timeline) -> str:
     """What was replaced before this instant was seen by the last clean."""
-    cleans = timeline.completed(CLEAN)
+    cleans = timeline.filter_completed(CLEAN)
     if not cleans:
         return ""
     horizon = (last_clean(timeline) or {}).get("earliestCommitToRetain") or ""

@@ -19,7 +19,7 @@ from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
 from pyhudi.config.property_names import META_FIELDS
-from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, overtaken
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.services.bucket_resize_strategy import choose_resizes
 from pyhudi.services.clustering_strategy import Chosen
@@ -34,16 +34,16 @@ from pyhudi.slices.bucket_resize_task import (
 from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
 from pyhudi.slices.clustering_task import ClusterTask
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Ring, file_id_of, resized, span_of
+from pyhudi.slices.hashing_metadata import Ring, file_id_of, replace_nodes, span_of
 from pyhudi.slices.hashing_metadata_files import (
     StoredRing,
-    committed_ring,
     confirm_rings,
     has_rings,
     put_ring_again,
+    read_committed_ring,
 )
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Commit, Companion, Table
+from pyhudi.slices.table_snapshot import Commit, CommitParticipant, TableSnapshot
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.transaction import Transaction
 
@@ -52,7 +52,7 @@ _ANY_SIZE = 1 << 62
 """Bytes of a file of which there is one, however large."""
 
 
-def check_table(table: Table) -> None:
+def check_table(table: TableSnapshot) -> None:
     """Raises `UnsupportedTableFeature` for a table with rings whose buckets cannot be resized."""
     if not has_rings(table.storage):
         return
@@ -67,14 +67,17 @@ def check_table(table: Table) -> None:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def waits_for(table: Table) -> str:
+def waits_for(table: TableSnapshot) -> str:
     """What has to be over before buckets are resized, "" for nothing."""
     writes = table.timeline.pending(COMMIT, DELTA_COMMIT)
     return f"no buckets are split or merged while {writes[0]} is pending" if writes else ""
 
 
 def choose_buckets(
-    table: Table, free: Iterable[FileSlice], options: ClusteringOptions, kept: Collection[str]
+    table: TableSnapshot,
+    free: Iterable[FileSlice],
+    options: ClusteringOptions,
+    kept: Collection[str],
 ) -> Chosen:
     """What is split and merged. free: slices that nothing waits for; the rest is as of `choose`."""
     by_partition: dict[str, list[FileSlice]] = {}
@@ -84,7 +87,7 @@ def choose_buckets(
     groups: list[PlannedGroup] = []
     missing: set[str] = set()
     for partition in sorted(by_partition):
-        ring = committed_ring(table.storage, table.timeline, partition)
+        ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None:
             continue
         found = choose_resizes(by_partition[partition], ring, bounds, table.clock.uuid)
@@ -97,17 +100,21 @@ def choose_buckets(
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def another_ring(table: Table, plan: ClusteringPlan) -> str:
+def another_ring(table: TableSnapshot, plan: ClusteringPlan) -> str:
     """In which partition a plan is of a ring that there is no more, "" for none."""
     for partition, groups in plan.resized.items():
-        ring = committed_ring(table.storage, table.timeline, partition)
+        ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None or {group.ring for group in groups} != {ring.number}:
             return f"partition {partition!r} has another ring"
     return ""
 
 
 def write_buckets(
-    table: Table, plan: ClusteringPlan, groups: Sequence[ClusterTask], stage: int, label: str
+    table: TableSnapshot,
+    plan: ClusteringPlan,
+    groups: Sequence[ClusterTask],
+    stage: int,
+    label: str,
 ) -> list[WriteStat]:
     """Writes the new buckets of a plan.
 
@@ -120,7 +127,7 @@ def write_buckets(
     before = {partition: _ring(table, partition).nodes for partition in plan.resized}
     hashing = _proven_hash(table, plan, before)
     after = {
-        partition: _resized(before[partition], groups, partition)
+        partition: _plan_resize(before[partition], groups, partition)
         for partition, groups in plan.resized.items()
     }
     tasks = [
@@ -139,44 +146,44 @@ def write_buckets(
     return [stat for bucket in written for stat in bucket.stats]
 
 
-def with_new_rings(txn: Transaction, table: Table, plan: ClusteringPlan) -> None:
+def with_new_rings(txn: Transaction, table: TableSnapshot, plan: ClusteringPlan) -> None:
     """Has the commit of a plan bring the new rings."""
     txn.companions.append(_NewRings(plan))
     if table.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
 
 
-class _NewRings(Companion):
+class _NewRings(CommitParticipant):
     """Stores the rings that a plan leads to; they count once its commit is complete."""
 
     def __init__(self, plan: ClusteringPlan) -> None:
         self._plan = plan
 
-    def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
+    def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Raises `CommitConflict` where a partition has got another ring meanwhile."""
         changed = another_ring(table, self._plan)
         if changed:
-            raise overtaken(f"{changed} by now")
+            raise retryable_conflict(f"{changed} by now")
         for partition, groups in self._plan.resized.items():
             ring = _ring(table, partition)
-            nodes = _resized(ring.nodes, groups, partition)
+            nodes = _plan_resize(ring.nodes, groups, partition)
             new = StoredRing(nodes, ring.number + 1, ring.buckets)
             put_ring_again(table.storage, partition, new, commit.instant)
         return {}
 
 
-def _ring(table: Table, partition: str) -> StoredRing:
-    ring = committed_ring(table.storage, table.timeline, partition)
+def _ring(table: TableSnapshot, partition: str) -> StoredRing:
+    ring = read_committed_ring(table.storage, table.timeline, partition)
     if ring is None:
         msg = f"partition {partition!r} has no hash ring, and a clustering is to split its buckets"
         raise CorruptTable(msg)
     return ring
 
 
-def _resized(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
+def _plan_resize(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
     children = chain.from_iterable(group.children for group in groups)
     try:
-        return resized(ring, children)
+        return replace_nodes(ring, children)
     except KeyError as error:
         msg = f"a clustering is to take node {error} off the ring of {partition!r}, which lacks it"
         raise CorruptTable(msg) from error
@@ -189,7 +196,7 @@ def _is_split(group: PlannedGroup) -> bool:
 # --- where keys belong ----------------------------------------------------------------------------
 
 
-def _proven_hash(table: Table, plan: ClusteringPlan, rings: Mapping[str, Ring]) -> KeyHash:
+def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str, Ring]) -> KeyHash:
     """The way of hashing under which keys are in the buckets that they are in.
 
     Where files do not tell, the one of the table version's release.

@@ -36,7 +36,7 @@ def choose_resizes(
         slice_ = buckets[at]
         if slice_ is None or slice_.size <= options.split_bytes or len(split) == room:
             break
-        children = _split(ring.nodes, at, new_prefix)
+        children = _split_node(ring.nodes, at, new_prefix)
         if children:
             split.append(PlannedGroup((slice_,), len(children), children, ring.number))
             buckets[at] = None
@@ -57,7 +57,7 @@ def _size(slice_: FileSlice | None) -> int:
     return 0 if slice_ is None else slice_.size
 
 
-def _split(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Child, ...]:
+def _split_node(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Child, ...]:
     value = ring[at][0]
     middle = middle_of(ring, value)
     if middle is None:

@@ -27,10 +27,10 @@ from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import LISTED_AT_ONCE, GivenFiles, list_files, walk_partitions
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn.savepoint import saved_instants, savepoints
+from pyhudi.txn.savepoint import find_saved_instants, savepoints
 
 FORM = 2
 """Version of plan and record: paths as `HoodieCleanFileInfo`."""
@@ -54,12 +54,12 @@ class CleanPlan:
     """Paths of partitions of which nothing is left."""
     file_groups: int = 0
 
-    def record(self, table: Table) -> dict[str, Any]:
+    def record(self, table: TableSnapshot) -> dict[str, Any]:
         """The requested file's."""
         root = table.storage.native.uri.rstrip("/")
         horizon = self.retention.horizon
         last = table.timeline.last_commit
-        saved = sorted(saved_instants(table.timeline))
+        saved = sorted(find_saved_instants(table.timeline))
         return {
             "earliestInstantToRetain": horizon and _action_instant(horizon),
             "lastCompletedCommitTimestamp": last.requested if last else "",
@@ -90,7 +90,7 @@ def _action_instant(instant: Instant) -> dict[str, str]:
 
 
 def clean_plan(
-    table: Table, retention: Retention, partitions: Collection[str] | None = None
+    table: TableSnapshot, retention: Retention, partitions: Collection[str] | None = None
 ) -> CleanPlan:
     """What there is to remove. partitions: in these alone, None for all."""
     if partitions is not None and not partitions:
@@ -101,23 +101,23 @@ def clean_plan(
     gone: list[str] = []
     for view in _views(table, partitions):
         files: Files = {}
-        for slice_ in _outdated(view, retention, needed):
+        for slice_ in _find_outdated_slices(view, retention, needed):
             if not needed.holds(slice_):
                 sizes = {file.name: file.size for file in _files(slice_)}
                 files.setdefault(slice_.partition, {}).update(sizes)
                 groups.add(slice_.key)
         files = {partition: names for partition, names in files.items() if names}
-        gone += _emptied(view, files) if table.config.partition_fields else ()
+        gone += _find_emptied_partitions(view, files) if table.config.partition_fields else ()
         plan |= files
     ordered = {partition: plan[partition] for partition in sorted(plan)}
     return CleanPlan(retention, ordered, tuple(sorted(gone)), len(groups))
 
 
-def _views(table: Table, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
+def _views(table: TableSnapshot, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
     """The table's files, some partitions at a time: of a large table they are never all held."""
     part: dict[str, list[Entry]] = {}
     files = 0
-    for path, entries in _listed(table.storage, partitions):
+    for path, entries in _list_partitions(table.storage, partitions):
         part[path] = entries
         files += len(entries)
         if files >= _FILES_AT_ONCE:
@@ -127,14 +127,14 @@ def _views(table: Table, partitions: Collection[str] | None) -> Iterator[FileSys
         yield _view(table, part)
 
 
-def _view(table: Table, files: Mapping[str, list[Entry]]) -> FileSystemView:
+def _view(table: TableSnapshot, files: Mapping[str, list[Entry]]) -> FileSystemView:
     given, paths = GivenFiles(files), set(files)
     return FileSystemView(
         table.storage, table.config, table.timeline, paths, given, change_logs=True
     )
 
 
-def _listed(
+def _list_partitions(
     storage: Storage, partitions: Collection[str] | None
 ) -> Iterator[tuple[str, list[Entry]]]:
     if partitions is None:
@@ -145,17 +145,19 @@ def _listed(
         yield from list_files(storage, paths[first : first + LISTED_AT_ONCE])
 
 
-def _outdated(view: FileSystemView, retention: Retention, needed: _Needed) -> Iterator[FileSlice]:
+def _find_outdated_slices(
+    view: FileSystemView, retention: Retention, needed: _Needed
+) -> Iterator[FileSlice]:
     for key in sorted(view.groups):
         replaced, planned_from = view.replaced.get(key), needed.planned_from.get(key)
         if replaced is None:
             slices = view.slices_of(key)
-            yield from retention.outdated(slices, planned_from) if slices else ()
+            yield from retention.select_outdated(slices, planned_from) if slices else ()
         elif planned_from is None and retention.takes_replaced(replaced):
             yield from view.slices_of(key)
 
 
-def _emptied(view: FileSystemView, files: Files) -> Iterator[str]:
+def _find_emptied_partitions(view: FileSystemView, files: Files) -> Iterator[str]:
     """Partitions of which all data files go, committed or not."""
     there: dict[str, set[str]] = {}
     for (partition, _), group in view.groups.items():
@@ -180,7 +182,7 @@ class _Needed:
         """Base instants of slices that are going to be compacted."""
         self._planned: set[tuple[str, str]] = set()
         for pending in timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
-            for planned in _planned(timeline.plan(pending) or {}):
+            for planned in _slices_of_plan(timeline.plan(pending) or {}):
                 self._add(planned, from_base=pending.action in (COMPACTION, LOG_COMPACTION))
 
     def _add(self, planned: Mapping[str, Any], *, from_base: bool) -> None:
@@ -206,7 +208,7 @@ class _Needed:
         return not (names.isdisjoint(self._planned) and names.isdisjoint(self._saved))
 
 
-def _planned(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The slices that a compaction's or a clustering's plan names."""
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
@@ -228,16 +230,16 @@ def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | Non
     if retention.horizon is None or not before.strip() or timeline.is_before_start(before):
         return None
     known = ((last or {}).get("extraMetadata") or {}).get(SAVED) or ""
-    if not saved_instants(timeline).issuperset(filter(None, known.split(","))):
+    if not find_saved_instants(timeline).issuperset(filter(None, known.split(","))):
         return None
     until = retention.horizon.requested
-    passed = (c for c in timeline.completed(REPLACE_COMMIT) if c.requested < before)
+    passed = (c for c in timeline.filter_completed(REPLACE_COMMIT) if c.requested < before)
     replaced = {path for c in passed for path, _ in timeline.commit_metadata(c).replaced}
     touched = (c for c in timeline.commits if before <= c.requested < until)
-    return replaced | _touched(timeline, touched)
+    return replaced | _partitions_of_commits(timeline, touched)
 
 
-def _touched(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
+def _partitions_of_commits(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
     found: set[str] = set()
     for commit in commits:
         metadata = timeline.commit_metadata(commit)
@@ -248,5 +250,5 @@ def _touched(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
 
 def last_clean(timeline: Timeline) -> dict[str, Any] | None:
     """What the newest completed clean of the active timeline said, None without one."""
-    cleans = timeline.completed(CLEAN)
+    cleans = timeline.filter_completed(CLEAN)
     return timeline.read(cleans[-1]) if cleans else None

@@ -27,7 +27,7 @@ class Retention:
     versions: int = 0
     """Slices of each file group, where they are counted."""
 
-    def outdated(
+    def select_outdated(
         self, slices: Sequence[FileSlice], planned_from: str | None = None
     ) -> list[FileSlice]:
         """Slices of one file group, newest first, that may go.

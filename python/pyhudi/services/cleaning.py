@@ -17,21 +17,21 @@ from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_partition_metadata
 from pyhudi.config.log import warn
-from pyhudi.engine.local import worth_a_cluster
+from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import AfterCommitWarning, overtaken, without_hint
+from pyhudi.errors import AfterCommitWarning, retryable_conflict, without_hint
 from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
-from pyhudi.slices.table_snapshot import Clean, Companion, Table
+from pyhudi.slices.table_snapshot import Clean, CommitParticipant, TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.txn.recovery import failed_writes
-from pyhudi.txn.transaction import asked_ahead
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.recovery import find_failed_writes
+from pyhudi.txn.transaction import prefetch_commit_reads
 
 _FILES_OF_A_TASK = 200
 
@@ -39,7 +39,7 @@ _FILES_OF_A_TASK = 200
 # --- a data table's -------------------------------------------------------------------------------
 
 
-def clean_table(table: Table, options: CleanOptions) -> ServiceResult:
+def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
     """Carries out the cleans that are pending, then what the options say.
 
     table: as it is now. Raises `CommitConflict` where a restore has begun, `LockTimeout`.
@@ -47,23 +47,25 @@ def clean_table(table: Table, options: CleanOptions) -> ServiceResult:
     started = table.clock.now_ms()
     instants = complete_pending(table)
     if table.timeline.pending(CLEAN):
-        table = table.reloaded()
-    opened, plan = _scheduled(table, options)
+        table = table.reload()
+    opened, plan = _schedule(table, options)
     if opened is not None:
         instants.append(_carry_out(opened, plan.record(opened.table), begun=False))
     return _result(table, instants, plan, started)
 
 
-def looked_at(table: Table, options: CleanOptions) -> ServiceResult:
+def preview_clean(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
     """What `clean_table` would plan now."""
     started = table.clock.now_ms()
-    plan = _planned(table, options) or CleanPlan(Retention())
+    plan = _plan(table, options) or CleanPlan(Retention())
     pending = table.timeline.pending(CLEAN)
     left = tuple(f"{clean.requested}: a pending clean comes first" for clean in pending)
     return replace(_result(table, [], plan, started), left=left, dry_run=True)
 
 
-def _result(table: Table, instants: Sequence[str], plan: CleanPlan, started: int) -> ServiceResult:
+def _result(
+    table: TableSnapshot, instants: Sequence[str], plan: CleanPlan, started: int
+) -> ServiceResult:
     sizes = [size for names in plan.files.values() for size in names.values()]
     return ServiceResult(
         "clean",
@@ -75,7 +77,7 @@ def _result(table: Table, instants: Sequence[str], plan: CleanPlan, started: int
     )
 
 
-def is_due(table: Table, options: CleanOptions) -> bool:
+def is_due(table: TableSnapshot, options: CleanOptions) -> bool:
     """Whether there may be something to remove after a commit, as the timeline alone tells."""
     timeline = table.timeline
     if timeline.pending(CLEAN):
@@ -86,21 +88,21 @@ def is_due(table: Table, options: CleanOptions) -> bool:
     if stays is None:
         return False
     known = partitions_since(timeline, stays) if options.incremental else None
-    return not _changed_nothing(timeline, stays) if known is None else bool(known)
+    return not _has_no_effect(timeline, stays) if known is None else bool(known)
 
 
 def commits_since_clean(timeline: Timeline) -> int:
     """How many commits were requested since the last clean, all where there was none."""
-    last = max((clean.requested for clean in timeline.completed(CLEAN)), default="")
+    last = max((clean.requested for clean in timeline.filter_completed(CLEAN)), default="")
     return sum(commit.requested > last for commit in timeline.commits)
 
 
-def _retention(table: Table, options: CleanOptions) -> Retention | None:
+def _retention(table: TableSnapshot, options: CleanOptions) -> Retention | None:
     since = hours_before(table.clock.now_ms(), options.hours, table.config.timezone)
     return retention(table.timeline, options, since)
 
 
-def _planned(table: Table, options: CleanOptions) -> CleanPlan | None:
+def _plan(table: TableSnapshot, options: CleanOptions) -> CleanPlan | None:
     """What there is to remove, None where there is nothing."""
     stays = _retention(table, options)
     if stays is None:
@@ -110,7 +112,7 @@ def _planned(table: Table, options: CleanOptions) -> CleanPlan | None:
     return plan if plan.files else None
 
 
-def _changed_nothing(timeline: Timeline, stays: Retention) -> bool:
+def _has_no_effect(timeline: Timeline, stays: Retention) -> bool:
     """Whether the commit that the horizon passed last left all slices the newest of their groups.
 
     Where only rows are added there is never a clean that would tell where to look, and each commit
@@ -130,24 +132,26 @@ def _supersedes(metadata: CommitMetadata) -> bool:
     )
 
 
-def _scheduled(table: Table, options: CleanOptions) -> tuple[OpenInstant | None, CleanPlan]:
+def _schedule(
+    table: TableSnapshot, options: CleanOptions
+) -> tuple[PendingInstant | None, CleanPlan]:
     """Plans beside writers and requests the clean; none where there is nothing to remove."""
     nothing = CleanPlan(Retention())
-    plan = _planned(table, options)
+    plan = _plan(table, options)
     if plan is None:
         return None, nothing
-    with table.guard.section():
-        now = table.at(conflicts.timeline_of_now(table))
+    with table.guard.critical_section():
+        now = table.with_timeline(conflicts.reload_timeline(table))
         if now.timeline.pending(CLEAN):
             return None, nothing
         if _overtaken(table.timeline, now.timeline):
-            plan = _planned(now, options)
+            plan = _plan(now, options)
             if plan is None:
                 return None, nothing
         began_ms = table.clock.now_ms()
-        opened = OpenInstant(now, table.generator.next(), CLEAN)
-        opened.request_planned(_encoded("HoodieCleanerPlan", plan.record(now), table), now.timeline)
-        table.guard.settle(began_ms)
+        opened = PendingInstant(now, table.generator.next(), CLEAN)
+        opened.request_planned(_encode("HoodieCleanerPlan", plan.record(now), table), now.timeline)
+        table.guard.wait_out_clock_skew(began_ms)
     return opened, plan
 
 
@@ -166,7 +170,7 @@ def _overtaken(seen: Timeline, now: Timeline) -> bool:
 
 
 def clean(
-    table: Table, horizon: Instant, instant: str, partitions: Collection[str] | None = None
+    table: TableSnapshot, horizon: Instant, instant: str, partitions: Collection[str] | None = None
 ) -> str | None:
     """Removes what no query as of a commit or later reads; None where there is nothing.
 
@@ -177,12 +181,12 @@ def clean(
     if not plan.files:
         return None
     record = plan.record(table)
-    action = OpenInstant(table, instant, CLEAN)
-    action.request_planned(_encoded("HoodieCleanerPlan", record, table), table.timeline)
+    action = PendingInstant(table, instant, CLEAN)
+    action.request_planned(_encode("HoodieCleanerPlan", record, table), table.timeline)
     return _carry_out(action, record, begun=False)
 
 
-def complete_pending(table: Table) -> list[str]:
+def complete_pending(table: TableSnapshot) -> list[str]:
     """Carries out the cleans that are pending, oldest first, by their plans; their instants.
 
     One that has no plan is taken away, as `CleanActionExecutor` does: its writer died as it
@@ -194,7 +198,7 @@ def complete_pending(table: Table) -> list[str]:
         if plan is None:
             _take_away(table, pending)
             continue
-        action = OpenInstant(table, pending.requested, CLEAN)
+        action = PendingInstant(table, pending.requested, CLEAN)
         completed.append(_carry_out(action, plan, begun=pending.state is State.INFLIGHT))
     return completed
 
@@ -204,17 +208,17 @@ def _plan_of(timeline: Timeline, clean: Instant) -> dict[str, Any] | None:
     return timeline.plan(clean) or timeline.inflight(clean)
 
 
-def _take_away(table: Table, clean: Instant) -> None:
+def _take_away(table: TableSnapshot, clean: Instant) -> None:
     """Looks once more, within a section, where nobody else can be about to write the plan."""
-    with table.guard.section():
-        now = table.reloaded().timeline
+    with table.guard.critical_section():
+        now = table.reload().timeline
         found = now.find(clean.requested, CLEAN)
-        table.guard.check()
+        table.guard.check_held()
         if found is not None and not found.is_completed and _plan_of(now, found) is None:
-            OpenInstant(table, clean.requested, CLEAN).remove()
+            PendingInstant(table, clean.requested, CLEAN).remove()
 
 
-def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> str:
+def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, begun: bool) -> str:
     """Gives the instant that it is complete as."""
     table = action.table
     started = table.clock.now_ms()
@@ -226,15 +230,15 @@ def _carry_out(action: OpenInstant, plan: Mapping[str, Any], *, begun: bool) -> 
         _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
         for at in range(0, len(paths), _FILES_OF_A_TASK)
     ]
-    engine = worth_a_cluster(table.engine, files=len(paths))
+    engine = choose_engine(table.engine, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
-    with table.guard.section():
+    with table.guard.critical_section():
         return _complete(action, plan, files, started)
 
 
-def _begin(action: OpenInstant, plan: Mapping[str, Any]) -> None:
+def _begin(action: PendingInstant, plan: Mapping[str, Any]) -> None:
     repeats = action.table.config.version.clean_inflight_has_plan
-    action.begin(_encoded("HoodieCleanerPlan", plan, action.table) if repeats else b"")
+    action.begin(_encode("HoodieCleanerPlan", plan, action.table) if repeats else b"")
 
 
 @dataclass(frozen=True)
@@ -249,21 +253,24 @@ def _delete(task: _DeleteTask, attempt: Attempt) -> None:  # noqa: ARG001
 
 
 def _complete(
-    action: OpenInstant, plan: Mapping[str, Any], files: Mapping[str, Sequence[str]], started: int
+    action: PendingInstant,
+    plan: Mapping[str, Any],
+    files: Mapping[str, Sequence[str]],
+    started: int,
 ) -> str:
     """Within a section: brings the companions up to the clean, and completes it.
 
     Gives its instant.
     """
     table = action.table
-    with asked_ahead(table, CommitMetadata({})):
-        now = table.reloaded()
+    with prefetch_commit_reads(table, CommitMetadata({})):
+        now = table.reload()
         conflicts.check_may_begin(now.timeline)
         table.generator.observe(now.timeline)
         found = now.timeline.find(action.time, CLEAN)
         if found is None:
             msg = f"the clean {action.time} was taken back by another writer"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
         if found.is_completed:
             return action.time
         if now.timeline.of_same_time(action.time, CLEAN):
@@ -274,21 +281,21 @@ def _complete(
     took_ms = table.clock.now_ms() - started
     record = _record(action.time, plan, files, gone, took_ms)
     began_ms = table.clock.now_ms()
-    table.guard.check()
-    action.complete(_encoded("HoodieCleanMetadata", record, table))
+    table.guard.check_held()
+    action.complete(_encode("HoodieCleanMetadata", record, table))
     for companion in table.companions:
         _follow(companion, now)
-    table.guard.settle(began_ms)
+    table.guard.wait_out_clock_skew(began_ms)
     return action.time
 
 
-def _at_another_time(action: OpenInstant, plan: Mapping[str, Any]) -> OpenInstant:
+def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> PendingInstant:
     """Moves a clean whose time another action has, as the metadata table tells them by it.
 
     What it removed is gone, so it cannot give way.
     """
     moved = replace(action, time=action.table.generator.next())
-    moved.request(_encoded("HoodieCleanerPlan", plan, action.table))
+    moved.request(_encode("HoodieCleanerPlan", plan, action.table))
     _begin(moved, plan)
     # Markers of this time are the other's.
     action.withdraw_beginning()
@@ -296,7 +303,7 @@ def _at_another_time(action: OpenInstant, plan: Mapping[str, Any]) -> OpenInstan
     return moved
 
 
-def _follow(companion: Companion, table: Table) -> None:
+def _follow(companion: CommitParticipant, table: TableSnapshot) -> None:
     try:
         companion.after_complete(table)
     except Exception as error:  # noqa: BLE001 - the clean is complete
@@ -304,12 +311,12 @@ def _follow(companion: Companion, table: Table) -> None:
         warn(msg, AfterCommitWarning)
 
 
-def _remove_emptied(now: Table, plan: Mapping[str, Any]) -> list[str]:
+def _remove_emptied(now: TableSnapshot, plan: Mapping[str, Any]) -> list[str]:
     """Removes the partitions that were planned so and hold nothing; which are gone.
 
     In none while a write is pending, which may be about to begin its first file there.
     """
-    if failed_writes(now.timeline):
+    if find_failed_writes(now.timeline):
         return []
     gone = []
     for partition in plan.get("partitionsToBeDeleted") or ():
@@ -359,5 +366,5 @@ def _record(
     }
 
 
-def _encoded(name: str, record: Mapping[str, Any], table: Table) -> bytes:
+def _encode(name: str, record: Mapping[str, Any], table: TableSnapshot) -> bytes:
     return serde.encode_container(name, record, table.clock)

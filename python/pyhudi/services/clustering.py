@@ -28,21 +28,21 @@ from pyhudi.config.file_names import are_buckets
 from pyhudi.config.formatting import names_text
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
-from pyhudi.errors import ConfigError, UnsupportedTableFeature, overtaken, without_hint
+from pyhudi.errors import ConfigError, UnsupportedTableFeature, retryable_conflict, without_hint
 from pyhudi.schema import commit_schema
 from pyhudi.schema.conform import data_schema
 from pyhudi.services import bucket_resize
-from pyhudi.services.clustering_strategy import Chosen, Settled, choose, wanted_partitions
-from pyhudi.services.clustering_validation import changed_since, check_unchanged
+from pyhudi.services.clustering_strategy import Chosen, Settled, choose, select_partitions
+from pyhudi.services.clustering_validation import check_unchanged, find_change_since
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.clustering_plan import (
     OPERATION,
     ClusteringPlan,
     clustering_record,
+    has_early_log_files,
     new_buckets,
     order_of_plan,
     read_plan,
-    written_early,
 )
 from pyhudi.slices.clustering_task import ClusterTask, cluster_group, cluster_tasks
 from pyhudi.slices.file_groups import pending_clusterings
@@ -52,11 +52,11 @@ from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.conflicts import Since, check_writers
-from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule, unschedule
+from pyhudi.txn.conflicts import ConcurrentCommits, check_writers
+from pyhudi.txn.planned_services import PlannedTransaction, after_commit, cancel_plan, schedule
 from pyhudi.txn.write_target import write_options, write_target
 
 _SERVICE = "cluster"
@@ -80,7 +80,7 @@ class ClusteringRequest:
 
 
 def cluster_table(
-    table: Table, options: ClusteringOptions, asked: ClusteringRequest | None = None
+    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest | None = None
 ) -> ServiceResult:
     """Carries out what is pending, then plans anew and carries that out.
 
@@ -95,22 +95,22 @@ def cluster_table(
     _check(table, options)
     result = ServiceResult(_SERVICE)
     for instant in pending(table.timeline) if asked.execute else ():
-        result = _with_plan(result, table.reloaded(), instant.requested, options, asked)
+        result = _with_plan(result, table.reload(), instant.requested, options, asked)
         table = after_commit(table)
     if asked.schedule:
-        planned, waits = _scheduled(table, options, asked)
+        planned, waits = _schedule(table, options, asked)
         if waits:
             result = replace(result, left=(*result.left, waits))
         if planned and asked.execute:
-            with _cancelled_on_failure(table, planned):
-                result = _with_plan(result, table.reloaded(), planned, options, asked)
+            with _cancel_on_failure(table, planned):
+                result = _with_plan(result, table.reload(), planned, options, asked)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
 
 
 @contextmanager
-def _cancelled_on_failure(table: Table, instant: str) -> Iterator[None]:
+def _cancel_on_failure(table: TableSnapshot, instant: str) -> Iterator[None]:
     """A block that executes a new plan; the plan is cancelled if that fails.
 
     It stays where another writer executes it by now, or the table cannot be changed any more.
@@ -119,7 +119,7 @@ def _cancelled_on_failure(table: Table, instant: str) -> Iterator[None]:
         yield
     except BaseException:
         try:
-            unschedule(table, instant, _action(table))
+            cancel_plan(table, instant, _action(table))
         except Exception as error:  # noqa: BLE001 - the caller gets the failure that came first
             cause = without_hint(error)
             logger.info(
@@ -128,7 +128,9 @@ def _cancelled_on_failure(table: Table, instant: str) -> Iterator[None]:
         raise
 
 
-def looked_at(table: Table, options: ClusteringOptions, asked: ClusteringRequest) -> ServiceResult:
+def preview_clustering(
+    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest
+) -> ServiceResult:
     """What `cluster_table` would do. Nothing changes."""
     _check(table, options)
     instants = pending(table.timeline) if asked.execute else []
@@ -151,7 +153,7 @@ def pending(timeline: Timeline) -> list[Instant]:
     ]
 
 
-def _check(table: Table, options: ClusteringOptions) -> None:
+def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
     """Refuses a table whose buckets cannot be resized, and columns that it lacks."""
     bucket_resize.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
@@ -166,13 +168,13 @@ def _check(table: Table, options: ClusteringOptions) -> None:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _scheduled(
-    table: Table, options: ClusteringOptions, asked: ClusteringRequest
+def _schedule(
+    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest
 ) -> tuple[str | None, str]:
     """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
     waits = ""
 
-    def plan(now: Table, instant: str) -> bytes | None:
+    def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
         if asked.due_only and not is_due(now.timeline, options):
             return None
@@ -198,13 +200,13 @@ def _scheduled(
     return schedule(table, _action(table), plan), waits
 
 
-def _action(table: Table) -> str:
+def _action(table: TableSnapshot) -> str:
     return CLUSTERING if table.config.layout.has_clustering_action else REPLACE_COMMIT
 
 
 def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
     """Whether enough commits were completed since the last clustering was planned."""
-    commits = timeline.completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    commits = timeline.filter_completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     since = list(takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits)))
     return len(since) >= options.max_commits
 
@@ -220,7 +222,7 @@ def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
 
 
 def _choice(
-    table: Table, options: ClusteringOptions, asked: ClusteringRequest, instant: str
+    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest, instant: str
 ) -> Chosen:
     timeline = table.timeline
     taken = {
@@ -231,7 +233,7 @@ def _choice(
     taken |= set(pending_clusterings(timeline))
     view = whole_view(table)
     slices = view.slices()
-    kept = wanted_partitions(view.partitions, options, hour=int(instant[8:10]))
+    kept = select_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):
         whole = (slice_ for slice_ in slices if slice_.key not in taken)
         return bucket_resize.choose_buckets(table, whole, options, kept)
@@ -240,15 +242,17 @@ def _choice(
         raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
     free = [slice_ for slice_ in slices if slice_.key not in taken]
     wanted = (options.sort_columns, asked.layout or options.layout)
-    settled = _settled(timeline, free) if options.sort_columns else Settled({})
+    settled = _find_finished_clusterings(timeline, free) if options.sort_columns else Settled({})
     write = write_options(table)
     return choose(free, options, write, settled, wanted, kept)
 
 
-def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
+def _find_finished_clusterings(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
     """The clusterings that wrote the base files of slices."""
     bases = {slice_.base_instant for slice_ in slices}
-    commits = (found for found in timeline.completed(REPLACE_COMMIT) if found.requested in bases)
+    commits = (
+        found for found in timeline.filter_completed(REPLACE_COMMIT) if found.requested in bases
+    )
     records = ((commit.requested, _record(timeline, commit)) for commit in commits)
     return Settled({time: order_of_plan(record) for time, record in records if record is not None})
 
@@ -258,7 +262,7 @@ def _settled(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
 
 def _with_plan(
     result: ServiceResult,
-    table: Table,
+    table: TableSnapshot,
     time: str,
     options: ClusteringOptions,
     asked: ClusteringRequest,
@@ -270,33 +274,33 @@ def _with_plan(
     instant = next((plan for plan in pending(table.timeline) if plan.requested == time), None)
     if instant is None:
         msg = f"the clustering {time} is not pending any more"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
     record = table.timeline.plan(instant)
     if record is None or record.get("clusteringPlan") is None:
         # A stalled writer may have begun what others have executed, and be about to remove that.
         msg = f'{instant} has no plan: rollback("{time}") takes it off the timeline'
         return replace(result, left=(*result.left, msg))
-    changed = changed_since(table, instant) or bucket_resize.another_ring(
+    changed = find_change_since(table, instant) or bucket_resize.another_ring(
         table, _plan(table, instant)
     )
-    if changed and written_early(table.storage, record):
+    if changed and has_early_log_files(table.storage, record):
         msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
         return replace(result, left=(*result.left, msg))
     if changed:
-        unschedule(table, instant.requested, instant.action)
+        cancel_plan(table, instant.requested, instant.action)
         msg = f"{instant} was taken off the timeline: {changed} since it was planned"
         return replace(result, left=(*result.left, msg))
     plan = _plan(table, instant)
-    stats = _carried_out(table, instant, plan, options, asked)
+    stats = _execute(table, instant, plan, options, asked)
     return result.reading(plan.inputs.values()).writing(instant.requested, stats)
 
 
-def _plan(table: Table, instant: Instant) -> ClusteringPlan:
+def _plan(table: TableSnapshot, instant: Instant) -> ClusteringPlan:
     return read_plan(table.storage, table.config, table.timeline.plan(instant) or {})
 
 
-def _carried_out(
-    table: Table,
+def _execute(
+    table: TableSnapshot,
     instant: Instant,
     plan: ClusteringPlan,
     options: ClusteringOptions,
@@ -305,7 +309,7 @@ def _carried_out(
     inputs = plan.inputs.keys()
     children = new_buckets(table.timeline.plan(instant))
 
-    def check(since: Since, _: CommitMetadata) -> None:
+    def check(since: ConcurrentCommits, _: CommitMetadata) -> None:
         check_unchanged(inputs, children, since)
         if LockOptions.of(table.options).prefers_writers:
             check_writers(since.table, inputs)
@@ -326,7 +330,7 @@ def _carried_out(
 
 
 def _tasks(
-    table: Table,
+    table: TableSnapshot,
     instant: Instant,
     plan: ClusteringPlan,
     options: ClusteringOptions,

@@ -66,7 +66,7 @@ def choose(
     """Takes small files by partition.
 
     slices: the newest of each file group that no other service waits for. wanted: how they are to
-    be sorted. kept: `wanted_partitions`.
+    be sorted. kept: `select_partitions`.
     """
     small: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
@@ -97,7 +97,7 @@ def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
 # --- partitions -----------------------------------------------------------------------------------
 
 
-def wanted_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> set[str]:
+def select_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> set[str]:
     """Those of all partitions, sorted, that the options let be clustered.
 
     Whatever is in them: that comes after, as in Hudi. hour: of the day in the table's zone.

@@ -11,19 +11,23 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 
 from pyhudi.config.actions import Instant
-from pyhudi.errors import overtaken
+from pyhudi.errors import retryable_conflict
 from pyhudi.slices.clustering_plan import new_buckets
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.txn.conflicts import AS_IT_WAS, Since, touched
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.txn.conflicts import (
+    ROW_PRESERVING_OPERATIONS,
+    ConcurrentCommits,
+    collect_written_file_groups,
+)
 
 Becomes = Mapping[GroupKey, frozenset[GroupKey]]
 """By file group of a plan the buckets that it becomes, where those are named."""
 
 
-def changed_since(table: Table, instant: Instant) -> str:
+def find_change_since(table: TableSnapshot, instant: Instant) -> str:
     """What was done to file groups of a plan since it was made, "" for nothing that matters."""
     timeline = table.timeline
     record = timeline.plan(instant) or {}
@@ -39,10 +43,10 @@ def changed_since(table: Table, instant: Instant) -> str:
     for commit in timeline.commits:
         if commit.requested > instant.requested:
             metadata = timeline.commit_metadata(commit)
-            if metadata.operation_type in AS_IT_WAS:
+            if metadata.operation_type in ROW_PRESERVING_OPERATIONS:
                 continue
-            written = touched(metadata)
-            if planned.keys() & _missed(written, becomes):
+            written = collect_written_file_groups(metadata)
+            if planned.keys() & _groups_not_followed(written, becomes):
                 return f"{commit} has changed file groups of it"
             twice |= written
     partitions = {partition for partition, _ in planned}
@@ -54,16 +58,20 @@ def changed_since(table: Table, instant: Instant) -> str:
     return ""
 
 
-def check_unchanged(inputs: Collection[GroupKey], becomes: Becomes, since: Since) -> None:
+def check_unchanged(
+    inputs: Collection[GroupKey], becomes: Becomes, since: ConcurrentCommits
+) -> None:
     """Raises `CommitConflict` where another one has changed a file group while it was clustered."""
     for other, metadata in since.commits:
-        missed = _missed(touched(metadata), becomes).intersection(inputs)
+        missed = _groups_not_followed(collect_written_file_groups(metadata), becomes).intersection(
+            inputs
+        )
         for partition, file_id in sorted(missed)[:1]:
             msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
 
-def _missed(written: Collection[GroupKey], becomes: Becomes) -> set[GroupKey]:
+def _groups_not_followed(written: Collection[GroupKey], becomes: Becomes) -> set[GroupKey]:
     """The file groups that a write changed without what becomes of them."""
     return {key for key in written if becomes.get(key, frozenset()).isdisjoint(written)}
 

@@ -14,21 +14,21 @@ from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.engine.local import worth_waiting
+from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import overtaken
+from pyhudi.errors import retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.service_plans import planned_slices
-from pyhudi.slices.table_snapshot import Commit, Table
+from pyhudi.slices.service_plans import resolve_planned_slices
+from pyhudi.slices.table_snapshot import Commit, TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.txn.planned_services import own_stage
-from pyhudi.txn.transaction import in_step
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.planned_services import new_stage_id
+from pyhudi.txn.transaction import run_participants
 
 TaskT = TypeVar("TaskT")
 
@@ -37,11 +37,13 @@ TaskT = TypeVar("TaskT")
 class CompactionWork(Generic[TaskT]):
     """How the slices of one table are compacted."""
 
-    tasks: Callable[[Table, str, Sequence[FileSlice]], list[TaskT]]
+    tasks: Callable[[TableSnapshot, str, Sequence[FileSlice]], list[TaskT]]
     """One task a slice, for a compaction of an instant. Refuses what cannot be merged."""
     write: Callable[[TaskT, Attempt], WriteStat]
     """Writes the base file of a task's slice."""
-    as_planned: Callable[[Table, str, Sequence[FileSlice]], Table] = lambda table, *_: table
+    as_planned: Callable[[TableSnapshot, str, Sequence[FileSlice]], TableSnapshot] = (
+        lambda table, *_: table
+    )
     """The table with the columns that the files of a plan get."""
     has_markers: bool = True
     """Whether markers name the files that were begun; else their partitions are listed."""
@@ -56,7 +58,7 @@ def with_logs(view: FileSystemView) -> list[FileSlice]:
 
 
 def compact(
-    table: Table,
+    table: TableSnapshot,
     work: CompactionWork[Any],
     slices: Sequence[FileSlice],
     instant: str = "",
@@ -70,9 +72,9 @@ def compact(
         return None
     instant = instant or table.generator.next()
     tasks = work.tasks(table, instant, slices)
-    compaction = OpenInstant(table, instant, COMPACTION)
+    compaction = PendingInstant(table, instant, COMPACTION)
     plan = compaction_plan(slices, work.extra)
-    table.guard.check()
+    table.guard.check_held()
     _check_newest(table)
     compaction.request(serde.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
@@ -84,19 +86,21 @@ def compact(
     return instant
 
 
-def _check_newest(table: Table) -> None:
+def _check_newest(table: TableSnapshot) -> None:
     """Raises `CommitConflict` where others have completed something since the slices were chosen.
 
     The new base files would hide it. That takes a writer who stood still, and whose lock was taken.
     """
-    new = set(table.reloaded().timeline.completed()) - set(table.timeline.completed())
+    new = set(table.reload().timeline.filter_completed()) - set(table.timeline.filter_completed())
     if new:
-        raise overtaken(
+        raise retryable_conflict(
             f"{table.storage.uri}: {min(map(str, new))} came while a compaction was planned"
         )
 
 
-def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = False) -> list[str]:
+def complete_pending(
+    table: TableSnapshot, work: CompactionWork[Any], *, own: bool = False
+) -> list[str]:
     """Carries out the compactions that are pending, by their plans; their instants.
 
     own: only those whose plans say what the work's would. What another writer began of them is
@@ -109,8 +113,8 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
         if own and any(said.get(name) != text for name, text in work.extra.items()):
             continue
         slices = slices_of_plan(table, pending.requested, plan)
-        compaction = OpenInstant(table, pending.requested, COMPACTION)
-        compaction.back_to_plan(_begun(compaction, work, slices))
+        compaction = PendingInstant(table, pending.requested, COMPACTION)
+        compaction.revert_to_requested(_files_of_attempts(compaction, work, slices))
         planned = work.as_planned(table, compaction.time, slices)
         tasks = work.tasks(planned, compaction.time, slices)
         _carry_out(compaction, work, slices, tasks, planned.schema)
@@ -118,7 +122,7 @@ def complete_pending(table: Table, work: CompactionWork[Any], *, own: bool = Fal
     return completed
 
 
-def waits_for(table: Table) -> str:
+def waits_for(table: TableSnapshot) -> str:
     """What a plan has to wait for; empty where it has not to.
 
     Up to table version 6 a write at work may append to a log file that the plan would name, or have
@@ -131,7 +135,7 @@ def waits_for(table: Table) -> str:
     return f"no compaction is planned while {writing[0]} is pending" if writing else ""
 
 
-def slices_of_plan(table: Table, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:
+def slices_of_plan(table: TableSnapshot, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:
     """The slices that the plan of a pending compaction names, with what came without knowing of it.
 
     Raises `CorruptTable` for a plan whose files are gone.
@@ -140,10 +144,10 @@ def slices_of_plan(table: Table, instant: str, plan: Mapping[str, Any]) -> list[
     if table.config.version.logs_named_by_base_instant:
         late = _late_logs(table, instant)
         operations = [_with_logs(one, late) for one in operations]
-    return planned_slices(table.storage, table.config, operations)
+    return resolve_planned_slices(table.storage, table.config, operations)
 
 
-def _late_logs(table: Table, planned: str) -> dict[tuple[str, str, str], set[str]]:
+def _late_logs(table: TableSnapshot, planned: str) -> dict[tuple[str, str, str], set[str]]:
     """Log files of commits after a plan, by partition, file id and instant in their names.
 
     Up to table version 6 those of the slices that it names would not count any more once it is
@@ -174,7 +178,7 @@ def _with_logs(
 
 
 def _carry_out(
-    compaction: OpenInstant,
+    compaction: PendingInstant,
     work: CompactionWork[TaskT],
     slices: Sequence[FileSlice],
     tasks: Sequence[TaskT],
@@ -184,37 +188,37 @@ def _carry_out(
     schema = commit_schema.commit_schema(columns, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
-    engine = worth_waiting(table.engine, table.storage, sum(slice_.size for slice_ in slices))
-    stats = engine.run(work.write, tasks, stage=own_stage(table), label=label)
+    engine = choose_io_engine(table.engine, table.storage, sum(slice_.size for slice_ in slices))
+    stats = engine.run(work.write, tasks, stage=new_stage_id(table), label=label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,
         extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
-    begun = _begun(compaction, work, slices)
+    begun = _files_of_attempts(compaction, work, slices)
     # Who stood still may find files of whoever carried the plan out meanwhile.
-    table.guard.check()
-    compaction.keep_only(metadata, begun)
-    metadata = in_step(table.reloaded(), Commit(instant, metadata, schema))
+    table.guard.check_held()
+    compaction.delete_unnamed_files(metadata, begun)
+    metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
     content = metadata.encode(table.config.version, COMPACTION, table.clock)
     compaction.complete(content, metadata.paths)
-    compaction.clear()
+    compaction.delete_markers()
 
 
 def _take_back(
-    compaction: OpenInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
+    compaction: PendingInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
 ) -> None:
     """Leaves the table as if the compaction had not been planned, unless it is complete."""
-    found = compaction.table.reloaded().timeline.find(compaction.time, COMPACTION)
+    found = compaction.table.reload().timeline.find(compaction.time, COMPACTION)
     if found is None or found.is_completed:
         return
-    compaction.back_to_plan(_begun(compaction, work, slices))
+    compaction.revert_to_requested(_files_of_attempts(compaction, work, slices))
     compaction.remove()
 
 
-def _begun(
-    compaction: OpenInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
+def _files_of_attempts(
+    compaction: PendingInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
 ) -> list[str] | None:
     """Base files that attempts of the compaction wrote; None where their markers tell."""
     if work.has_markers:

@@ -31,7 +31,7 @@ _DAY = re.compile(r"\d{4}/\d{1,2}/\d{1,2}(?!\d)", re.ASCII)
 
 def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
     """Whether the trigger fires at an instant `now`."""
-    deltas = timeline.completed(DELTA_COMMIT)
+    deltas = timeline.filter_completed(DELTA_COMMIT)
     if not deltas:
         return False
     if options.trigger == names.AFTER_LAST_REQUEST:
@@ -39,7 +39,7 @@ def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
     enough = len(since_compaction(timeline)) >= options.max_delta_commits
     if options.trigger == names.NUM_COMMITS:
         return enough
-    last = next(reversed(timeline.completed(COMMIT)), deltas[0])
+    last = next(reversed(timeline.filter_completed(COMMIT)), deltas[0])
     long_ago = _seconds(last.requested, now) >= options.max_delta_seconds
     if options.trigger == names.TIME_ELAPSED:
         return long_ago
@@ -48,9 +48,9 @@ def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
 
 def _since_last_request(timeline: Timeline) -> list[str]:
     """Delta commits, pending ones too, requested since the last compaction was planned."""
-    planned = [*timeline.pending_compactions] or [*timeline.completed(COMMIT)]
+    planned = [*timeline.pending_compactions] or [*timeline.filter_completed(COMMIT)]
     last = planned[-1].requested if planned else ""
-    deltas = (*timeline.completed(DELTA_COMMIT), *timeline.pending(DELTA_COMMIT))
+    deltas = (*timeline.filter_completed(DELTA_COMMIT), *timeline.pending(DELTA_COMMIT))
     return [delta.requested for delta in deltas if delta.requested > last]
 
 
@@ -78,7 +78,7 @@ def choose(
         wanted = _partitions(strategy, wanted, options, today)
     chosen = [slice_ for slice_ in slices if slice_.partition in wanted]
     for strategy in options.strategies:
-        chosen = _ordered(strategy, chosen, options)
+        chosen = _sort_slices(strategy, chosen, options)
     return chosen
 
 
@@ -112,22 +112,24 @@ def day_of(partition: str) -> date:
         raise ConfigError(msg, hint=hint) from error
 
 
-def _ordered(strategy: str, slices: list[FileSlice], options: CompactionOptions) -> list[FileSlice]:
+def _sort_slices(
+    strategy: str, slices: list[FileSlice], options: CompactionOptions
+) -> list[FileSlice]:
     if strategy == names.LOG_FILE_SIZE:
         large = [slice_ for slice_ in slices if log_bytes(slice_) >= options.log_size]
-        return _bounded(sorted(large, key=log_bytes, reverse=True), options)
+        return _limit_io(sorted(large, key=log_bytes, reverse=True), options)
     if strategy == names.LOG_FILE_NUMBER:
         many = [slice_ for slice_ in slices if len(slice_.logs) >= options.log_number]
-        return _bounded(sorted(many, key=lambda slice_: -len(slice_.logs)), options)
+        return _limit_io(sorted(many, key=lambda slice_: -len(slice_.logs)), options)
     if strategy == names.RECENT_DAYS:
         return sorted(slices, key=lambda slice_: day_of(slice_.partition), reverse=True)
     if strategy == names.DAY_BASED:
         newest_first = sorted(slices, key=lambda slice_: day_of(slice_.partition), reverse=True)
-        return _bounded(newest_first, options)
-    return _bounded(slices, options) if strategy == names.BOUNDED_IO else slices
+        return _limit_io(newest_first, options)
+    return _limit_io(slices, options) if strategy == names.BOUNDED_IO else slices
 
 
-def _bounded(slices: Iterable[FileSlice], options: CompactionOptions) -> list[FileSlice]:
+def _limit_io(slices: Iterable[FileSlice], options: CompactionOptions) -> list[FileSlice]:
     """As many as the bound of reading and writing allows, and the one that crosses it."""
     left, taken = options.target_io_mib, []
     for slice_ in slices:

@@ -15,7 +15,7 @@ from itertools import chain
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
 from pyhudi.config.log_compaction_options import LogCompactionOptions
-from pyhudi.errors import UnsupportedTableFeature, overtaken
+from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import waits_for, with_logs
@@ -30,13 +30,13 @@ from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.log_compaction_task import compact_logs
 from pyhudi.slices.missing_files import whole_view
-from pyhudi.slices.service_plans import as_planned, planned_slices
+from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn.conflicts import Since
-from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule, unschedule
+from pyhudi.txn.conflicts import ConcurrentCommits
+from pyhudi.txn.planned_services import PlannedTransaction, after_commit, cancel_plan, schedule
 from pyhudi.txn.write_target import write_options, write_target
 
 OPERATION = "LOG_COMPACT"
@@ -58,7 +58,7 @@ class LogCompactionRequest:
 
 
 def compact_log_files(
-    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
 ) -> ServiceResult:
     """Carries out what is pending, then plans anew and carries that out.
 
@@ -69,24 +69,24 @@ def compact_log_files(
     began_ms = table.clock.now_ms()
     result = ServiceResult(_SERVICE)
     for pending in table.timeline.pending(LOG_COMPACTION) if asked.execute else ():
-        now = table.reloaded()
+        now = table.reload()
         if is_dead(now.timeline, pending.requested):
-            unschedule(now, pending.requested, LOG_COMPACTION)
+            cancel_plan(now, pending.requested, LOG_COMPACTION)
         else:
-            result = _carried_out(result, now, pending.requested)
+            result = _execute(result, now, pending.requested)
             table = after_commit(table)
-    planned, waits = _scheduled(table, options, asked) if asked.schedule else (None, "")
+    planned, waits = _schedule(table, options, asked) if asked.schedule else (None, "")
     if waits:
         result = replace(result, left=(*result.left, waits))
     if planned and asked.execute:
-        result = _carried_out(result, table.reloaded(), planned)
+        result = _execute(result, table.reload(), planned)
     elif planned:
         result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
 
 
-def looked_at(
-    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+def preview_log_compaction(
+    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
 ) -> ServiceResult:
     """What `compact_log_files` would do. Nothing changes."""
     pending = [
@@ -94,7 +94,7 @@ def looked_at(
         for found in (table.timeline.pending(LOG_COMPACTION) if asked.execute else ())
         if not is_dead(table.timeline, found.requested)
     ]
-    slices = [slice_ for instant in pending for slice_ in _planned(table, instant)]
+    slices = [slice_ for instant in pending for slice_ in _read_plan(table, instant)]
     slices += _choice(table, options, asked.partitions) if asked.schedule else []
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
@@ -110,20 +110,20 @@ def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
 
 def is_dead(timeline: Timeline, instant: str) -> bool:
     """Whether a plan cannot be carried out any more: a compaction may have taken its log files."""
-    others = (*timeline.completed(COMMIT), *timeline.pending(COMPACTION))
+    others = (*timeline.filter_completed(COMMIT), *timeline.pending(COMPACTION))
     return any(other.requested > instant for other in others)
 
 
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _scheduled(
-    table: Table, options: LogCompactionOptions, asked: LogCompactionRequest
+def _schedule(
+    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
 ) -> tuple[str | None, str]:
     """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
     waits = ""
 
-    def plan(now: Table, instant: str) -> bytes | None:
+    def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
         waits = waits_for(now)
         slices = _choice(now, options, asked.partitions)
@@ -142,7 +142,7 @@ def _scheduled(
 
 
 def _choice(
-    table: Table, options: LogCompactionOptions, partitions: tuple[str, ...] | None
+    table: TableSnapshot, options: LogCompactionOptions, partitions: tuple[str, ...] | None
 ) -> list[FileSlice]:
     timeline = table.timeline
     planned = {
@@ -150,7 +150,7 @@ def _choice(
         **pending_clusterings(timeline),
         **pending_log_compactions(timeline),
     }
-    done = _done(timeline)
+    done = _newest_compacted_logs(timeline)
     return [
         slice_
         for slice_ in with_logs(whole_view(table, partitions))
@@ -166,7 +166,7 @@ def _worth(logs: Sequence[LogFile], last: str | None) -> int:
     return len(logs)
 
 
-def _done(timeline: Timeline) -> dict[GroupKey, str]:
+def _newest_compacted_logs(timeline: Timeline) -> dict[GroupKey, str]:
     """The newest log file of each file group that others came to."""
     return {
         (stat.partition_path or "", stat.file_id): (stat.path or "").rsplit("/", 1)[-1]
@@ -176,7 +176,7 @@ def _done(timeline: Timeline) -> dict[GroupKey, str]:
 
 
 def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetadata]]:
-    for instant in timeline.completed(DELTA_COMMIT):
+    for instant in timeline.filter_completed(DELTA_COMMIT):
         if any(file.action == LOG_COMPACTION for file in timeline.files(instant)):
             yield instant, timeline.commit_metadata(instant)
 
@@ -184,8 +184,8 @@ def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetada
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceResult:
-    slices = [slice_ for slice_ in _planned(table, instant) if slice_.logs]
+def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> ServiceResult:
+    slices = [slice_ for slice_ in _read_plan(table, instant) if slice_.logs]
     planned = as_planned(table, instant, slices)
     schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = _tasks(planned, instant, slices)
@@ -198,28 +198,28 @@ def _carried_out(result: ServiceResult, table: Table, instant: str) -> ServiceRe
             txn.commit(stats, schema)
     except UnsupportedTableFeature:
         # Its file groups would wait for ever.
-        unschedule(table, instant, LOG_COMPACTION)
+        cancel_plan(table, instant, LOG_COMPACTION)
         raise
     return result.reading(slices).writing(instant, stats)
 
 
-def _check_no_compaction(since: Since, metadata: CommitMetadata) -> None:
+def _check_no_compaction(since: ConcurrentCommits, metadata: CommitMetadata) -> None:
     mine = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats}
     for other, theirs in since.commits:
         if theirs.operation_type == "COMPACT" and mine & {
             (stat.partition_path or "", stat.file_id) for stat in theirs.write_stats
         }:
-            raise overtaken(f"{other} has compacted the same file groups meanwhile")
+            raise retryable_conflict(f"{other} has compacted the same file groups meanwhile")
 
 
-def _planned(table: Table, instant: str) -> list[FileSlice]:
+def _read_plan(table: TableSnapshot, instant: str) -> list[FileSlice]:
     pending = table.timeline.find(instant, LOG_COMPACTION)
     plan = table.timeline.plan(pending) if pending is not None else None
     operations = (plan or {}).get("operations") or ()
-    return planned_slices(table.storage, table.config, operations)
+    return resolve_planned_slices(table.storage, table.config, operations)
 
 
-def _tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
+def _tasks(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
     if checks_sizes(table.options):
         check_sizes(table.timeline, slices)
     target = write_target(table, write_options(table), instant)

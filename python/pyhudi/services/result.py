@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
-class ServiceResult(Shown):
+class ServiceResult(HtmlRepr):
     """What one call of a table service did, or with `dry_run` would do."""
 
     service: str

@@ -11,7 +11,7 @@ from pyhudi.slices.compaction_task import compact_file
 from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.service_plans import as_planned
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.txn.write_target import write_options, write_target
 
 
@@ -24,7 +24,7 @@ def row_compaction(by: str = "", *, memory_limit: int | None = None) -> Compacti
     log file that was cut: a compaction would make the loss final.
     """
 
-    def tasks(table: Table, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
+    def tasks(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
         if checks_sizes(table.options):
             check_sizes(table.timeline, slices)
         target = write_target(table, write_options(table), instant)

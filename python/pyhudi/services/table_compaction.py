@@ -30,7 +30,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule
 
@@ -59,15 +59,15 @@ class CompactionRequest:
     due_only: bool = False
     """Plans only where the trigger says that it is time."""
     overgrown_since: int | None = None
-    """A new plan takes slices with far too many log files (`is_overgrown`) alone, out of the
-    partitions of so many newest commits; of the pending ones those are carried out that were made
-    so."""
+    """A new plan takes slices with far too many log files (`has_too_many_log_files`) alone, out of
+    the partitions of so many newest commits; of the pending ones those are carried out that were
+    made so."""
     memory_limit: int | None = None
     """Bytes for log records of all tasks at once; None for no limit."""
 
 
 def compact_table(
-    table: Table, options: CompactionOptions, asked: CompactionRequest
+    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest
 ) -> ServiceResult:
     """Carries out what is pending, then plans anew and carries that out.
 
@@ -80,23 +80,25 @@ def compact_table(
     result = ServiceResult(_SERVICE)
     insists = asked.instant is not None
     for instant in _pending(table, asked) if asked.execute else ():
-        result = _carried_out(result, table.reloaded(), instant, work, insists=insists)
+        result = _execute(result, table.reload(), instant, work, insists=insists)
         table = after_commit(table)
     if asked.schedule and asked.instant is None:
-        planned, waits = _scheduled(table, options, asked, work)
+        planned, waits = _schedule(table, options, asked, work)
         if waits:
             result = replace(result, left=(*result.left, waits))
         if planned and asked.execute:
-            result = _carried_out(result, table.reloaded(), planned, work)
+            result = _execute(result, table.reload(), planned, work)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
 
 
-def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest) -> ServiceResult:
+def preview_compaction(
+    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest
+) -> ServiceResult:
     """What `compact_table` would do. Nothing changes."""
     pending = _pending(table, asked) if asked.execute else []
-    slices = [slice_ for instant in pending for slice_ in _planned(table, instant)]
+    slices = [slice_ for instant in pending for slice_ in _read_plan(table, instant)]
     if asked.schedule and asked.instant is None:
         now = table.generator.next()
         if not asked.due_only or is_due(table.timeline, options, now):
@@ -104,7 +106,7 @@ def looked_at(table: Table, options: CompactionOptions, asked: CompactionRequest
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
-def _pending(table: Table, asked: CompactionRequest) -> list[str]:
+def _pending(table: TableSnapshot, asked: CompactionRequest) -> list[str]:
     if asked.instant is not None:
         return [asked.instant]
     return [
@@ -121,8 +123,8 @@ def _said(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _scheduled(
-    table: Table,
+def _schedule(
+    table: TableSnapshot,
     options: CompactionOptions,
     asked: CompactionRequest,
     work: CompactionWork[CompactTask],
@@ -130,7 +132,7 @@ def _scheduled(
     """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
     waits = ""
 
-    def plan(now: Table, instant: str) -> bytes | None:
+    def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
         if asked.due_only and not is_due(now.timeline, options, instant):
             return None
@@ -155,7 +157,7 @@ class _Chosen:
 
 
 def _choice(
-    table: Table, options: CompactionOptions, asked: CompactionRequest, instant: str
+    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest, instant: str
 ) -> _Chosen:
     timeline = table.timeline
     planned = {
@@ -171,7 +173,9 @@ def _choice(
         beside = _waiting(table) - looked_at
     view = whole_view(table, looked_at)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
-    wanted = free if looked_at is None else [slice_ for slice_ in free if is_overgrown(slice_)]
+    wanted = (
+        free if looked_at is None else [slice_ for slice_ in free if has_too_many_log_files(slice_)]
+    )
     if asked.groups is not None:
         wanted = [slice_ for slice_ in free if slice_.key in asked.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
@@ -182,7 +186,7 @@ def _choice(
     return _Chosen(chosen, tuple(sorted(left | beside)))
 
 
-def is_overgrown(slice_: FileSlice) -> bool:
+def has_too_many_log_files(slice_: FileSlice) -> bool:
     """Whether a slice has so many log files that even writers feel it.
 
     The more, the larger the file that has to be written anew for it.
@@ -191,13 +195,13 @@ def is_overgrown(slice_: FileSlice) -> bool:
     return len(slice_.logs) >= _LOGS_MOST + _LOGS_FOR_A_MIB * (base >> 20)
 
 
-def _waiting(table: Table) -> set[str]:
+def _waiting(table: TableSnapshot) -> set[str]:
     """Partitions that may have log files: written to since the last compaction, or left by it.
 
     All where none is known, since archiving keeps few of the commits before the first one.
     """
     timeline = table.timeline
-    last = next(reversed(timeline.completed(COMMIT)), None)
+    last = next(reversed(timeline.filter_completed(COMMIT)), None)
     if last is None:
         return set(FileSystemView(table.storage, table.config, timeline).partitions)
     left = set((timeline.plan(last) or {}).get("missingSchedulePartitions") or ())
@@ -215,9 +219,9 @@ def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def _carried_out(
+def _execute(
     result: ServiceResult,
-    table: Table,
+    table: TableSnapshot,
     instant: str,
     work: CompactionWork[CompactTask],
     *,
@@ -225,7 +229,7 @@ def _carried_out(
 ) -> ServiceResult:
     slices = [
         slice_
-        for slice_ in _planned(table, instant)
+        for slice_ in _read_plan(table, instant)
         # Hudi 1.0 plans groups whose log files do not count yet.
         if slice_.base is not None or slice_.logs
     ]
@@ -239,7 +243,7 @@ def _carried_out(
     return result.reading(slices).writing(instant, stats)
 
 
-def _planned(table: Table, instant: str) -> list[FileSlice]:
+def _read_plan(table: TableSnapshot, instant: str) -> list[FileSlice]:
     pending = table.timeline.find(instant, COMPACTION)
     plan = None if pending is None else table.timeline.plan(pending)
     return slices_of_plan(table, instant, plan or {})

@@ -164,12 +164,12 @@ def _sources(record: Mapping[str, Any], config: TableConfig, folder: str, writte
         uri = (status.get("path") or {}).get("uri")
         if not uri:
             raise CorruptTable(f"{INDEX_FILE}: {file_id} has no path", file=INDEX_FILE)
-        root, path = split_source(uri, folder, written)
+        root, path = parse_source(uri, folder, written)
         found[file_id] = BootstrapFile(root, path, partition, status.get("length") or 0, config)
     return found
 
 
-def split_source(uri: str, folder: str, written: str) -> tuple[str, str]:
+def parse_source(uri: str, folder: str, written: str) -> tuple[str, str]:
     """A folder to open and the path of a source file in it.
 
     folder: that of all sources now. written: what it was when the index was written.

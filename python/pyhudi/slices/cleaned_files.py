@@ -20,7 +20,7 @@ from pyhudi.errors import HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.timeline import Instant, Timeline
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 _Version = tuple[str, str, str]
 """Instant of a file of a group, the clean that took it, and its name."""
@@ -51,8 +51,8 @@ def check_taken(
     partitions count, None for all.
     """
     taken: dict[GroupKey, set[_Version]] = {}
-    written, planned = _Written(timeline), timeline.requested_of_pending_compactions()
-    for clean, partition, name in _taken(timeline.uncut, since):
+    written, planned = _Written(timeline), timeline.times_of_pending_compactions()
+    for clean, partition, name in _files_of_cleans(timeline.uncut, since):
         group = _group(name)
         if group is None or (wanted and not wanted(partition)):
             continue
@@ -63,9 +63,12 @@ def check_taken(
     if not taken:
         return
     newest = {slice_.key: slice_.base_instant for slice_ in view.slices()}
-    found = {key: _lost(timeline, of, newest.get(key, ""), written) for key, of in taken.items()}
+    found = {
+        key: _find_clean_of_newest(timeline, of, newest.get(key, ""), written)
+        for key, of in taken.items()
+    }
     lost = {key: clean for key, clean in found.items() if clean is not None}
-    replaced = {*view.replaced, *(replaced_before_start(timeline) if lost else ())}
+    replaced = {*view.replaced, *(find_replaced_before_start(timeline) if lost else ())}
     for (partition, file_id), clean in sorted(lost.items()):
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
@@ -75,7 +78,7 @@ def check_taken(
             )
 
 
-def _lost(
+def _find_clean_of_newest(
     timeline: Timeline, taken: Iterable[_Version], newest: str, written: _Written
 ) -> str | None:
     """The clean that took what is newer than the newest slice of a group; None if none did."""
@@ -142,10 +145,10 @@ def clean_of(timeline: Timeline, name: str) -> str | None:
         if any(name in names for names in planned.values()):
             return clean.requested
     made = _group(name)
-    archived = timeline.archive.instants(Span(after=made[1])) if made else ()
+    archived = timeline.archive.instants(InstantRange(after=made[1])) if made else ()
     cleans = [instant for instant in archived if instant.action == CLEAN]
     done = chain(
-        ((clean, timeline.read(clean)) for clean in reversed(timeline.completed(CLEAN))),
+        ((clean, timeline.read(clean)) for clean in reversed(timeline.filter_completed(CLEAN))),
         ((clean, timeline.archive.read(clean)) for clean in reversed(cleans)),
     )
     for clean, record in done:
@@ -193,7 +196,7 @@ def _how(timeline: Timeline, clean: str) -> str:
     return "has begun and removes" if begun else "removed"
 
 
-def _taken(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
+def _files_of_cleans(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
     """The files that cleans removed after a time: the clean, the partition and the file's name.
 
     None of a clean that took nothing that was current then.
@@ -202,13 +205,13 @@ def _taken(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
         if begun.state is State.INFLIGHT:
             for partition, names in files_of_plan(timeline.plan(begun) or {}).items():
                 yield from ((begun.requested, partition, name) for name in names)
-    active = timeline.completed(CLEAN)
+    active = timeline.filter_completed(CLEAN)
     later = [instant for instant in active if instant.requested > since]
     for instant in later:
         yield from _files(instant, timeline.read(instant), since)
     if len(later) < len(active):
         return
-    for instant in timeline.archive.instants(Span(after=since)):
+    for instant in timeline.archive.instants(InstantRange(after=since)):
         if instant.action == CLEAN:
             yield from _files(instant, timeline.archive.read(instant), since)
 
@@ -243,12 +246,12 @@ def _group(name: str) -> tuple[str, str] | None:
     return found.file_id, found.instant
 
 
-def replaced_before_start(timeline: Timeline) -> set[GroupKey]:
+def find_replaced_before_start(timeline: Timeline) -> set[GroupKey]:
     """Groups that archived replace commits took away."""
     archive = timeline.archive
     return {
         key
-        for instant in archive.commits(Span(until=timeline.bound))
+        for instant in archive.commits(InstantRange(until=timeline.bound))
         if instant.action == REPLACE_COMMIT
         for key in archive.commit_metadata(instant).replaced
     }

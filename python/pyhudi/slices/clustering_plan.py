@@ -16,7 +16,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics, source_uri
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Child, file_id_of
-from pyhudi.slices.service_plans import planned_slices
+from pyhudi.slices.service_plans import resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Storage
 
@@ -182,7 +182,7 @@ def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) 
         extra = group.get("extraMetadata") or {}
         children, ring = _nodes(extra) if _CHILDREN in extra else ((), 0)
         operations = map(_operation, group.get("slices") or ())
-        slices = tuple(planned_slices(storage, config, operations))
+        slices = tuple(resolve_planned_slices(storage, config, operations))
         if slices:
             outputs = group.get("numOutputFileGroups") or 1
             groups.append(PlannedGroup(slices, outputs, children, ring))
@@ -217,7 +217,7 @@ def new_buckets(record: Mapping[str, Any] | None) -> dict[GroupKey, frozenset[Gr
     return found
 
 
-def written_early(storage: Storage, record: Mapping[str, Any] | None) -> bool:
+def has_early_log_files(storage: Storage, record: Mapping[str, Any] | None) -> bool:
     """Whether there are log files of buckets that a plan is to make."""
     ids = frozenset().union(*new_buckets(record).values())
     return any(

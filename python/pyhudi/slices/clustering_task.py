@@ -14,9 +14,9 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.read import found_spec, open_counted
+from pyhudi.slices.read import open_counted, spec_of_matches
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
@@ -41,7 +41,7 @@ class ClusterTask:
 
 
 def cluster_tasks(
-    table: Table,
+    table: TableSnapshot,
     target: WriteTarget,
     groups: Sequence[PlannedGroup],
     *,
@@ -98,9 +98,9 @@ def write_sorted(
     """
     names = _Names(task, attempt)
     if not task.sort_columns and chosen is None:
-        slices = [found_spec(read) for read in task.reads]
+        slices = [spec_of_matches(read) for read in task.reads]
         joined = write_base.join_base_files(task.target, names, slices, task.target_bytes)
-        return _stats(task, names.given, joined[0]), _merged_rows(joined[1])
+        return _stats(task, names.given, joined[0]), _count_merged_rows(joined[1])
     opened = [open_counted(read) for read in task.reads]
     rows: _native.BatchReader | pa.RecordBatchReader = _native.sort_rows(
         [reader for reader, _ in opened],
@@ -111,10 +111,10 @@ def write_sorted(
     if chosen is not None:
         rows = pa.RecordBatchReader.from_batches(rows.schema, chosen(rows))
     written = write_base.store_base_files(task.target, names, rows, task.target_bytes)
-    return _stats(task, names.given, written), _merged_rows(stats for _, stats in opened)
+    return _stats(task, names.given, written), _count_merged_rows(stats for _, stats in opened)
 
 
-def _merged_rows(slices: Iterable[_native.MergeStats]) -> int:
+def _count_merged_rows(slices: Iterable[_native.MergeStats]) -> int:
     return sum(stats.base_rows - stats.deleted + stats.inserted for stats in slices)
 
 

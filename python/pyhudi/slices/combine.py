@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.merge_mode import BuiltInMode
-from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.conform import find_delete_markers
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import (
     FieldMerge,
     batch_mode,
     field_merge,
+    merge_on_rewrite,
     with_defaults,
-    written_merge,
 )
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.merge_rules import field_rules
@@ -34,7 +34,7 @@ _HINT = "Write to this table with Apache Hudi; pyhudi.register_merger brings a m
 
 def check_mergeable(config: TableConfig) -> None:
     """Raises `UnsupportedTableFeature` for a table whose rules for merging pyhudi lacks."""
-    rule, lacking = field_merge(config), unsupported_merge(config)
+    rule, lacking = field_merge(config), find_unsupported_merge(config)
     if rule is None and lacking is not None:
         msg = f"{lacking}: pyhudi does not merge records that way"
         raise UnsupportedTableFeature(msg, hint=_HINT)
@@ -48,14 +48,12 @@ def _shows_changes(rule: FieldMerge) -> bool:
     return rule.merger is None and (rule.fill == "absent" or rule.mode == "COMMIT_TIME_ORDERING")
 
 
-def combined(
-    storage: Storage, config: TableConfig, schema: TableSchema, rows: pa.Table
-) -> pa.Table:
+def combine(storage: Storage, config: TableConfig, schema: TableSchema, rows: pa.Table) -> pa.Table:
     """One row a key.
 
     rows: with record key and partition path in front; deletes among them as in a later commit.
     """
-    rule = with_defaults(written_merge(config), schema)
+    rule = with_defaults(merge_on_rewrite(config), schema)
     if rule is None:
         mode = batch_mode(config)
         if mode == "CUSTOM":
@@ -66,7 +64,7 @@ def combined(
         return _winners(
             config, rows, ordering, "EVENT_TIME_ORDERING", sequence=rule.sequence_ordering
         )
-    return _combined_fields(storage, config, rows, rule, ordering)
+    return _combine_fields(storage, config, rows, rule, ordering)
 
 
 def _winners(
@@ -88,7 +86,7 @@ def _winners(
     )
 
 
-def _combined_fields(
+def _combine_fields(
     storage: Storage,
     config: TableConfig,
     rows: pa.Table,
@@ -120,7 +118,7 @@ def _combined_fields(
     live = reader.read_all().cast(rows.schema)
     # Of the other keys a delete stands, which is to meet the table's row.
     others = pc.invert(pc.is_in(_whole_keys(many), value_set=_whole_keys(live)))
-    deleted = marked_deleted(many, merge.delete_field, merge.delete_marker)
+    deleted = find_delete_markers(many, merge.delete_field, merge.delete_marker)
     gone = _winners(config, many.filter(pc.and_(others, deleted)), ordering, rule.mode)
     return pa.concat_tables([rows.filter(pc.invert(several)), live, gone.cast(rows.schema)])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
 
 _MIB = 1024 * 1024
@@ -86,7 +86,7 @@ def source_uri(slice_: FileSlice) -> str | None:
 
 
 def compact_tasks(
-    table: Table,
+    table: TableSnapshot,
     target: WriteTarget,
     slices: Sequence[FileSlice],
     memory_limit: int | None = None,

@@ -12,7 +12,7 @@ from pyhudi.slices import markers, write_base
 from pyhudi.slices.compaction_plan import CompactTask
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.read import found_spec
+from pyhudi.slices.read import spec_of_matches
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
 
@@ -24,7 +24,7 @@ def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
     )
     marker = Marker(merged.partition, name, "MERGE" if merged.base else "CREATE")
     markers.create(target.storage, target.instant, marker)
-    written, stats = write_base.rewrite_base_file(target, marker.path, found_spec(task.read))
+    written, stats = write_base.rewrite_base_file(target, marker.path, spec_of_matches(task.read))
     return compaction_stat(
         merged,
         written,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.conform import find_delete_markers
 from pyhudi.schema.key_generator import IS_DELETED, PARTITION_PATH, RECORD_KEY, column_at
 from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 
@@ -53,13 +53,13 @@ def apart(target: WriteTarget, rows: RowStream) -> tuple[RowStream, pa.Table | N
     if not _may_delete(target) or _ordering(target) is None:
         return rows, None
     if isinstance(rows, pa.Table):
-        marked = _marked(target, rows)
+        marked = _find_marked(target, rows)
         live: RowStream = rows.filter(pc.invert(marked))
         gone = _deletes(target, rows.filter(marked))
     else:
         reader = pa.RecordBatchReader.from_stream(rows)
         tables = (pa.Table.from_batches([batch]) for batch in reader)
-        marked_rows = [table.filter(_marked(target, table)) for table in tables]
+        marked_rows = [table.filter(_find_marked(target, table)) for table in tables]
         live = _Live(target, rows)
         gone = _deletes(target, pa.concat_tables([reader.schema.empty_table(), *marked_rows]))
     return (live, gone) if gone.num_rows else (rows, None)
@@ -71,8 +71,8 @@ def _may_delete(target: WriteTarget) -> bool:
     return by_flag or target.merge.delete_field in names
 
 
-def _marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:
-    return marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
+def _find_marked(target: WriteTarget, rows: pa.Table) -> pa.Array[Any]:
+    return find_delete_markers(rows, target.merge.delete_field, target.merge.delete_marker)
 
 
 def _ordering(target: WriteTarget) -> dict[str, pa.DataType] | None:
@@ -128,5 +128,5 @@ class _Live:
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in reader:
-            marked = _marked(self.target, pa.Table.from_batches([batch]))
+            marked = _find_marked(self.target, pa.Table.from_batches([batch]))
             yield batch.filter(pc.invert(marked))

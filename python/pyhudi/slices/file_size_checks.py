@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.errors import CorruptTable
 from pyhudi.slices.file_slice import FileSlice, LogFile
@@ -22,7 +22,7 @@ from pyhudi.timeline import Instant, Timeline
 
 def checks_sizes(options: Mapping[str, str]) -> bool:
     """Whether the options let a file be refused for its size."""
-    return switch(options, CHECK_SIZES, default=True)
+    return parse_bool(options, CHECK_SIZES, default=True)
 
 
 def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
@@ -35,7 +35,7 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
         for stat in timeline.commit_metadata(instant).write_stats:
             log = logs.get(stat.path or "")
             if log is not None and log.size < stat.file_size_in_bytes:
-                raise _damaged(log.path, log.size, stat.file_size_in_bytes)
+                raise _corrupt_error(log.path, log.size, stat.file_size_in_bytes)
 
 
 def check_listed(
@@ -63,7 +63,7 @@ def check_found(storage: Storage, slice_: FileSlice) -> None:
         grows = isinstance(file, LogFile) and file.may_hold_several(slice_.base_instant)
         if grows and found.size > file.size:
             continue
-        raise _damaged(file.path, found.size, file.size)
+        raise _corrupt_error(file.path, found.size, file.size)
 
 
 def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instant]:
@@ -83,7 +83,7 @@ def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instan
             yield instant
 
 
-def _damaged(path: str, found: int, expected: int) -> CorruptTable:
+def _corrupt_error(path: str, found: int, expected: int) -> CorruptTable:
     msg = f"{path} is damaged: it has {found} bytes, where {expected} were written"
     return CorruptTable(
         msg,

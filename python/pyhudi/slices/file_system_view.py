@@ -74,8 +74,8 @@ class FileSystemView:
         """
         compactions = self._facts.pending_compactions
         merged = (
-            slice_builder.merged_slice(
-                slice_builder.committed_slices(group, self._facts), compactions.get(key)
+            slice_builder.snapshot_slice(
+                slice_builder.find_committed_slices(group, self._facts), compactions.get(key)
             )
             for key, group in self._live_groups()
         )
@@ -84,19 +84,20 @@ class FileSystemView:
     def base_slices(self) -> list[FileSlice]:
         """What a read-optimized query reads: the newest committed base file of every group."""
         found = (
-            slice_builder.base_slice(slice_builder.committed_slices(group, self._facts))
+            slice_builder.base_slice(slice_builder.find_committed_slices(group, self._facts))
             for _, group in self._live_groups()
         )
         return self._with_sources(slice_ for slice_ in found if slice_ is not None)
 
-    def unmerged_slices(self) -> list[FileSlice]:
+    def iter_newest_slices(self) -> list[FileSlice]:
         """The newest slice of every group: the one that a log append goes to.
 
         A pending compaction's slice is one of them, without base file and perhaps without log
         files.
         """
         found = (
-            slice_builder.committed_slices(group, self._facts) for _, group in self._live_groups()
+            slice_builder.find_committed_slices(group, self._facts)
+            for _, group in self._live_groups()
         )
         return self._with_sources(slices[0] for slices in found if slices)
 
@@ -105,7 +106,7 @@ class FileSystemView:
         return self._with_sources(
             slice_
             for _, group in self._live_groups()
-            for slice_ in slice_builder.committed_slices(group, self._facts)
+            for slice_ in slice_builder.find_committed_slices(group, self._facts)
         )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:
@@ -113,12 +114,12 @@ class FileSystemView:
         group = self.groups.get(key)
         if group is None:
             return []
-        return self._with_sources(slice_builder.committed_slices(group, self._facts))
+        return self._with_sources(slice_builder.find_committed_slices(group, self._facts))
 
-    def merged_slice_of(self, key: GroupKey) -> FileSlice | None:
+    def snapshot_slice_of(self, key: GroupKey) -> FileSlice | None:
         """What a snapshot reads of one group, or would read were it not replaced."""
         compaction = self._facts.pending_compactions.get(key)
-        return slice_builder.merged_slice(self.slices_of(key), compaction)
+        return slice_builder.snapshot_slice(self.slices_of(key), compaction)
 
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
@@ -134,7 +135,7 @@ class FileSystemView:
     def replaced(self) -> dict[GroupKey, str]:
         """Groups that a completed replace commit took away, with its requested time."""
         found: dict[GroupKey, str] = {}
-        for instant in self._timeline.completed(REPLACE_COMMIT):
+        for instant in self._timeline.filter_completed(REPLACE_COMMIT):
             for key in self._timeline.commit_metadata(instant).replaced:
                 found.setdefault(key, instant.requested)
         return found
@@ -159,7 +160,9 @@ class FileSystemView:
         for file in absent:
             by_partition.setdefault(file.partition, set()).add(file.path)
         groups = self._absent_groups(by_partition)
-        lost = (file for group in groups for file in self._lost(group, base_only=base_only))
+        lost = (
+            file for group in groups for file in self._find_lost_files(group, base_only=base_only)
+        )
         return sorted(lost, key=lambda file: file.path)
 
     def _absent_groups(self, absent: Mapping[str, Iterable[str]]) -> Iterator[GroupFiles]:
@@ -171,14 +174,16 @@ class FileSystemView:
             if key not in self.replaced and self.looks_at(group.partition):
                 yield group
 
-    def _lost(self, absent: GroupFiles, *, base_only: bool) -> Iterator[BaseFile | LogFile]:
+    def _find_lost_files(
+        self, absent: GroupFiles, *, base_only: bool
+    ) -> Iterator[BaseFile | LogFile]:
         there = self._found[1].get(absent.key, GroupFiles(absent.partition, absent.file_id))
         whole = replace(
             there, bases=[*there.bases, *absent.bases], logs=[*there.logs, *absent.logs]
         )
-        slices = slice_builder.committed_slices(whole, self._facts)
+        slices = slice_builder.find_committed_slices(whole, self._facts)
         compaction = self._facts.pending_compactions.get(absent.key)
-        merged = slice_builder.merged_slice(slices, compaction)
+        merged = slice_builder.snapshot_slice(slices, compaction)
         read = slice_builder.base_slice(slices) if base_only else merged
         if read is not None:
             yield from (file for file in read.files if file.path not in self.paths)

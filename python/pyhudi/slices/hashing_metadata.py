@@ -64,7 +64,7 @@ def middle_of(ring: Ring, value: int) -> int | None:
     return None if middle in (span.after, value) else middle
 
 
-def resized(ring: Ring, children: Iterable[Child]) -> Ring:
+def replace_nodes(ring: Ring, children: Iterable[Child]) -> Ring:
     """The ring once nodes are replaced, added and taken away. Raises KeyError for one it lacks."""
     nodes: dict[int, str] = dict(ring)
     for child in children:

@@ -49,7 +49,7 @@ def ring_folder(partition: str) -> str:
     return f"{RING_FOLDER}/{partition}".rstrip("/")
 
 
-def committed_ring(storage: Storage, timeline: Timeline, partition: str) -> StoredRing | None:
+def read_committed_ring(storage: Storage, timeline: Timeline, partition: str) -> StoredRing | None:
     """A partition's newest ring.
 
     None for a partition without a ring. Raises `CorruptTable` for one that cannot be read.
@@ -77,8 +77,8 @@ def committed_ring(storage: Storage, timeline: Timeline, partition: str) -> Stor
 
 
 def ring_to_write_by(storage: Storage, timeline: Timeline, partition: str) -> Ring | None:
-    """As `committed_ring`, its nodes. Raises `CommitConflict` where some of them have children."""
-    found = committed_ring(storage, timeline, partition)
+    """Return the committed ring; raise `CommitConflict` while a node is being resized."""
+    found = read_committed_ring(storage, timeline, partition)
     if found is not None and found.resizing:
         msg = f"the buckets of partition {partition!r} are being split or merged"
         raise CommitConflict(msg, hint="Complete or roll back the clustering, then write again.")

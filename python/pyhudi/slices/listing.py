@@ -141,7 +141,9 @@ def walk_partitions(
         some = pending[-LISTED_AT_ONCE:]
         del pending[-LISTED_AT_ONCE:]
         unwanted = {folder for folder in some if wanted is not None and not wanted(folder)}
-        looked_at = _unmarked(storage, sorted(unwanted)) | (set(some) - unwanted)
+        looked_at = _directories_without_metadata(storage, sorted(unwanted)) | (
+            set(some) - unwanted
+        )
         listed = sorted(looked_at)
         for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
             if is_another_table(storage, folder, folders):
@@ -169,8 +171,8 @@ def is_another_table(storage: Storage, folder: str, folders: Iterable[str]) -> b
     return folder != "" and own in folders and storage.exists(f"{folder}/{PROPERTIES}")
 
 
-def _unmarked(storage: Storage, folders: Sequence[str]) -> set[str]:
+def _directories_without_metadata(storage: Storage, folders: Sequence[str]) -> set[str]:
     """Those without a partition's metadata file of the usual name."""
     marks = {folder: f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/") for folder in folders}
-    with storage.ahead(heads=marks.values()):
+    with storage.prefetch(heads=marks.values()):
         return {folder for folder, mark in marks.items() if not storage.exists(mark)}

@@ -9,7 +9,7 @@ from pyhudi.storage.storage import Storage
 _CORRUPT = "CORRUPT_BLOCK"
 
 
-def damaged_blocks(storage: Storage, path: str) -> list[int]:
+def find_corrupt_blocks(storage: Storage, path: str) -> list[int]:
     """Where damaged blocks begin. Raises `CorruptTable` where not even the first can be told."""
     blocks = _native.log_blocks(storage.native, path)
     return [block["offset"] for block in blocks if block["type"] == _CORRUPT]

@@ -86,7 +86,7 @@ def read_all(storage: Storage, instant: str) -> list[Marker] | None:
     if type_file is None:
         names = [_relative(file, instant) for file in files]
     else:
-        names = _batched(storage, type_file, files)
+        names = _read_batched(storage, type_file, files)
     parsed = (_parse(name) for name in names)
     return sorted(
         {marker for marker in parsed if marker is not None},
@@ -98,7 +98,7 @@ def _relative(file: Entry, instant: str) -> str:
     return file.path.removeprefix(f"{folder(instant)}/")
 
 
-def _batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:
+def _read_batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:
     kind = _text(storage, type_file).strip()
     if kind != _BATCHED:
         msg = f"{type_file.path} says that the markers are of the type {kind!r}"

@@ -22,12 +22,12 @@ from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import MissingFile, without_hint
-from pyhudi.slices.cleaned_files import clean_of, is_spared, replaced_before_start
+from pyhudi.slices.cleaned_files import clean_of, find_replaced_before_start, is_spared
 from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView, NamedFile
 from pyhudi.slices.listing import PartitionFilter
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 
@@ -40,7 +40,7 @@ GO_ON = (
 """What is left to do about a file that is lost."""
 
 
-def whole_view(table: Table, partitions: PartitionFilter | None = None) -> FileSystemView:
+def whole_view(table: TableSnapshot, partitions: PartitionFilter | None = None) -> FileSystemView:
     """The files of a table, of which none may be missing that a snapshot reads.
 
     partitions: as of `FileSystemView`. What is asked of the view raises as `check_complete`.
@@ -50,7 +50,7 @@ def whole_view(table: Table, partitions: PartitionFilter | None = None) -> FileS
 
 
 def check_complete(
-    table: Table,
+    table: TableSnapshot,
     view: FileSystemView,
     *,
     base_only: bool = False,
@@ -65,7 +65,7 @@ def check_complete(
     """
     if not checks_sizes(table.options):
         return
-    lost = lost_files(table, view, base_only=base_only, stale=stale)
+    lost = find_lost_files(table, view, base_only=base_only, stale=stale)
     if past or table.timeline.bound is not None:
         uncut = table.timeline.uncut
         lost = [file for file in lost if clean_of(uncut, file.name) is None]
@@ -73,8 +73,12 @@ def check_complete(
         raise _missing(table, lost)
 
 
-def lost_files(
-    table: Table, view: FileSystemView, *, base_only: bool = False, stale: Collection[str] = ()
+def find_lost_files(
+    table: TableSnapshot,
+    view: FileSystemView,
+    *,
+    base_only: bool = False,
+    stale: Collection[str] = (),
 ) -> list[BaseFile | LogFile]:
     """The files that a snapshot would read and that a view has not listed, by path.
 
@@ -86,7 +90,7 @@ def lost_files(
     if not found:
         return []
     # Seldom: the archive is read. A replace commit may be there, while an older write is active.
-    replaced = replaced_before_start(table.timeline)
+    replaced = find_replaced_before_start(table.timeline)
     spared: set[str] = set()
     while more := {file.path for file in found if is_spared(table.timeline, file.name)}:
         spared |= more
@@ -125,13 +129,13 @@ def _is_written(stat: WriteStat) -> bool:
     return bool(stat.file_size_in_bytes or stat.num_writes or stat.num_deletes)
 
 
-def _of_companions(table: Table, view: FileSystemView) -> Iterator[NamedFile]:
+def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
     """What companions list of commits that are archived."""
     if not table.companions or not table.timeline.may_have_archived:
         return
     for companion in table.companions:
-        for path in companion.listed(table, view.looks_at):
-            parsed = _parsed(path.rpartition("/")[2])
+        for path in companion.list_files(table, view.looks_at):
+            parsed = _parse(path.rpartition("/")[2])
             if parsed is None or path in view.paths:
                 continue
             if table.timeline.is_before_start(parsed.instant):
@@ -141,7 +145,9 @@ def _of_companions(table: Table, view: FileSystemView) -> Iterator[NamedFile]:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def explained(error: MissingFile, config: TableConfig, timeline: Timeline) -> MissingFile:
+def explain_missing_file(
+    error: MissingFile, config: TableConfig, timeline: Timeline
+) -> MissingFile:
     """The error of who met a file that is gone, which nobody was free to take, with a likely cause.
 
     timeline: as it is now.
@@ -150,7 +156,7 @@ def explained(error: MissingFile, config: TableConfig, timeline: Timeline) -> Mi
         return error
     name = (error.file or "").rpartition("/")[2]
     hint = f"{error.hint} Else it is lost. {GO_ON}".lstrip()
-    if config.bootstrap_path is not None and _parsed(name) is None:
+    if config.bootstrap_path is not None and _parse(name) is None:
         cause = "it has rows of a table that was bootstrapped, whose source was moved or lost"
         hint = f"{BOOTSTRAP_PATH} is {config.bootstrap_path}: put the source back there. {GO_ON}"
     else:
@@ -158,7 +164,7 @@ def explained(error: MissingFile, config: TableConfig, timeline: Timeline) -> Mi
     return MissingFile(f"{without_hint(error)}; {cause}", file=error.file, hint=hint)
 
 
-def _missing(table: Table, lost: list[BaseFile | LogFile]) -> MissingFile:
+def _missing(table: TableSnapshot, lost: list[BaseFile | LogFile]) -> MissingFile:
     first = lost[0]
     if table.storage.exists(first.path):
         return MissingFile(
@@ -185,5 +191,5 @@ def _cause(timeline: Timeline, name: str) -> str:
     return f"the clean {clean} took it, whose writer went by another state of the table"
 
 
-def _parsed(name: str) -> BaseName | LogName | None:
+def _parse(name: str) -> BaseName | LogName | None:
     return parse_base_name(name) or parse_log_name(name)

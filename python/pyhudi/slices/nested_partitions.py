@@ -17,11 +17,11 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.listing import is_marked, walk_partitions
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 
 
-def nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+def find_nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each path that lies within another one, after the outermost of those that hold it."""
     outer: list[str] | None = None
     # Folder by folder, whatever characters sort before a slash.
@@ -34,11 +34,11 @@ def nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def check_apart(paths: Iterable[str]) -> None:
     """Raises `SchemaMismatch` where one of the partitions of a write lies within another."""
-    for outer, inner in nested(paths):
-        raise _refused(inner, outer)
+    for outer, inner in find_nested(paths):
+        raise _nesting_error(inner, outer)
 
 
-def least_levels(table: Table) -> int:
+def least_levels(table: TableSnapshot) -> int:
     """How many folders a partition path of a table has at least.
 
     0 where none can lie within another: only text makes paths of one table differ in depth.
@@ -68,12 +68,12 @@ def check_alone(storage: Storage, partition: str, levels: int) -> None:
     *outer, (folders, _) = storage.list_dirs([*around, partition])
     for path, (_, files) in zip(around, outer, strict=True):
         if is_marked(files):
-            raise _refused(partition, path)
+            raise _nesting_error(partition, path)
     for inner, _ in walk_partitions(storage, within=folders):
-        raise _refused(inner, partition)
+        raise _nesting_error(inner, partition)
 
 
-def _refused(inner: str, outer: str) -> SchemaMismatch:
+def _nesting_error(inner: str, outer: str) -> SchemaMismatch:
     msg = f"the partition {inner!r} would lie within the partition {outer!r}"
     return SchemaMismatch(
         msg,

@@ -25,7 +25,7 @@ from pyhudi.slices.read import file_names
 from pyhudi.slices.write_tasks import WriteTarget
 
 
-def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
+def fill_missing_columns(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
     """The rows with all of the table's columns.
 
     stored: the slice that may have their keys. Rows that it does not have get nulls.
@@ -35,7 +35,7 @@ def completed(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> 
     if stored is None or not missing:
         return rows
     keys = rows.column(RECORD_KEY).combine_chunks()
-    found = _stored(target, stored, keys, [field.name for field in missing])
+    found = _existing_values(target, stored, keys, [field.name for field in missing])
     at = pc.index_in(keys, value_set=found.column(RECORD_KEY).combine_chunks())
     for field in missing:
         rows = rows.append_column(field.with_nullable(True), found.column(field.name).take(at))
@@ -59,16 +59,16 @@ class CompletingTask:
 NUMBER = "_pyhudi_number"
 
 
-def stored_columns(task: CompletingTask, _attempt: Attempt) -> pa.Table:
+def read_existing_columns(task: CompletingTask, _attempt: Attempt) -> pa.Table:
     """The columns of those of the task's rows whose records stand, with their numbers."""
-    found = _stored(task.target, task.slice, task.keys, list(task.names))
+    found = _existing_values(task.target, task.slice, task.keys, list(task.names))
     at = pc.index_in(task.keys, value_set=found.column(RECORD_KEY).combine_chunks())
     stands = pc.is_valid(at)
     columns = found.drop_columns([RECORD_KEY]).take(at.filter(stands))
     return columns.append_column(NUMBER, task.numbers.filter(stands))
 
 
-def _stored(
+def _existing_values(
     target: WriteTarget, stored: FileSlice, keys: pa.Array[Any], names: list[str]
 ) -> pa.Table:
     schema = pa.schema([target.schema.field(name) for name in (RECORD_KEY, *names)])

@@ -62,7 +62,7 @@ def partition_filter(
     It looks at the very values that `path_values` gives for a column, so it agrees with the rows
     that are read. None when no conjunct is about a partition column whose value a path can tell.
     """
-    told = _told_by_path(config, schema)
+    told = _fields_in_path(config, schema)
     tests = [
         (name, _test(op, values.to_pylist())) for name, op, values in conjuncts if name in told
     ]
@@ -101,19 +101,19 @@ def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
 def _from_path(
     config: TableConfig, schema: pa.Schema, path: str, *, incremental: bool
 ) -> dict[str, pa.Scalar]:
-    told = _told_by_path(config, schema)
+    told = _fields_in_path(config, schema)
     found = {}
     for name, text in (_texts(config, path) or {}).items() if told else ():
         if name not in told:
             continue
-        decoded = _unescaped(text) if config.url_encode and not incremental else text
+        decoded = _unescape(text) if config.url_encode and not incremental else text
         scalar = _scalar(config, decoded, schema.field(name).type)
         if scalar is not None:
             found[name] = scalar
     return found
 
 
-def _told_by_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
+def _fields_in_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
     """The partition fields of the schema whose values stand in the path as they are.
 
     Times do not, but where the files lack them, the path's text is all there is.
@@ -233,5 +233,5 @@ def _parts(config: TableConfig, path: str) -> list[str] | None:
     return [*parts[:at_], "/".join(parts[at_:end]), *parts[end:]]
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)

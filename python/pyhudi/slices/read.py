@@ -11,9 +11,9 @@ import pyarrow.types as at
 
 from pyhudi import _native
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY, add_keys, column_at
-from pyhudi.schema.predicate_floats import bounded_by_footers
+from pyhudi.schema.predicate_floats import conjuncts_for_footers
 from pyhudi.schema.predicate_literals import is_text
-from pyhudi.schema.predicates import kept_rows
+from pyhudi.schema.predicates import filter_rows
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_size_checks import check_found
@@ -46,7 +46,7 @@ def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
     reader = open_slice(task)
     try:
         for read in reader:
-            batch = (_found_as_stored if task.as_stored else _found)(read, task)
+            batch = (_read_matches_as_stored if task.as_stored else _read_matches)(read, task)
             if left is not None:
                 batch = batch.slice(0, left)
                 left -= batch.num_rows
@@ -84,10 +84,10 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
 
 def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
     """As `open_slice`, with what the merge counts; final once the reader is at its end."""
-    return _native.read_slice(task.storage.native, **found_spec(task))
+    return _native.read_slice(task.storage.native, **spec_of_matches(task))
 
 
-def found_spec(task: ReadTask) -> _native.SliceSpec:
+def spec_of_matches(task: ReadTask) -> _native.SliceSpec:
     """As `slice_spec`, of a task whose files were found."""
     task = _complete(task)
     check_found(task.storage, task.slice)
@@ -143,7 +143,7 @@ def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
     shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
     stored = [conjunct for conjunct in conjuncts if conjunct[0] not in shown_otherwise]
-    bounded = bounded_by_footers(stored)
+    bounded = conjuncts_for_footers(stored)
     return [bounds for conjunct in bounded for bounds in _ends_of_long_lists(conjunct)]
 
 
@@ -164,17 +164,17 @@ def _is_tested_one_by_one(kind: pa.DataType) -> bool:
     return not is_text(kind) and not at.is_floating(kind)
 
 
-def _found(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+def _read_matches(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """The rows that the filter finds, as a scan gives them."""
     batch = _as_shown(read, task)
     if task.where is None:
         return batch
-    kept = kept_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
+    kept = filter_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
     batches = kept.to_batches()
     return batches[0] if batches else batch.slice(0, 0)
 
 
-def _found_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+def _read_matches_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """The rows that the filter finds among those of a scan, as the files hold them."""
     from pyhudi.slices.tagged_rows import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
 
@@ -183,10 +183,12 @@ def _found_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
         return stored
     shown = pa.Table.from_batches([_as_shown(read, replace(task, made_keys=None))])
     seen = shown.select(list(task.where.columns)).append_column(_ROW, row_numbers(read.num_rows))
-    return stored.take(kept_rows(seen, task.where).column(_ROW).combine_chunks())
+    return stored.take(filter_rows(seen, task.where).column(_ROW).combine_chunks())
 
 
-def _made(batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str) -> pa.Array[Any]:
+def _generate_keys(
+    batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str
+) -> pa.Array[Any]:
     """Record keys or partition paths of rows that have none stored."""
     if name == PARTITION_PATH:
         return pa.repeat(pa.scalar(task.slice.partition), batch.num_rows)
@@ -205,7 +207,7 @@ def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
         if name in from_path:
             array = pa.repeat(from_path[name], batch.num_rows)
         elif name in (RECORD_KEY, PARTITION_PATH) and task.made_keys is not None:
-            array = _made(batch, task, task.made_keys, name)
+            array = _generate_keys(batch, task, task.made_keys, name)
         elif name in task.as_text:
             field = field.with_type(pa.string())
             array = _native.shown_text(batch.column(name), name)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pyhudi.config.merge_mode import BuiltInMode
-from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import check_has_delete_field
 from pyhudi.schema.internal_schema import Evolution
@@ -23,7 +23,7 @@ from pyhudi.schema.predicates import Where
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 
 PathValues: TypeAlias = tuple[tuple[str, pa.Scalar], ...]
@@ -110,7 +110,7 @@ class ScanRequest:
     """A second thread may help with each task."""
 
 
-def shown_schema(table: Table) -> pa.Schema:
+def scan_schema(table: TableSnapshot) -> pa.Schema:
     """The table's columns as scans give them, meta columns first."""
     return pa.schema(
         [
@@ -121,7 +121,7 @@ def shown_schema(table: Table) -> pa.Schema:
 
 
 def slice_tasks(
-    table: Table,
+    table: TableSnapshot,
     request: ScanRequest,
     slices: Sequence[FileSlice],
     rule: MergeRule,
@@ -150,7 +150,7 @@ def slice_tasks(
             output=request.output,
             merge=rule,
             as_text=table.as_text,
-            path_values=_checked_values(table, slice_, columns, values[slice_.partition]),
+            path_values=_check_path_values(table, slice_, columns, values[slice_.partition]),
             where=request.where,
             limit=request.limit,
             memory_limit=request.memory_limit,
@@ -161,8 +161,8 @@ def slice_tasks(
     ]
 
 
-def _checked_values(
-    table: Table, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
+def _check_path_values(
+    table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
 ) -> PathValues:
     """The values from the path, where the files of the slice have the other columns."""
     if slice_.base is not None and slice_.base.source is not None:
@@ -171,18 +171,18 @@ def _checked_values(
     return values
 
 
-def _check_mergeable(table: Table) -> None:
+def _check_mergeable(table: TableSnapshot) -> None:
     config = table.config
     check_has_delete_field(table.schema.arrow, config.merge.delete_field)
-    if field_merge(config) is None and unsupported_merge(config) is not None:
+    if field_merge(config) is None and find_unsupported_merge(config) is not None:
         raise UnsupportedTableFeature(
-            f"{unsupported_merge(config)}: pyhudi cannot merge log files by this rule",
+            f"{find_unsupported_merge(config)}: pyhudi cannot merge log files by this rule",
             hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
             "brings a merger of your own.",
         )
 
 
-def merge_rule(table: Table) -> MergeRule:
+def merge_rule(table: TableSnapshot) -> MergeRule:
     """How the slices of a snapshot are merged, and which of their log blocks count."""
     config, timeline = table.config, table.timeline
     fields = with_defaults(field_merge(config), table.schema)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.schema.predicates import kept_rows
+from pyhudi.schema.predicates import filter_rows
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.timeline import Timeline
@@ -27,19 +27,19 @@ def is_whole_base_file(task: ReadTask) -> bool:
     return task.slice.base is not None and not parts and task.limit is None
 
 
-def told_rows(timeline: Timeline, tasks: Sequence[ReadTask]) -> tuple[int, list[ReadTask]]:
+def rows_from_commits(timeline: Timeline, tasks: Sequence[ReadTask]) -> tuple[int, list[ReadTask]]:
     """The rows that commits of the timeline tell, and the tasks whose rows are still to be counted.
 
     Those have no filter any more that their partition answers.
     """
-    left = [task for task in map(answered_by_path, tasks) if task is not None]
-    written = _written_rows(timeline, left)
+    left = [task for task in map(resolve_path_filter, tasks) if task is not None]
+    written = _row_counts_from_commits(timeline, left)
     counts = [written.get(task.slice.base.path) if task.slice.base else None for task in left]
     rest = [task for task, count in zip(left, counts, strict=True) if count is None]
     return sum(count for count in counts if count is not None), rest
 
 
-def answered_by_path(task: ReadTask) -> ReadTask | None:
+def resolve_path_filter(task: ReadTask) -> ReadTask | None:
     """The task without a filter that is true for all rows of its partition; None if for no row.
 
     Values that come from the path are those of every row.
@@ -49,14 +49,14 @@ def answered_by_path(task: ReadTask) -> ReadTask | None:
         return task
     row = pa.table({name: pa.array([values[name].as_py()], values[name].type) for name in values})
     try:
-        kept = kept_rows(row, where).num_rows
+        kept = filter_rows(row, where).num_rows
     except ConfigError:
         # A file without rows has none for which it cannot be computed.
         return task
     return replace(task, where=None) if kept else None
 
 
-def _written_rows(timeline: Timeline, tasks: Sequence[ReadTask]) -> dict[str, int]:
+def _row_counts_from_commits(timeline: Timeline, tasks: Sequence[ReadTask]) -> dict[str, int]:
     """The rows of base files that the tasks give as they are, by path, where commits tell."""
     whole = (task.slice.base for task in tasks if is_whole_base_file(task))
     bases = {base.path: base for base in whole if base is not None}

@@ -14,12 +14,12 @@ from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.missing_files import GO_ON
 from pyhudi.slices.slice_builder import records_of_plan
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
 
-def planned_slices(
+def resolve_planned_slices(
     storage: Storage, config: TableConfig, operations: Iterable[Mapping[str, Any]]
 ) -> list[FileSlice]:
     """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
@@ -29,30 +29,32 @@ def planned_slices(
     `MissingFile` naming a file that is not there.
     """
     operations = list(operations)
-    with storage.ahead(heads={path for one in operations for path in _paths(one)}):
+    with storage.prefetch(heads={path for one in operations for path in _paths(one)}):
         slices = [_slice(storage, operation, config.base_extension) for operation in operations]
     return with_sources(storage, config, slices)
 
 
-def as_planned(table: Table, instant: str, slices: Sequence[FileSlice]) -> Table:
+def as_planned(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> TableSnapshot:
     """The table with the columns that it had when a plan of slices was made.
 
     Its files are named by the plan's instant: readers take their columns for those of then. As
     `InternalSchemaCache.getInternalSchemaAndAvroSchemaForClusteringAndCompaction` (Hudi 1.2.0).
     """
-    until = max([instant, *_written_late(table, instant, slices)])
+    until = max([instant, *_commits_after_plan(table, instant, slices)])
     timeline = table.timeline.until(until)
     return table.with_schema(table_schema(table.storage, table.config, timeline))
 
 
-def named_by_plans(timeline: Timeline) -> set[str]:
+def files_of_plans(timeline: Timeline) -> set[str]:
     """Paths of the files that planned services are to read, which nobody can do without them."""
     services = timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
     plans = map(timeline.plan, services)
     return {path for plan in plans for slice_ in records_of_plan(plan) for path in _paths(slice_)}
 
 
-def _written_late(table: Table, instant: str, slices: Sequence[FileSlice]) -> Iterator[str]:
+def _commits_after_plan(
+    table: TableSnapshot, instant: str, slices: Sequence[FileSlice]
+) -> Iterator[str]:
     """Commits after a plan that are in its log files, as may be up to table version 6."""
     if not table.config.version.logs_named_by_base_instant:
         return
@@ -85,18 +87,18 @@ def _slice(storage: Storage, operation: Mapping[str, Any], extension: str | None
 
 
 def _base(storage: Storage, partition: str, path: str, extension: str | None) -> BaseFile:
-    name, size = _found(storage, partition, path)
+    name, size = _find_file(storage, partition, path)
     parts = parse_base_name(name, extension)
     if parts is None:
-        raise _damaged(path)
+        raise _corrupt_error(path)
     return BaseFile(partition, name, parts.file_id, parts.instant, parts.write_token, size)
 
 
 def _log(storage: Storage, partition: str, path: str) -> LogFile:
-    name, size = _found(storage, partition, path)
+    name, size = _find_file(storage, partition, path)
     parts = parse_log_name(name)
     if parts is None:
-        raise _damaged(path)
+        raise _corrupt_error(path)
     return LogFile(
         partition,
         name,
@@ -109,10 +111,10 @@ def _log(storage: Storage, partition: str, path: str) -> LogFile:
     )
 
 
-def _found(storage: Storage, partition: str, path: str) -> tuple[str, int]:
+def _find_file(storage: Storage, partition: str, path: str) -> tuple[str, int]:
     place = _path(partition, path)
     if any(part in ("", ".", "..") for part in place.split("/")):
-        raise _damaged(f"{partition}/{path}")
+        raise _corrupt_error(f"{partition}/{path}")
     entry = storage.head(place)
     if entry is None:
         msg = f"{place} is missing, which a table service was planned with"
@@ -125,5 +127,5 @@ def _path(partition: str, path: str) -> str:
     return f"{partition}/{path.rsplit('/', 1)[-1]}".lstrip("/")
 
 
-def _damaged(path: str) -> CorruptTable:
+def _corrupt_error(path: str) -> CorruptTable:
     return CorruptTable(f"a table service was planned with {path}, which is no file", file=path)

@@ -102,7 +102,7 @@ def _data_file(
     )
 
 
-def committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
+def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
     """The group's slices that count, newest first.
 
     A pending compaction opens a slice without base file, which may have no log files yet.
@@ -203,7 +203,7 @@ def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | No
     return instant
 
 
-def merged_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSlice | None:
+def snapshot_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSlice | None:
     """What a snapshot reads of a group: the newest slice that has files.
 
     slices: newest first. Until a pending compaction is done, its slice lacks the base file, so the

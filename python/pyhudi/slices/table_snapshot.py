@@ -20,88 +20,88 @@ from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.schema.table_schema import TableSchema, table_schema
-from pyhudi.schema.virtual_keys import stored_schema
+from pyhudi.schema.virtual_keys import file_schema
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
-class Guard(Protocol):
+class LockManager(Protocol):
     """How a table's writers keep out of each other's way."""
 
-    def section(self) -> AbstractContextManager[None]:
+    def critical_section(self) -> AbstractContextManager[None]:
         """A block in which no other writer changes timeline, metadata table or properties."""
         ...
 
     @property
-    def is_entered(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this writer is in a section."""
         ...
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         """Raises `CommitConflict` where another writer may be in a section, though this one is.
 
         for_ms: or may be before so long, though this one stood still; `lasts_ms` at most.
         """
         ...
 
-    def again(self) -> None:
+    def reacquire(self) -> None:
         """Within a section: has it be one anew, where `check` raised. Raises `LockTimeout`."""
         ...
 
     @property
-    def lasts_ms(self) -> int | None:
+    def lease_ms(self) -> int | None:
         """How long a section stays that of a writer who stands still; None: for ever."""
         ...
 
-    def settle(self, since_ms: int) -> None:
+    def wait_out_clock_skew(self, since_ms: int) -> None:
         """Has the section last until a time that was taken then is past for every writer's clock.
 
         Outside of a section nothing is waited for.
         """
         ...
 
-    def leaving_late(self) -> AbstractContextManager[None]:
+    def release_later(self) -> AbstractContextManager[None]:
         """A block that goes on while a section is being left, which is done at its end."""
         ...
 
-    def finish_leaving(self) -> None:
+    def finish_release(self) -> None:
         """Waits until no section is being left."""
         ...
 
 
-class Unguarded(Guard):
+class NoLock(LockManager):
     """Of readers, and of a writer that is the only one."""
 
-    is_entered = False
+    is_held = False
 
-    def section(self) -> AbstractContextManager[None]:
+    def critical_section(self) -> AbstractContextManager[None]:
         """Nobody is waited for."""
         forget()
         return nullcontext()
 
-    lasts_ms = None
+    lease_ms = None
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         """There is nobody else."""
 
-    def again(self) -> None:
+    def reacquire(self) -> None:
         """There is nobody else."""
 
-    def settle(self, since_ms: int) -> None:
+    def wait_out_clock_skew(self, since_ms: int) -> None:
         """There is one clock."""
 
-    def leaving_late(self) -> AbstractContextManager[None]:
+    def release_later(self) -> AbstractContextManager[None]:
         """Nothing is left."""
         return nullcontext()
 
-    def finish_leaving(self) -> None:
+    def finish_release(self) -> None:
         """Nothing is left."""
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSnapshot:
     """A data table or a metadata table at a moment: where it lies, what it is, how it is worked on.
 
     Pickled for another process it has an engine of one thread, and no guard.
@@ -121,9 +121,9 @@ class Table:
     """What runs the tasks."""
     options: Mapping[str, str] = field(default_factory=dict)
     """`hoodie.…` options of the handle, as text."""
-    companions: tuple[Companion, ...] = ()
+    companions: tuple[CommitParticipant, ...] = ()
     """What keeps step with its commits."""
-    guard: Guard = field(default_factory=Unguarded)
+    guard: LockManager = field(default_factory=NoLock)
     """What keeps other writers out; of a metadata table it is the data table's."""
     as_text: tuple[str, ...] = ()
     """Columns whose values scans give as text."""
@@ -136,10 +136,10 @@ class Table:
         clock: Clock,
         engine: Engine | None = None,
         options: Mapping[str, str] | None = None,
-        companions: tuple[Companion, ...] = (),
+        companions: tuple[CommitParticipant, ...] = (),
         timeline: Timeline | None = None,
-        guard: Guard | None = None,
-    ) -> Table:
+        guard: LockManager | None = None,
+    ) -> TableSnapshot:
         """As a writer sees it: every column as it is stored, and a fresh source of instants.
 
         timeline: where it has just been read. guard: None where nobody else writes.
@@ -151,29 +151,29 @@ class Table:
             config,
             timeline,
             schema,
-            stored_schema(schema, config),
+            file_schema(schema, config),
             InstantGenerator(clock, config.timezone),
             clock,
             engine or LocalEngine(),
             options or {},
             companions,
-            guard or Unguarded(),
+            guard or NoLock(),
         )
 
-    def at(self, timeline: Timeline) -> Table:
+    def with_timeline(self, timeline: Timeline) -> TableSnapshot:
         """With another timeline, and the schema as it was."""
         return replace(self, timeline=timeline)
 
-    def reloaded(self) -> Table:
+    def reload(self) -> TableSnapshot:
         """With the timeline of now."""
-        return self.at(Timeline.load(self.storage, self.config))
+        return self.with_timeline(Timeline.load(self.storage, self.config))
 
-    def with_schema(self, schema: TableSchema) -> Table:
+    def with_schema(self, schema: TableSchema) -> TableSnapshot:
         """With other columns, as its files will hold them."""
-        return replace(self, schema=schema, columns=stored_schema(schema, self.config))
+        return replace(self, schema=schema, columns=file_schema(schema, self.config))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "engine": LocalEngine(1), "guard": Unguarded()}
+        return {**self.__dict__, "engine": LocalEngine(1), "guard": NoLock()}
 
 
 @dataclass
@@ -190,17 +190,21 @@ class Commit:
     """Keys that the record index got with it, once the metadata table has kept step."""
 
 
-class Companion:
+class CommitParticipant:
     """One that keeps step with a table's commits. Each method does nothing where it is not made."""
 
-    def ahead(self, table: Table, metadata: CommitMetadata) -> AbstractContextManager[None]:  # noqa: ARG002
+    def prefetch(
+        self,
+        table: TableSnapshot,  # noqa: ARG002
+        metadata: CommitMetadata,  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
         """A block in which `before_complete` begins, with what that reads asked for at once.
 
         metadata: of the commit.
         """
         return nullcontext()
 
-    def on_change(self, table: Table) -> None:
+    def before_publish(self, table: TableSnapshot) -> None:
         """Learns that a writer is about to complete a commit under the lock. table: as it is now.
 
         Not told where who makes what is to keep step compacts the table before that.
@@ -208,7 +212,7 @@ class Companion:
 
     def before_complete(
         self,
-        table: Table,  # noqa: ARG002
+        table: TableSnapshot,  # noqa: ARG002
         commit: Commit,  # noqa: ARG002
     ) -> Mapping[str, str]:
         """Brings itself up to a commit whose files are written.
@@ -217,45 +221,45 @@ class Companion:
         """
         return {}
 
-    def before_restore(self, table: Table, targets: Collection[str]) -> None:
+    def before_restore(self, table: TableSnapshot, targets: Collection[str]) -> None:
         """Makes sure that it can take back what it has of these instants, completed ones too.
 
         Raises `CommitConflict` where it cannot.
         """
 
-    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Takes back what it has of a write, before the rollback of that write is complete.
 
         A rollback that died is carried out again, so this may find its work done.
         """
 
-    def on_removal(self, table: Table, instant: str) -> None:
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Takes back what it has of a write that the table's timeline has no more."""
 
-    def before_clean(self, table: Table, clean: Clean) -> None:
+    def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
         """Brings itself up to a clean, before that is complete.
 
         A clean that died is carried out again, so this may find its work done, or half done.
         """
 
-    def listed(
+    def list_files(
         self,
-        table: Table,  # noqa: ARG002
+        table: TableSnapshot,  # noqa: ARG002
         wanted: Callable[[str], bool],  # noqa: ARG002
     ) -> Iterable[str]:
         """Paths of the table's files in wanted partitions, as far as it keeps a list of them."""
         return ()
 
-    def keeps_active(self, table: Table) -> Bound | None:  # noqa: ARG002
+    def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:  # noqa: ARG002
         """From where on it needs the table's active timeline as it is; None: it does not."""
         return None
 
-    def after_complete(self, table: Table) -> None:
+    def after_complete(self, table: TableSnapshot) -> None:
         """Does what is due once a commit is complete. An error is a warning then."""
 
 
 @dataclass(frozen=True)
-class Bound:
+class ArchiveBound:
     """Why instants stay in the active timeline."""
 
     time: str

@@ -32,7 +32,7 @@ class Tagged:
 
     def leaving(self) -> dict[int, pa.Array[Any]]:
         """Row numbers of the keys that leave each file group."""
-        return dict(split(self.left_groups, self.left_rows))
+        return dict(group_values(self.left_groups, self.left_rows))
 
     def only(self, mask: pa.Array[Any]) -> Tagged:
         """The pairs that a mask keeps, and none of the rows that go elsewhere."""
@@ -41,18 +41,18 @@ class Tagged:
 
     def base_rows_by_group(self) -> dict[int, pa.Array[Any]]:
         """The base rows of each file group, in the order of the rows that `by_group` gives."""
-        return {} if self.base_rows is None else dict(split(self.groups, self.base_rows))
+        return {} if self.base_rows is None else dict(group_values(self.groups, self.base_rows))
 
     def by_group(self) -> Iterator[tuple[int, pa.Array[Any]]]:
         """Row numbers of each file group that was hit."""
-        yield from split(self.groups, self.rows)
+        yield from group_values(self.groups, self.rows)
 
 
-def split(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.Array[Any]]]:
+def group_values(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.Array[Any]]]:
     """The values of each key, in their order; keys ascending."""
     names = None
     if pa.types.is_string(keys.type):
-        keys, names = _ranked(keys)
+        keys, names = _rank(keys)
     order = pc.sort_indices(keys)
     runs = pc.run_end_encode(keys.take(order)) if len(keys) else None
     ordered = values.take(order)
@@ -63,7 +63,7 @@ def split(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.
         start = end.as_py()
 
 
-def _ranked(texts: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def _rank(texts: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """For each text its place among the different texts, and those; sorting numbers is faster."""
     encoded = texts.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
@@ -75,7 +75,7 @@ def flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def untagged(row_count: int, tagged: Tagged) -> pa.Array[Any]:
+def find_untagged(row_count: int, tagged: Tagged) -> pa.Array[Any]:
     """Numbers of the rows that are in no file group, ascending."""
     numbers = row_numbers(row_count)
     return numbers.filter(pc.invert(pc.is_in(numbers, value_set=tagged.rows)))

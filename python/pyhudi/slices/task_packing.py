@@ -44,7 +44,7 @@ class Pack(Generic[Task]):
     tasks: tuple[Task, ...]
 
 
-def packed(
+def pack_tasks(
     work: Callable[[Task], Iterator[pa.RecordBatch]],
     tasks: Sequence[Task],
     size: Callable[[Task], int],
@@ -65,7 +65,7 @@ def packed(
     return [Pack(work, tuple(pack)) for pack in packs]
 
 
-def split(tasks: Sequence[ReadTask], sizes: PackSizes) -> list[ReadTask]:
+def split_tasks(tasks: Sequence[ReadTask], sizes: PackSizes) -> list[ReadTask]:
     """The tasks, those of large base files with nothing to merge in parts, by row groups.
 
     A row group belongs to the part that it begins in, so no footer is read for this; a part can

@@ -16,7 +16,7 @@ from pyhudi import _native
 from pyhudi.config.file_names import base_file_name
 from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.conform import marked_deleted
+from pyhudi.schema.conform import find_delete_markers
 from pyhudi.schema.key_generator import FILE_NAME, RECORD_KEY
 from pyhudi.slices import markers
 from pyhudi.slices.bootstrap import source_spec
@@ -25,7 +25,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.meta_columns import make_partition, with_meta
-from pyhudi.slices.partial_rows import completed
+from pyhudi.slices.partial_rows import fill_missing_columns
 from pyhudi.slices.read import file_names
 from pyhudi.slices.stream_errors import telling_errors
 from pyhudi.slices.write_log import write_log_files
@@ -67,10 +67,10 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
     markers.create(target.storage, target.instant, marker)
     new = task.rows
     if new is not None and target.partial:
-        new = completed(target, pa.table(new), task.previous)
+        new = fill_missing_columns(target, pa.table(new), task.previous)
     rows = None if new is None else with_meta(new, target, attempt, name)
     if task.previous is None:
-        written = store_base_file(target, marker.path, _given(rows))
+        written = store_base_file(target, marker.path, _as_reader(rows))
         return (_base_stat(task, written, Counts(inserted=task.inserts)),)
     notes = _notes(task)
     if notes is None:
@@ -79,12 +79,12 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         merged, stats = _native.read_slice(
             target.storage.native, **_slice(task, task.previous, rows)
         )
-        written = store_base_file(target, marker.path, _noted(target, notes, merged))
+        written = store_base_file(target, marker.path, _note_changes(target, notes, merged))
         counts = Counts(stats.updated, stats.deleted, stats.inserted)
     else:
         before, _ = _native.read_slice(target.storage.native, **_slice(task, task.previous, None))
-        both = _chain(before, _given(rows))
-        written = store_base_file(target, marker.path, _noted(target, notes, both))
+        both = _chain(before, _as_reader(rows))
+        written = store_base_file(target, marker.path, _note_changes(target, notes, both))
         counts = Counts(inserted=task.inserts)
     stored: _native.SliceSpec = {**_slice(task, task.previous, None), "delete_keys": None}
     logs = notes.write(task.previous, stored, attempt)
@@ -101,7 +101,7 @@ class Counts:
     inserted: int = 0
 
 
-def _given(rows: _native.BatchReader | None) -> _native.BatchReader:
+def _as_reader(rows: _native.BatchReader | None) -> _native.BatchReader:
     if rows is None:
         raise AssertionError
     return rows
@@ -117,7 +117,7 @@ def _notes(task: BaseFileTask) -> ChangeNotes | None:
     if task.rows is not None:
         rows = pa.table(task.rows)
         own = rows.column(RECORD_KEY).combine_chunks()
-        marked = marked_deleted(rows, target.merge.delete_field, target.merge.delete_marker)
+        marked = find_delete_markers(rows, target.merge.delete_field, target.merge.delete_marker)
         keys.append(own)
         deletes.append(own.filter(marked))
     return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
@@ -136,7 +136,7 @@ def _rewritten(
         written, stats = rewrite_base_file(target, path, merged)
         return written, Counts(stats.updated, stats.deleted, stats.inserted)
     written, _ = rewrite_base_file(
-        target, path, merged, appended=_given(rows), new_rows=task.inserts
+        target, path, merged, appended=_as_reader(rows), new_rows=task.inserts
     )
     return written, Counts(inserted=task.inserts)
 
@@ -169,7 +169,7 @@ def _slice(
     }
 
 
-def _noted(target: WriteTarget, notes: ChangeNotes, rows: Batches) -> pa.RecordBatchReader:
+def _note_changes(target: WriteTarget, notes: ChangeNotes, rows: Batches) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(target.schema, notes.noting(iter(rows)))
 
 

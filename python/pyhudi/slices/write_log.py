@@ -19,7 +19,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.delete_markers import apart
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.meta_columns import make_partition, with_meta
-from pyhudi.slices.partial_rows import completed
+from pyhudi.slices.partial_rows import fill_missing_columns
 from pyhudi.slices.write_tasks import LogFileTask, RowStream, WriteTarget
 from pyhudi.slices.write_tokens import token_of_write
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
@@ -34,7 +34,7 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
     names = _Names(task, attempt)
     new = task.rows
     if new is not None and target.partial:
-        new = completed(target, pa.table(new), task.group.read_slice)
+        new = fill_missing_columns(target, pa.table(new), task.group.read_slice)
     if new is not None:
         new, task = _without_deletes(task, new)
     knows_rows = target.version.writes_positions and options.positions

@@ -13,7 +13,7 @@ in its commits.
 from typing import Any
 
 from pyhudi.spark.create import create_table
-from pyhudi.spark.delta_style_table import HudiTable
+from pyhudi.spark.delta_style_table import SparkHudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_format import read, write
 from pyhudi.spark.procedures import register_procedures
@@ -22,8 +22,8 @@ from pyhudi.spark.register import register, register_source
 from pyhudi.spark.sink import sink
 
 __all__ = [
-    "HudiTable",
     "SparkEngine",
+    "SparkHudiTable",
     "create_table",
     "read",
     "read_incremental",

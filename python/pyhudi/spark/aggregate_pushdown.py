@@ -98,29 +98,31 @@ class Parts:
         is_worth = True
         for chunk in _chunks(read_pack(pack)):
             if is_worth and _is_exact(chunk, self.parts):
-                table = self._grouped(chunk) if self.by else self._whole(chunk)
+                table = self._group_chunk(chunk) if self.by else self._whole(chunk)
                 is_worth = not self.by or table.num_rows * _WORTH <= chunk.num_rows
             else:
                 table = self._rows(chunk)
             yield from table.combine_chunks().to_batches()
 
-    def _grouped(self, chunk: pa.Table) -> pa.Table:
+    def _group_chunk(self, chunk: pa.Table) -> pa.Table:
         asked: list[Any] = [
             ([], "count_all") if part.column == _ROWS else (part.column, part.function)
             for part in self.parts
         ]
         # Keys come first, then what was asked for, whose names may be those of keys.
-        return self._typed(chunk.group_by(self.by, use_threads=False).aggregate(asked).columns)
+        return self._cast_columns(
+            chunk.group_by(self.by, use_threads=False).aggregate(asked).columns
+        )
 
     def _whole(self, chunk: pa.Table) -> pa.Table:
-        return self._typed([pa.array([_of_all(chunk, part)]) for part in self.parts])
+        return self._cast_columns([pa.array([_of_all(chunk, part)]) for part in self.parts])
 
     def _rows(self, chunk: pa.Table) -> pa.Table:
         """Each row by itself."""
         columns = [chunk.column(name) for name in self.by]
-        return self._typed([*columns, *(_of_each(chunk, part) for part in self.parts)])
+        return self._cast_columns([*columns, *(_of_each(chunk, part) for part in self.parts)])
 
-    def _typed(self, columns: Sequence[Any]) -> pa.Table:
+    def _cast_columns(self, columns: Sequence[Any]) -> pa.Table:
         fields = zip(columns, self.schema, strict=True)
         return pa.table([column.cast(field.type) for column, field in fields], schema=self.schema)
 
@@ -134,7 +136,7 @@ def parts_of(
     """
     named = map(plain_name, by)
     grouping = [name for name in named if name is not None and name in schema.names]
-    parts = _asked(verb, given)
+    parts = _parse_aggregates(verb, given)
     if len(grouping) < len(by) or not parts or len(set(grouping)) < len(by):
         return None
     if any(part is None or (part.column not in (*schema.names, _ROWS)) for part in parts):
@@ -150,7 +152,7 @@ def parts_of(
     return Parts(tuple(grouping), found, pa.schema([*keys, *made]))
 
 
-def _asked(verb: str, given: tuple[Any, ...]) -> list[Part | None]:
+def _parse_aggregates(verb: str, given: tuple[Any, ...]) -> list[Part | None]:
     if verb == "count":
         return [Part("count", _ROWS, "count")]
     if verb != "agg":

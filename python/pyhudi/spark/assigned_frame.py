@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.schema.key_generator import PARTITION_PATH
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
 from pyhudi.spark.file_routing import ROUTE, Route, WriteRoute, check_all_written
 from pyhudi.spark.internal_columns import (
     ACTION,
@@ -48,7 +48,7 @@ _DROPPED = "dropped"
 
 @dataclass(frozen=True)
 class PlacedFrame:
-    """See `write.rows.Placed`."""
+    """See `write.rows.AssignedRows`."""
 
     context: WriteContext
     frame: DataFrame
@@ -89,9 +89,9 @@ class PlacedFrame:
             sf.count("*").alias("count"),
             sf.sum(away).alias(_AWAY),
             sf.sum(dropped).alias(_DROPPED),
-            _known(tagged),
+            _count_existing(tagged),
         )
-        found = collected(counted, "find where rows are")
+        found = collect(counted, "find where rows are")
         new = [row for row in found if row[ACTION] == NEW]
         placed = [row for row in found if row[ACTION] != NEW]
         places = sorted({(row[DESTINATION], row[GROUP]) for row in placed})
@@ -124,7 +124,7 @@ class PlacedFrame:
     def of_new(
         cls,
         context: WriteContext,
-        keep: Kept,
+        keep: CachedFrames,
         rows: DataFrame,
         schema: pa.Schema,
         order: tuple[str, ...],
@@ -139,9 +139,9 @@ class PlacedFrame:
         counted = with_fields(with_fields(with_fields(schema, NUMBERED), told), COUNTED)
         counted = with_fields(counted, MEASURED)
         remote = RemoteContext.of(context, None if known else ())
-        frame = keep.keep(mapped(rows, Count(remote, known), counted))
+        frame = keep.keep(map_batches(rows, Count(remote, known), counted))
         by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
-        rows_of = collected(by.agg(sf.count(AT), sf.sum(BYTES), _known(frame)), "make keys")
+        rows_of = collect(by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame)), "make keys")
         # Rows that delete are in no stretch, and are not counted.
         found = sorted(
             (row[0], row[1], -1 if row[2] is None else row[2], Stretch(row[3], row[4] or 0))
@@ -154,7 +154,7 @@ class PlacedFrame:
         counts = Counts((), inserts=totals)
         live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
         copies = sum(row[KNOWN] for row in rows_of)
-        context = context.recovered()
+        context = context.recover()
         new = cls(context, live, schema, counts, known=copies, order=order, firsts=firsts)
         return replace(new, sizes=sizes)
 
@@ -180,14 +180,14 @@ class PlacedFrame:
         return
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
-        """See `Placed`; of rows that are only to be added."""
+        """See `AssignedRows`; of rows that are only to be added."""
         return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
         """Brings the rows together by file and writes them."""
         if not files:
             return []
-        known = self._known(files)
+        known = self._count_existing(files)
         route = Route(
             {self.names[file.group]: n for n, file in enumerate(files) if file.group is not None},
             _ranges(files),
@@ -196,7 +196,7 @@ class PlacedFrame:
         )
         schema = pa.schema([*arrow_schema(self.frame), (ROUTE, pa.string())])
         written = self.context.engine.exchange(
-            mapped(self.frame, route, schema),
+            map_batches(self.frame, route, schema),
             ROUTE,
             WriteRoute(tuple(files), known, self.schema, self.order),
             stage=WRITE_STAGE,
@@ -206,7 +206,7 @@ class PlacedFrame:
         check_all_written(sum(written.rows for written in written), total)
         return [written.stats for written in written]
 
-    def _known(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
+    def _count_existing(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
         """For each file how many rows and keys go to it that are not new."""
         updates, leaving = self.counts.updates, self.counts.leaving
         return tuple(
@@ -217,7 +217,7 @@ class PlacedFrame:
         )
 
 
-def _known(frame: DataFrame) -> Column:
+def _count_existing(frame: DataFrame) -> Column:
     """Number of the rows whose keys the table has."""
     known = sf.col(KNOWN).cast("long") if KNOWN in frame.columns else sf.lit(0)
     return sf.sum(known).alias(KNOWN)

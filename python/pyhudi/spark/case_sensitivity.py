@@ -14,7 +14,7 @@ def case_counts(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
-def found_name(name: str, names: Iterable[str], *, case: bool) -> str | None:
+def resolve_name(name: str, names: Iterable[str], *, case: bool) -> str | None:
     """The one of some names that a name means, or None.
 
     Raises `SchemaMismatch` where it means several.
@@ -28,14 +28,14 @@ def found_name(name: str, names: Iterable[str], *, case: bool) -> str | None:
     return found[0] if found else None
 
 
-def quoted_name(name: str) -> str:
+def quote_name(name: str) -> str:
     """A column's name as Spark's SQL takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def named_as(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+def rename_columns(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """The frame, its columns under those of some names that mean the same."""
     known = list(names)
     case = case_counts(frame.sparkSession)
-    new = [found_name(name, known, case=case) or name for name in frame.columns]
+    new = [resolve_name(name, known, case=case) or name for name in frame.columns]
     return frame if new == frame.columns else frame.toDF(*new)

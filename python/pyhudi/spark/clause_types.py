@@ -34,7 +34,7 @@ def by_clause(made: Made, chosen: Column) -> Column:
     return found
 
 
-def unchanged(
+def cast_values(
     rows: DataFrame, made: Mapping[str, Made], types: Mapping[str, st.DataType], chosen: Column
 ) -> dict[str, Made]:
     """The values, with casts where they have several types, or none but that of null.
@@ -48,7 +48,7 @@ def unchanged(
     kinds: dict[str, list[st.DataType]] = {name: [] for name in made}
     found: dict[str, Made] = {name: [] for name in made}
     for (name, at, value), field in zip(values, schema, strict=True):
-        kind = _zoned(field.dataType, types[name])
+        kind = _match_time_zones(field.dataType, types[name])
         same = kind == field.dataType
         found[name] = [*found[name], (at, value if same else value.cast(kind))]
         if not isinstance(kind, st.NullType):
@@ -59,7 +59,7 @@ def unchanged(
             continue
         if all(carries(kind, types[name]) for kind in own):
             found[name] = [(at, value.cast(types[name])) for at, value in found[name]]
-        elif not _carried_together(rows, found[name], own, chosen):
+        elif not _try_common_type(rows, found[name], own, chosen):
             listed = ", ".join(dict.fromkeys(kind.simpleString() for kind in own))
             raise SchemaMismatch(
                 f"clauses give {name!r} values of the types {listed}, which would change beside "
@@ -69,7 +69,7 @@ def unchanged(
     return found
 
 
-def _zoned(kind: st.DataType, wanted: st.DataType) -> st.DataType:
+def _match_time_zones(kind: st.DataType, wanted: st.DataType) -> st.DataType:
     """A type with times as another type has them, with or without a zone."""
     match kind, wanted:
         case (st.TimestampType(), st.TimestampNTZType()) | (
@@ -78,10 +78,12 @@ def _zoned(kind: st.DataType, wanted: st.DataType) -> st.DataType:
         ):
             return wanted
         case st.ArrayType(), st.ArrayType():
-            return st.ArrayType(_zoned(kind.elementType, wanted.elementType), kind.containsNull)
+            return st.ArrayType(
+                _match_time_zones(kind.elementType, wanted.elementType), kind.containsNull
+            )
         case st.MapType(), st.MapType():
-            key = _zoned(kind.keyType, wanted.keyType)
-            value = _zoned(kind.valueType, wanted.valueType)
+            key = _match_time_zones(kind.keyType, wanted.keyType)
+            value = _match_time_zones(kind.valueType, wanted.valueType)
             return st.MapType(key, value, kind.valueContainsNull)
         case st.StructType(), st.StructType():
             known = {field.name: field.dataType for field in wanted}
@@ -89,7 +91,7 @@ def _zoned(kind: st.DataType, wanted: st.DataType) -> st.DataType:
                 [
                     st.StructField(
                         field.name,
-                        _zoned(field.dataType, known.get(field.name, field.dataType)),
+                        _match_time_zones(field.dataType, known.get(field.name, field.dataType)),
                         field.nullable,
                     )
                     for field in kind
@@ -99,7 +101,7 @@ def _zoned(kind: st.DataType, wanted: st.DataType) -> st.DataType:
             return kind
 
 
-def _carried_together(
+def _try_common_type(
     rows: DataFrame, made: Made, own: Sequence[st.DataType], chosen: Column
 ) -> bool:
     if not all(isinstance(kind, st.NumericType) for kind in own):

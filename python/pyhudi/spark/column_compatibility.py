@@ -10,23 +10,23 @@ import pyarrow.types as at
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.computed_columns import projected
+from pyhudi.schema.computed_columns import project_values
 from pyhudi.schema.exact_casts import UTC_ZONES
-from pyhudi.spark.case_sensitivity import found_name
+from pyhudi.spark.case_sensitivity import resolve_name
 from pyhudi.spark.executor_steps import arrow_schema
-from pyhudi.write.merge_clauses import Clause, joined
+from pyhudi.write.merge_clauses import Clause, join_sides
 
 Met: TypeAlias = "tuple[str, pa.DataType | None, pa.DataType]"
 """A column or what is below one: where it is, its type in the data, None without it, and in the
 table."""
 
 
-def lacking(given: pa.Schema, wanted: pa.Schema, *, case: bool) -> list[str]:
+def missing_columns(given: pa.Schema, wanted: pa.Schema, *, case: bool) -> list[str]:
     """What the data lack of the table's columns and fields, with dots before fields.
 
     case: names that differ in case alone are different.
     """
-    return [path for path, kind, _ in _met_fields(given, wanted, "", case=case) if kind is None]
+    return [path for path, kind, _ in _match_fields(given, wanted, "", case=case) if kind is None]
 
 
 def check_zones(frame: DataFrame, wanted: Iterable[pa.Field[Any]]) -> None:
@@ -36,18 +36,18 @@ def check_zones(frame: DataFrame, wanted: Iterable[pa.Field[Any]]) -> None:
     the table.
     """
     given = arrow_schema(frame)
-    _check_met(frame.sparkSession, _met_fields(given, wanted, "", case=True))
+    _check_met(frame.sparkSession, _match_fields(given, wanted, "", case=True))
 
 
 def check_set_zones(
     spark: SparkSession, source: pa.Schema, target: pa.Schema, clauses: Iterable[Clause]
 ) -> None:
     """The same for what the clauses of a merge set."""
-    both = joined(source.empty_table(), target.empty_table())
+    both = join_sides(source.empty_table(), target.empty_table())
     for clause in clauses:
         for name, value in (clause.values or {}).items():
-            made = projected(both, {name: value.expression}).schema.field(0).type
-            _check_met(spark, _met(made, value.kind, name, case=True))
+            made = project_values(both, {name: value.expression}).schema.field(0).type
+            _check_met(spark, _match_types(made, value.kind, name, case=True))
 
 
 def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
@@ -70,24 +70,26 @@ def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
         )
 
 
-def _met_fields(
+def _match_fields(
     given: Iterable[pa.Field[Any]], wanted: Iterable[pa.Field[Any]], prefix: str, *, case: bool
 ) -> Iterator[Met]:
     by_name = {field.name: field.type for field in given}
     for field in wanted:
-        found = found_name(field.name, by_name, case=case)
+        found = resolve_name(field.name, by_name, case=case)
         kind = None if found is None else by_name[found]
-        yield from _met(kind, field.type, prefix + field.name, case=case)
+        yield from _match_types(kind, field.type, prefix + field.name, case=case)
 
 
-def _met(given: pa.DataType | None, wanted: pa.DataType, path: str, *, case: bool) -> Iterator[Met]:
+def _match_types(
+    given: pa.DataType | None, wanted: pa.DataType, path: str, *, case: bool
+) -> Iterator[Met]:
     yield path, given, wanted
     if given is None:
         return
     if at.is_struct(given) and at.is_struct(wanted):
-        yield from _met_fields(given, wanted, f"{path}.", case=case)
+        yield from _match_fields(given, wanted, f"{path}.", case=case)
     elif at.is_map(given) and at.is_map(wanted):
-        yield from _met(given.key_type, wanted.key_type, f"{path}.key", case=case)
-        yield from _met(given.item_type, wanted.item_type, f"{path}.value", case=case)
+        yield from _match_types(given.key_type, wanted.key_type, f"{path}.key", case=case)
+        yield from _match_types(given.item_type, wanted.item_type, f"{path}.value", case=case)
     elif at.is_list(given) and (at.is_list(wanted) or at.is_large_list(wanted)):
-        yield from _met(given.value_type, wanted.value_type, f"{path}.element", case=case)
+        yield from _match_types(given.value_type, wanted.value_type, f"{path}.element", case=case)

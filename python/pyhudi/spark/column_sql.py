@@ -111,7 +111,7 @@ def _expression_sql(expression: Any) -> str:
         return text
     children = expression.children()
     parts = [_expression_sql(children.apply(number)) for number in range(children.size())]
-    return _composed(expression.nameParts().last(), parts) or text
+    return _comparison_sql(expression.nameParts().last(), parts) or text
 
 
 _OPERATORS = {
@@ -141,10 +141,10 @@ def _connect_sql(expression: Any) -> str | None:
     if kind != "UnresolvedFunction":
         return None
     parts = [_connect_sql(part) or "?" for part in expression._args]  # noqa: SLF001
-    return _composed(expression._name, parts)  # noqa: SLF001
+    return _comparison_sql(expression._name, parts)  # noqa: SLF001
 
 
-def _composed(name: str, parts: Sequence[str]) -> str | None:
+def _comparison_sql(name: str, parts: Sequence[str]) -> str | None:
     """A comparison of parts, as SQL has it."""
     if name in _OPERATORS and len(parts) == 2:  # noqa: PLR2004
         return f"({parts[0]} {_OPERATORS[name]} {parts[1]})"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pyhudi.api.scan import Scan
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt
-from pyhudi.query.concurrent_clean import watched
+from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.slices.read import count_task, read_task
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.row_counts import is_whole_base_file, told_rows
-from pyhudi.slices.task_packing import Pack, PackSizes, packed, split, task_size
+from pyhudi.slices.row_counts import is_whole_base_file, rows_from_commits
+from pyhudi.slices.task_packing import Pack, PackSizes, pack_tasks, split_tasks, task_size
 from pyhudi.spark.engine import SparkEngine
 
 _FOOTERS_HERE = 64
@@ -21,21 +21,21 @@ _FOOTERS_HERE = 64
 def count_rows(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> int:
     """The rows of the scan, whose columns should be few. Raises what `Scan.count` does."""
     label = f"count {scan.table.storage.uri}"
-    told, tasks = told_rows(scan.table.timeline, scan.tasks)
+    told, tasks = rows_from_commits(scan.table.timeline, scan.tasks)
     footers = [task for task in tasks if is_whole_base_file(task)]
     others = [task for task in tasks if not is_whole_base_file(task)]
     # A footer is one task's: only what is read is worth being split.
-    parts = split(others, sizes)
+    parts = split_tasks(others, sizes)
     whole: list[ReadTask] = []
     if len(footers) > _FOOTERS_HERE:
         footers, whole = whole, footers
-    packs = packed(read_task, [*whole, *parts], task_size, sizes)
+    packs = pack_tasks(read_task, [*whole, *parts], task_size, sizes)
 
     def counts() -> Iterator[int]:
         yield from LocalEngine().run(count_task, footers, label=label)
         yield from engine.run(_count_pack, packs, label=label)
 
-    return told + sum(watched(counts(), scan.table))
+    return told + sum(detect_concurrent_clean(counts(), scan.table))
 
 
 def _count_pack(pack: Pack[ReadTask], attempt: Attempt) -> int:

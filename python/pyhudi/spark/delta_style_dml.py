@@ -18,8 +18,8 @@ from pyspark.sql import functions as sf
 from pyhudi.api.table import HudiTable
 from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, overtaken
-from pyhudi.index.duplicate_keys import copies_error
+from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, retryable_conflict
+from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.schema.payloads import field_merge
 from pyhudi.spark.delta_style_merge import (
     CLAUSE,
@@ -27,23 +27,23 @@ from pyhudi.spark.delta_style_merge import (
     OLDER,
     SparkClause,
     TargetFacts,
+    column_of,
     merge_frame,
-    quoted,
-    resolved,
+    resolve_clauses,
 )
-from pyhudi.spark.executor_steps import Kept, collected, job_group
-from pyhudi.spark.keyed_merge import merged
+from pyhudi.spark.executor_steps import CachedFrames, collect, job_group
+from pyhudi.spark.keyed_merge import merge_by_key
 from pyhudi.spark.to_dataframe import frame_of
-from pyhudi.spark.write_rows import placed_deletes
+from pyhudi.spark.write_rows import assign_deletes
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
-from pyhudi.write.commit_validation import absent_keys, no_files
+from pyhudi.write.commit_validation import check_missing_keys, check_partitions_unchanged
 from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.rows import Placed
-from pyhudi.write.upsert import opened
+from pyhudi.write.rows import AssignedRows
+from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 
@@ -72,10 +72,10 @@ class ChangingTable(HudiTable):
 
     def change(self, change: Change) -> WriteResult:
         """Carries it out in one commit. Raises as the verbs do, and as `changed` does."""
-        return self._write(changed, False, change)
+        return self._write(apply_change, False, change)
 
 
-def changed(table: WritableTable, change: Change) -> WriteResult:
+def apply_change(table: WritableTable, change: Change) -> WriteResult:
     """Has Spark work out what changes, and writes it.
 
     Raises `SchemaMismatch` where several rows of a source match one of the table or a row that
@@ -87,26 +87,26 @@ def changed(table: WritableTable, change: Change) -> WriteResult:
     facts = _facts(now, change)
     target = frame_of(now.scan())
     spark = target.sparkSession
-    with job_group(spark, f"pyhudi change: {table.storage.uri}"), Kept() as keep:
-        clauses = resolved(target, change.source, facts, change.clauses)
+    with job_group(spark, f"pyhudi change: {table.storage.uri}"), CachedFrames() as keep:
+        clauses = resolve_clauses(target, change.source, facts, change.clauses)
         _check_sequence(now.config, clauses)
         frame = merge_frame(target, change.source, change.condition, facts, clauses)
-        context = opened(table, None, input_rows.memory_limit(None, frame))
+        context = open_write(table, None, input_rows.memory_limit(None, frame))
         check_appends(context, "a change of rows that Spark found", appends=False)
         ids = _ids(context)
         if change.may_meet_twice and change.source is not None:
             frame = frame.dropDuplicates(list(ids))
         frame = keep.keep(frame)
-        counts = _counted(frame, ids, change)
+        counts = _count_by_clause(frame, ids, change)
         _check_copies(now, target, frame, ids, clauses)
         by_kind = {
             kind: sum(counts.get(at, 0) for at, one in enumerate(clauses) if one.kind == kind)
             for kind in ("update", "insert", "delete")
         }
-        with _placed(context, frame, facts, clauses, change) as placed:
+        with _assign_rows(context, frame, facts, clauses, change) as placed:
             _check_unmoved(now, placed.context)
             _check_found(placed, by_kind)
-            went_by = [*absent_keys(placed), no_files(None)]
+            went_by = [*check_missing_keys(placed), check_partitions_unchanged(None)]
             operation = DELETE if change.deletes_alone else UPSERT
             return write(placed, operation, deletes=True, went_by=went_by)
 
@@ -170,9 +170,9 @@ def _ids(context: WriteContext) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.record_key_fields, *more)))
 
 
-def _counted(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[int, int]:
+def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[int, int]:
     """How many keys each clause takes, by its number. Raises where that cannot be written."""
-    rows = frame.groupBy(*(quoted(name) for name in ids)).agg(
+    rows = frame.groupBy(*(column_of(name) for name in ids)).agg(
         sf.count("*").alias("n"),
         sf.max(CLAUSE).alias(CLAUSE),
         sf.max(MOVED).alias(MOVED),
@@ -184,7 +184,7 @@ def _counted(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[in
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
-    found = collected(total, "find rows that change")
+    found = collect(total, "find rows that change")
     copies_go = change.source is None and change.deletes_alone
     if any(row["most"] > 1 for row in found) and not copies_go:
         what = "" if change.source is None else "several rows of the source match one row, or "
@@ -218,33 +218,37 @@ def _check_copies(
     old = [at for at, clause in enumerate(clauses) if clause.kind != "insert"]
     touched = frame.where(sf.col(CLAUSE).isin(old))
     names = [f"_pyhudi_id_{at}" for at in range(len(ids))]
-    keys = touched.select(*(quoted(name) for name in ids)).distinct().toDF(*names)
-    every = target.select(*(quoted(name) for name in ids))
-    same = [quoted(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
+    keys = touched.select(*(column_of(name) for name in ids)).distinct().toDF(*names)
+    every = target.select(*(column_of(name) for name in ids))
+    same = [column_of(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
     met = every.join(keys, reduce(lambda one, two: one & two, same), "left_semi")
     both = met.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
-    (row,) = collected(both, "look for copies of keys")
+    (row,) = collect(both, "look for copies of keys")
     if row["n"] != row["m"]:
-        raise copies_error(f"{row['m']} rows change and the table has {row['n']} of their keys")
+        raise duplicate_keys_error(
+            f"{row['m']} rows change and the table has {row['n']} of their keys"
+        )
 
 
 @contextmanager
-def _placed(
+def _assign_rows(
     context: WriteContext,
     frame: DataFrame,
     facts: TargetFacts,
     clauses: Sequence[SparkClause],
     change: Change,
-) -> Iterator[Placed]:
+) -> Iterator[AssignedRows]:
     """The rows where they go."""
     if change.deletes_alone:
-        with placed_deletes(context, frame.select(*(quoted(name) for name in facts.fixed))) as gone:
+        with assign_deletes(
+            context, frame.select(*(column_of(name) for name in facts.fixed))
+        ) as gone:
             yield gone
         return
     given = frame.drop(MOVED, OLDER)
-    with merged(context, given, [_by_number(at, one, facts) for at, one in enumerate(clauses)]) as (
-        placed
-    ):
+    with merge_by_key(
+        context, given, [_by_number(at, one, facts) for at, one in enumerate(clauses)]
+    ) as (placed):
         yield placed
 
 
@@ -269,10 +273,10 @@ def _check_unmoved(now: HudiTable, context: WriteContext) -> None:
     planned = {commit.requested for commit in context.timeline.commits}
     if seen != planned:
         first = min(seen ^ planned)
-        raise overtaken(f"{first} was completed while Spark looked for rows")
+        raise retryable_conflict(f"{first} was completed while Spark looked for rows")
 
 
-def _check_found(placed: Placed, by_kind: Mapping[str, int]) -> None:
+def _check_found(placed: AssignedRows, by_kind: Mapping[str, int]) -> None:
     """Raises `SchemaMismatch` where a row would be passed over."""
     counts = placed.counts
     written = sum(counts.inserts.values()) + sum(each.rows for each in counts.updates.values())

@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.spark.case_sensitivity import case_counts, found_name, quoted_name
-from pyhudi.spark.clause_types import Made, by_clause, unchanged
+from pyhudi.spark.case_sensitivity import case_counts, quote_name, resolve_name
+from pyhudi.spark.clause_types import Made, by_clause, cast_values
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Kind = Literal["update", "delete", "insert"]
@@ -65,12 +65,12 @@ def as_column(value: Any) -> Column:
     return value if hasattr(value, "eqNullSafe") else sf.lit(value)
 
 
-def quoted(name: str) -> Column:
+def column_of(name: str) -> Column:
     """The column of a name, whatever is in it."""
-    return sf.col(quoted_name(name))
+    return sf.col(quote_name(name))
 
 
-def resolved(
+def resolve_clauses(
     target: DataFrame, source: DataFrame | None, facts: TargetFacts, clauses: Sequence[SparkClause]
 ) -> list[SparkClause]:
     """The clauses with values under the table's names.
@@ -86,17 +86,17 @@ def resolved(
             names = [] if source is None else source.columns
             values = {}
             for name in facts.columns:
-                at = found_name(name, names, case=case)
+                at = resolve_name(name, names, case=case)
                 if at is None:
                     raise SchemaMismatch(
                         f"the source lacks the column {name!r}",
                         hint="Name the columns that are set, or add it to the source.",
                     )
-                values[name] = quoted(_SOURCE + at)
+                values[name] = column_of(_SOURCE + at)
         elif clause.kind != "delete":
             values = {}
-            for name, value in _given(clause):
-                known = _known(name, facts, case=case)
+            for name, value in _assignments_of(clause):
+                known = _resolve_column(name, facts, case=case)
                 if known in values:
                     raise ConfigError(f"a clause sets the column {known!r} twice")
                 values[known] = value
@@ -104,17 +104,17 @@ def resolved(
     return found
 
 
-def _given(clause: SparkClause) -> list[tuple[str, Any]]:
+def _assignments_of(clause: SparkClause) -> list[tuple[str, Any]]:
     if not clause.values:
         raise ConfigError("a clause sets no column")
     return list(clause.values.items())
 
 
-def _known(name: str, facts: TargetFacts, *, case: bool) -> str:
+def _resolve_column(name: str, facts: TargetFacts, *, case: bool) -> str:
     bare = name
     if facts.alias is not None and name.startswith(f"{facts.alias}."):
         bare = name[len(facts.alias) + 1 :]
-    found = found_name(bare.strip("`"), facts.columns, case=case)
+    found = resolve_name(bare.strip("`"), facts.columns, case=case)
     if found is None:
         raise SchemaMismatch(
             f"the table has no column {name!r}", hint=f"It has {', '.join(facts.columns)}."
@@ -129,10 +129,10 @@ def merge_frame(
     facts: TargetFacts,
     clauses: Sequence[SparkClause],
 ) -> DataFrame:
-    """The rows that clauses take. clauses: as `resolved` gives them. source: None of an update."""
+    """Return the rows that the clauses (of `resolve_clauses`) match; an update has no source."""
     kept = dict.fromkeys((*facts.fixed, *facts.ordering))
     there = target.select(
-        "*", *(quoted(name).alias(_TARGET + name) for name in kept), sf.lit(True).alias(_THERE)
+        "*", *(column_of(name).alias(_TARGET + name) for name in kept), sf.lit(True).alias(_THERE)
     )
     if facts.alias is not None:
         there = there.alias(facts.alias)
@@ -140,7 +140,7 @@ def merge_frame(
     if source is not None:
         comes = source.select(
             "*",
-            *(quoted(name).alias(_SOURCE + name) for name in source.columns),
+            *(column_of(name).alias(_SOURCE + name) for name in source.columns),
             sf.lit(True).alias(_COMES),
         )
         both = there.join(comes, as_column(condition), _join(clauses))
@@ -152,19 +152,21 @@ def merge_frame(
     set_columns = dict.fromkeys(name for clause in clauses for name in clause.values or {})
     chosen = sf.col(CLAUSE)
     rows = both.withColumn(CLAUSE, number).where(chosen.isNotNull())
-    made = {name: _made(name, clauses) for name in set_columns if name not in facts.fixed}
-    fixed = {name: _made_fixed(name, clauses) for name in facts.fixed}
-    made = unchanged(rows, {**made, **fixed}, types, chosen)
+    made = {
+        name: _values_of_column(name, clauses) for name in set_columns if name not in facts.fixed
+    }
+    fixed = {name: _values_of_fixed_column(name, clauses) for name in facts.fixed}
+    made = cast_values(rows, {**made, **fixed}, types, chosen)
     worked_out = rows.select(
-        *(_fixed(made[name], chosen).alias(name) for name in fixed),
+        *(_key_column(made[name], chosen).alias(name) for name in fixed),
         *(by_clause(made[name], chosen).alias(name) for name in made if name not in fixed),
         chosen,
         _differs(facts.fixed, clauses, chosen).alias(MOVED),
-        *(quoted(_TARGET + name) for name in facts.ordering),
+        *(column_of(_TARGET + name) for name in facts.ordering),
     )
     # Of what was worked out: the text of a value may give another one each time.
     older = _is_older(facts, types, clauses, chosen).alias(OLDER)
-    return worked_out.select(*(quoted(name) for name in made), chosen, MOVED, older)
+    return worked_out.select(*(column_of(name) for name in made), chosen, MOVED, older)
 
 
 def _join(clauses: Sequence[SparkClause]) -> str:
@@ -190,7 +192,7 @@ def _applies(clause: SparkClause, *, alone: bool) -> Column:
     return holds if clause.condition is None else holds & as_column(clause.condition)
 
 
-def _made(name: str, clauses: Sequence[SparkClause]) -> Made:
+def _values_of_column(name: str, clauses: Sequence[SparkClause]) -> Made:
     return [
         (at, as_column(clause.values[name]))
         for at, clause in enumerate(clauses)
@@ -198,17 +200,17 @@ def _made(name: str, clauses: Sequence[SparkClause]) -> Made:
     ]
 
 
-def _made_fixed(name: str, clauses: Sequence[SparkClause]) -> Made:
+def _values_of_fixed_column(name: str, clauses: Sequence[SparkClause]) -> Made:
     """What inserts give a key or partition column, and last the table's own value."""
     made = [
         (at, as_column((clause.values or {}).get(name)))
         for at, clause in enumerate(clauses)
         if clause.kind == "insert"
     ]
-    return [*made, (len(clauses), quoted(_TARGET + name))]
+    return [*made, (len(clauses), column_of(_TARGET + name))]
 
 
-def _fixed(made: Made, chosen: Column) -> Column:
+def _key_column(made: Made, chosen: Column) -> Column:
     """A key or partition column: the table's own, of a new row that of the clause."""
     *inserted, (_, own) = made
     return by_clause(inserted, chosen).otherwise(own) if inserted else own
@@ -227,7 +229,7 @@ def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Colum
     made = []
     for at, clause in _updates(fixed, clauses):
         same = [
-            as_column(value).eqNullSafe(quoted(_TARGET + name))
+            as_column(value).eqNullSafe(column_of(_TARGET + name))
             for name, value in (clause.values or {}).items()
             if name in fixed
         ]
@@ -244,9 +246,9 @@ def _is_older(
     made = []
     for at, clause in _updates(facts.ordering, clauses):
         values = clause.values or {}
-        own = {name: quoted(_TARGET + name) for name in facts.ordering}
-        new = {name: quoted(name) if name in values else own[name] for name in facts.ordering}
-        older = _packed(new, types) < _packed(own, types)
+        own = {name: column_of(_TARGET + name) for name in facts.ordering}
+        new = {name: column_of(name) if name in values else own[name] for name in facts.ordering}
+        older = _ordering_struct(new, types) < _ordering_struct(own, types)
         if facts.null_loses:
             older = reduce(lambda one, two: one & two.isNotNull(), own.values(), older)
         made.append((at, older))
@@ -258,7 +260,7 @@ def _is_told(made: Made, chosen: Column) -> Column:
     return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
-def _packed(columns: Mapping[str, Column], types: Mapping[str, st.DataType]) -> Column:
+def _ordering_struct(columns: Mapping[str, Column], types: Mapping[str, st.DataType]) -> Column:
     """Ordering columns to be compared; null counts as zero where there is one.
 
     As `rust/merge/src/ordering.rs` compares them; in a struct null is smaller than all else.

@@ -32,7 +32,7 @@ from pyhudi.txn.result import WriteResult
 Condition: TypeAlias = "str | Column | None"
 
 
-class HudiTable:
+class SparkHudiTable:
     """A table for Spark programs; made by `forPath`.
 
     Conditions and values are text in Spark's SQL or Columns by name (`col("t.id")`): a Column of a
@@ -53,7 +53,7 @@ class HudiTable:
         *,
         storage_options: Mapping[str, str] | None = None,
         options: Mapping[str, object] | None = None,
-    ) -> HudiTable:
+    ) -> SparkHudiTable:
         """Opens the table of a folder.
 
         Args:
@@ -85,9 +85,9 @@ class HudiTable:
         """Whether there is a table in a folder."""
         return has_table(Storage(os.fspath(path), storage_options))
 
-    def alias(self, aliasName: str) -> HudiTable:
+    def alias(self, aliasName: str) -> SparkHudiTable:
         """The table under a name that conditions call it by."""
-        return HudiTable(self._table, self._spark, aliasName)
+        return SparkHudiTable(self._table, self._spark, aliasName)
 
     def toDF(self) -> DataFrame:
         """The rows of the table as it is now."""

@@ -27,7 +27,7 @@ import pyhudi
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.spark.failures import carried, restored
+from pyhudi.spark.failures import raise_original, wrap_exceptions
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -110,7 +110,7 @@ class SparkEngine:
 
     def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
         """Runs a job once; its results by their first column."""
-        with restored(), described(self.spark, label):
+        with raise_original(), with_description(self.spark, label):
             rows = frame.collect()
         found = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301  our own tasks made it
         if len(found) != len(rows):
@@ -133,8 +133,8 @@ class _Job:
     @classmethod
     def pack(cls, work: object, tasks: Sequence[Any] = ()) -> _Job:
         starts = range(0, len(tasks), _CHUNK)
-        chunks = tuple(_packed(tasks[at : at + _CHUNK]) for at in starts)
-        return cls(pyhudi.__version__, _packed(work), chunks)
+        chunks = tuple(_pickle(tasks[at : at + _CHUNK]) for at in starts)
+        return cls(pyhudi.__version__, _pickle(work), chunks)
 
     def unpack_work(self) -> Callable[..., Any]:
         """The work, on an executor that has the driver's release.
@@ -156,7 +156,7 @@ class _Job:
         return work, pickle.loads(self.chunks[chunk])[place]  # noqa: S301
 
 
-def _packed(value: object) -> bytes:
+def _pickle(value: object) -> bytes:
     packed: bytes = cloudpickle.dumps(value)
     return packed
 
@@ -164,7 +164,7 @@ def _packed(value: object) -> bytes:
 def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
         for index in _indices(batches):
-            with carried():
+            with wrap_exceptions():
                 work, task = job.unpack(index)
                 yield _result(_RUN_RESULT, index, work(task, attempt_of(stage)))
 
@@ -187,7 +187,7 @@ def _scan_body(
     job: _Job, schema: pa.Schema, wire: pa.Schema, step: int
 ) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        with carried():
+        with wrap_exceptions():
             for number in _indices(batches):
                 work, task = job.unpack(number // step)
                 for batch in work(task):
@@ -203,7 +203,7 @@ def _scan_body(
 
 def _exchange_body(job: _Job, route: str, stage: int) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        with carried():
+        with wrap_exceptions():
             work = job.unpack_work()
             rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for value, table in route_groups.cut(rows, route):
@@ -228,7 +228,7 @@ def attempt_of(stage: int) -> Attempt:
 
 
 def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch:
-    columns = [pa.array([key], schema.field(0).type), pa.array([_packed(result)], pa.binary())]
+    columns = [pa.array([key], schema.field(0).type), pa.array([_pickle(result)], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -252,6 +252,6 @@ def is_connect(found: object) -> bool:
     return type(found).__module__.startswith("pyspark.sql.connect")
 
 
-def described(spark: SparkSession, label: str) -> AbstractContextManager[None]:
+def with_description(spark: SparkSession, label: str) -> AbstractContextManager[None]:
     """Jobs of the block have the label as their description."""
     return local_property(spark, "spark.job.description", label)

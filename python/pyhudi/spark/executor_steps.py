@@ -19,8 +19,8 @@ from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.exact_casts import of_fixed_size
-from pyhudi.spark.engine import _Job, described, is_connect, local_property
-from pyhudi.spark.failures import carried, restored
+from pyhudi.spark.engine import _Job, is_connect, local_property, with_description
+from pyhudi.spark.failures import raise_original, wrap_exceptions
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
@@ -67,7 +67,7 @@ def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
     return _ARROW_TYPES[type(kind)]
 
 
-def mapped(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
+def map_batches(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
     """The rows that a step makes of those of each task; `schema` is what it gives.
 
     Raises `UnsupportedTableFeature` for a type that Spark lacks.
@@ -76,7 +76,7 @@ def mapped(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
     job = _Job.pack(step)
 
     def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with carried():
+        with wrap_exceptions():
             given = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for table in job.unpack_work()(given):
                 for batch in table.to_batches():
@@ -87,7 +87,7 @@ def mapped(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class Both:
+class ChainedSteps:
     """One step after the other, without a way through Spark between them."""
 
     first: Step
@@ -107,14 +107,14 @@ class Both:
         )
 
 
-def collected(frame: DataFrame, label: str) -> list[Any]:
+def collect(frame: DataFrame, label: str) -> list[Any]:
     """A few rows on the driver."""
-    with restored(), described(frame.sparkSession, label):
+    with raise_original(), with_description(frame.sparkSession, label):
         rows: list[Any] = frame.collect()
     return rows
 
 
-class Kept:
+class CachedFrames:
     """DataFrames that several jobs read, and that are worked out once; on the executors' disks."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Kept:
         self._stack.callback(kept.unpersist)
         return kept
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> CachedFrames:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -26,7 +26,7 @@ class TaskFailedError(Exception):
 
 
 @contextmanager
-def carried() -> Iterator[None]:
+def wrap_exceptions() -> Iterator[None]:
     """On an executor: makes exceptions of the block fit to travel."""
     try:
         yield
@@ -36,12 +36,12 @@ def carried() -> Iterator[None]:
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def raise_original() -> Iterator[None]:
     """On the driver: raises the exception of the task in place of Spark's, which is its cause."""
     try:
         yield
     except Exception as error:
-        original = _found(str(error))
+        original = _find_exception(str(error))
         if original is None:
             raise
         raise original from error
@@ -58,7 +58,7 @@ def _luggage(error: Exception) -> str:
     return f"<pyhudi-error {base64.b64encode(packed).decode()}>"
 
 
-def _found(text: str) -> Exception | None:
+def _find_exception(text: str) -> Exception | None:
     match = _CARRIED.search(text)
     if match is None:
         return None

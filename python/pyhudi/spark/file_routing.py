@@ -18,7 +18,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged_rows import row_numbers, split
+from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
 from pyhudi.spark.executor_steps import pieces, with_types
@@ -64,8 +64,8 @@ class Route:
             yield rows.append_column(ROUTE, names.take(routes))
 
     def _routes(self, rows: pa.Table) -> pa.Array[Any]:
-        known = _named(self.groups)
-        to_group = _looked_up(known, rows.column(DESTINATION), rows.column(GROUP))
+        known = _to_dictionary(self.groups)
+        to_group = _look_up(known, rows.column(DESTINATION), rows.column(GROUP))
         new = pc.equal(rows.column(ACTION), NEW)
         numbers = pc.indices_nonzero(new).cast(pa.int64())
         if not len(numbers):
@@ -78,16 +78,16 @@ class Route:
         return pc.coalesce(to_group, to_new.take(at))
 
     def _to_new_files(self, rows: pa.Table) -> pa.Array[Any]:
-        known = _named(self.firsts or {})
+        known = _to_dictionary(self.firsts or {})
         paths = rows.column(PARTITION_PATH).combine_chunks()
-        first = _looked_up(known, paths, rows.column(TASK).cast(pa.string()))
+        first = _look_up(known, paths, rows.column(TASK).cast(pa.string()))
         places = pc.add(first, rows.column(AT).combine_chunks())
         return self._new(paths, places, by_hash=False)
 
     def _new(self, destinations: pa.Array[Any], places: pa.Array[Any], *, by_hash: bool) -> Any:
         """The task of each new row, by its place or hash."""
         numbers, routes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
-        for path, of_path in split(destinations, row_numbers(len(destinations))):
+        for path, of_path in group_values(destinations, row_numbers(len(destinations))):
             files = self.files[path]
             place = places.take(of_path)
             if by_hash:
@@ -104,12 +104,12 @@ class Route:
 _BETWEEN = "\n"
 
 
-def _named(numbers: Mapping[tuple[str, Any], int]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def _to_dictionary(numbers: Mapping[tuple[str, Any], int]) -> tuple[pa.Array[Any], pa.Array[Any]]:
     names = [f"{path}{_BETWEEN}{name}" for path, name in numbers]
     return pa.array(names, pa.string()), pa.array(list(numbers.values()), pa.int64())
 
 
-def _looked_up(known: tuple[pa.Array[Any], pa.Array[Any]], paths: Any, names: Any) -> Any:
+def _look_up(known: tuple[pa.Array[Any], pa.Array[Any]], paths: Any, names: Any) -> Any:
     both = pc.binary_join_element_wise(paths, names, _BETWEEN)
     at = pc.index_in(both, value_set=known[0])
     at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
@@ -146,15 +146,15 @@ class WriteRoute:
         number = number_of(route)
         order = [(name, "ascending") for name in (*self.order, SEQ)]
         rows = rows.take(pc.sort_indices(rows, sort_keys=order))
-        task = self._filled(number, rows)
+        task = self._fill_task(number, rows)
         # The task's number goes into names and sequence numbers, which one Spark task may make for
         # several files.
         return [Written(write_file(task, replace(attempt, task=number)), rows.num_rows)]
 
-    def _filled(self, number: int, rows: pa.Table) -> WriteTask:
+    def _fill_task(self, number: int, rows: pa.Table) -> WriteTask:
         file = self.files[number]
         if ACTION not in rows.column_names:
-            return with_rows(_recounted(file, rows.num_rows), self._typed(file, rows))
+            return with_rows(_with_row_count(file, rows.num_rows), self._cast_rows(file, rows))
         hit, new, gone = (_only(rows, action) for action in (UPDATE, NEW, REMOVE))
         if hit.num_rows + gone.num_rows != self.known[number]:
             raise HudiError(
@@ -165,10 +165,12 @@ class WriteRoute:
         if gone.num_rows:
             keys, base_rows = (_column(gone, name) for name in (RECORD_KEY, BASE_ROW))
             leaving = LeavingKeys(keys, base_rows)
-        typed = self._typed(file, both) if both.num_rows else None
-        return with_rows(_recounted(file, new.num_rows), typed, _column(both, BASE_ROW), leaving)
+        typed = self._cast_rows(file, both) if both.num_rows else None
+        return with_rows(
+            _with_row_count(file, new.num_rows), typed, _column(both, BASE_ROW), leaving
+        )
 
-    def _typed(self, file: PlannedFile, rows: pa.Table) -> pa.Table:
+    def _cast_rows(self, file: PlannedFile, rows: pa.Table) -> pa.Table:
         return in_partition(with_types(rows, self.schema), file.task.partition)
 
 
@@ -180,7 +182,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array[Any]:
     return rows.column(name).combine_chunks()
 
 
-def _recounted(file: PlannedFile, new: int) -> WriteTask:
+def _with_row_count(file: PlannedFile, new: int) -> WriteTask:
     """The task with as many new rows as have come, which by hash are about as many as planned."""
     task = file.task
     if isinstance(task, LogFileTask):

@@ -20,25 +20,25 @@ class Grouping:
 
     def sum(self, *cols: str) -> Any:
         """As Spark's."""
-        return self._named("sum", cols)
+        return self._select_columns("sum", cols)
 
     def avg(self, *cols: str) -> Any:
         """As Spark's."""
-        return self._named("avg", cols)
+        return self._select_columns("avg", cols)
 
     def mean(self, *cols: str) -> Any:
         """As Spark's."""
-        return self._named("mean", cols)
+        return self._select_columns("mean", cols)
 
     def min(self, *cols: str) -> Any:
         """As Spark's."""
-        return self._named("min", cols)
+        return self._select_columns("min", cols)
 
     def max(self, *cols: str) -> Any:
         """As Spark's."""
-        return self._named("max", cols)
+        return self._select_columns("max", cols)
 
-    def _named(self, verb: str, cols: tuple[str, ...]) -> Any:
+    def _select_columns(self, verb: str, cols: tuple[str, ...]) -> Any:
         """Without names Spark takes all columns that are numbers."""
         return self._narrow(cols or ("*",), verb, cols)
 
@@ -52,7 +52,7 @@ def _kind_of(base: Any) -> type:
     return type("PlannedGroups", (Grouping, base), {})
 
 
-def grouped(frame: Any, by: tuple[Any, ...], groups: Any) -> Any:
+def group(frame: Any, by: tuple[Any, ...], groups: Any) -> Any:
     """The groups of a planned frame. groups: those that Spark made of it."""
     base: Any = type(groups)
     found: Any = object.__new__(_kind_of(base))

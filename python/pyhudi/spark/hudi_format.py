@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyhudi.api.create import filled_table
+from pyhudi.api.create import create_and_fill
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import has_table
 from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
@@ -32,15 +32,15 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
     without_hint,
 )
-from pyhudi.index.detection import Traces
+from pyhudi.index.detection import IndexDetector
 from pyhudi.index.selection import choose
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.spark.case_sensitivity import case_counts, found_name, named_as
-from pyhudi.spark.column_compatibility import check_zones, lacking
+from pyhudi.spark.case_sensitivity import case_counts, rename_columns, resolve_name
+from pyhudi.spark.column_compatibility import check_zones, missing_columns
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
 from pyhudi.spark.hudi_options import (
     HUDIS_INDEX,
     OPERATION,
@@ -51,12 +51,12 @@ from pyhudi.spark.hudi_options import (
 from pyhudi.spark.key_steps import PartitionPaths
 from pyhudi.spark.option_conflicts import check_fits, check_range
 from pyhudi.spark.read import read as read_as_asked
-from pyhudi.spark.rows_without_key import split_keyless
+from pyhudi.spark.rows_without_key import separate_keyless
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.write import input_rows
-from pyhudi.write.upsert import opened
+from pyhudi.write.upsert import open_write
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 _DELETES = ("delete", "delete_partition")
@@ -188,7 +188,7 @@ def write(
         check_fits(asked, table.config)
         _check_no_update(asked, table.config, df)
         table = _with_hudis_index(table, asked)
-        _write(table, asked, named_as(data, table.schema.names), set_aside)
+        _write(table, asked, rename_columns(data, table.schema.names), set_aside)
         return table
     where = {"storage_options": storage_options, "engine": engine}
     return _create(path, asked, data, where, replaces=replaces, set_aside=set_aside)
@@ -216,7 +216,7 @@ def _create(
 
     key = _as_in(data, asked.key or ())
     with _with_key(data, key, set_aside) as given:
-        return filled_table(
+        return create_and_fill(
             path,
             given,
             fill,
@@ -240,7 +240,7 @@ def _with_hudis_index(table: HudiTable, asked: WriteRequest) -> HudiTable:
     gives the same rows stays in use, and buckets stay buckets.
     """
     config, options = table.config, table.options
-    traces = Traces(table.storage, config, table.state.timeline)
+    traces = IndexDetector(table.storage, config, table.state.timeline)
     by_partition = traces.record_index_by_partition
     same_rows = by_partition or (by_partition is False and not config.partition_fields)
     if INDEX_TYPE not in options:
@@ -317,7 +317,7 @@ def _delete(table: HudiTable, data: DataFrame) -> None:
 
 def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame) -> None:
     case = case_counts(data.sparkSession)
-    missing = lacking(arrow_schema(data), table.schema, case=case)
+    missing = missing_columns(arrow_schema(data), table.schema, case=case)
     if missing and not asked.nulls_for_missing:
         raise SchemaMismatch(
             f"the data lack the columns {', '.join(missing)}",
@@ -350,7 +350,9 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
     """What `delete_partitions` takes: those of the option, or those that the rows are in."""
     if asked.delete:
         known = table.inspect.partitions().column("partition").to_pylist()
-        return sorted({path for pattern in asked.delete for path in _named_by(pattern, known)})
+        return sorted(
+            {path for pattern in asked.delete for path in _match_partitions(pattern, known)}
+        )
     names = list(table.config.partition_fields)
     if not names:
         raise ConfigError(f"{OPERATION} is delete_partition, and the table has no partitions")
@@ -363,13 +365,13 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
     rows = data.select(*(sf.col(f"`{name}`") for name in tops))
     check_zones(rows, table.schema)
     step = PartitionPaths(
-        RemoteContext.of(opened(table, None, input_rows.memory_limit(None, rows)))
+        RemoteContext.of(open_write(table, None, input_rows.memory_limit(None, rows)))
     )
-    paths = mapped(rows, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
-    return sorted(row[0] for row in collected(paths, "find partitions"))
+    paths = map_batches(rows, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
+    return sorted(row[0] for row in collect(paths, "find partitions"))
 
 
-def _named_by(pattern: str, known: list[str]) -> list[str]:
+def _match_partitions(pattern: str, known: list[str]) -> list[str]:
     """The partition paths that one of the option means.
 
     As `HoodieSparkSqlWriter.resolvePartitionWildcards`, 1.2.0: nothing but the star is a pattern,
@@ -393,9 +395,9 @@ def _with_key(
     if set_aside is None:
         yield data
         return
-    with Kept() as keep:
+    with CachedFrames() as keep:
         # Of a plan of its own: the caller may have cached the frame, and keeps it.
-        good, bad = split_keyless(keep.keep(data.where(sf.lit(True))), key)
+        good, bad = separate_keyless(keep.keep(data.where(sf.lit(True))), key)
         set_aside(bad)
         yield good
 
@@ -407,6 +409,6 @@ def _as_in(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         column, colon, kind = name.partition(":")
         top, dot, rest = column.partition(".")
-        found = found_name(top, data.columns, case=case) or top
+        found = resolve_name(top, data.columns, case=case) or top
         spelled.append(f"{found}{dot}{rest}{colon}{kind}")
     return tuple(spelled)

@@ -15,7 +15,7 @@ from pyhudi.config.catalog_sync_options import ENABLE, HIVE_ENABLE
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.merge_mode import COMMIT_TIME_PAYLOAD, EVENT_TIME_PAYLOAD, MERGE_MODE
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_parsing import choice, switch, whole_number
+from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
 from pyhudi.config.options import (
     CREATE_OPTIONS,
     KNOWN_OPTIONS,
@@ -29,7 +29,7 @@ from pyhudi.config.property_names import (
     KEY_GENERATOR_TYPES,
     PARTITION_SPEC,
 )
-from pyhudi.config.unknown_options import unknown_option
+from pyhudi.config.unknown_options import option_error
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.key_generator import CUSTOM
@@ -107,11 +107,11 @@ class WriteRequest:
     @classmethod
     def of(cls, given: Mapping[str, object]) -> WriteRequest:
         """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
-        options = checked(given, "write")
+        options = check_hudi_options(given, "write")
         taken = {name: text for name, text in options.items() if _is_taken(name)}
         making = {name: taken.pop(name) for name in CREATE_OPTIONS if name in taken}
-        making.update(_made(options))
-        inline = _agreed(options, _read(options, _CLUSTERING, _switched))
+        making.update(_create_options(options))
+        inline = _agree_on_value(options, _read(options, _CLUSTERING, _is_enabled))
         if inline is not None:
             taken[_CLUSTERING[0]] = str(inline).lower()
         partition_by = _columns(options, _PARTITIONS)
@@ -130,7 +130,7 @@ class WriteRequest:
             order_by=_columns(options, _ORDERING),
             type=_table_type(options),
             version=_version(options),
-            nulls_for_missing=any(switch(options, name, default=False) for name in _NULLS),
+            nulls_for_missing=any(parse_bool(options, name, default=False) for name in _NULLS),
             sort=_sort(options),
             sort_columns=_columns(
                 options, ("hoodie.bulkinsert.user.defined.partitioner.sort.columns",)
@@ -171,7 +171,7 @@ class ReadRequest:
     @classmethod
     def of(cls, given: Mapping[str, object]) -> ReadRequest:
         """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
-        options = checked(given, "read")
+        options = check_hudi_options(given, "read")
         query = _query(options)
         ranged = query in ("incremental", "cdc")
         start, end = (options.get(f"{_READ}{side}.instanttime") for side in ("begin", "end"))
@@ -187,7 +187,7 @@ class ReadRequest:
             start=_bound(query, start),
             end=_bound(query, end),
             hollow_commits=_hollow(options),
-            fallback_full_scan=switch(
+            fallback_full_scan=parse_bool(
                 options, f"{_READ}incr.fallback.fulltablescan.enable", default=None
             ),
             version=_range_version(options),
@@ -210,7 +210,7 @@ def _bound(query: str, time: str | None) -> str | None:
     return PlainTime(time) if query == "incremental" else time
 
 
-def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:
+def check_hudi_options(given: Mapping[str, object], side: Side) -> dict[str, str]:
     """The options as text, without those that are ignored.
 
     Raises `UnsupportedTableFeature` for one that pyhudi cannot carry out, `ConfigError` for one
@@ -218,13 +218,13 @@ def checked(given: Mapping[str, object], side: Side) -> dict[str, str]:
     """
     arg.by_name("hudi_options", given)
     texts = {name: _as_text(name, value) for name, value in given.items()}
-    synced = side == "write" and any(_switched(texts, name) for name in (ENABLE, HIVE_ENABLE))
+    synced = side == "write" and any(_is_enabled(texts, name) for name in (ENABLE, HIVE_ENABLE))
     options = {}
     for name, text in texts.items():
         found = decision(name)
         if found is None or (synced and found.of_sync and not _is_harmless(found, text)):
             if not _is_taken(name):
-                raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
+                raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
             options[name] = text
         elif found.side in (side, "both") and _counts(found, name, text):
             options[name] = text
@@ -270,7 +270,7 @@ def _read(
     return {name: meaning(options, name) for name in names if name in options}
 
 
-def _agreed(options: Mapping[str, str], found: Mapping[str, Meaning]) -> Meaning | None:
+def _agree_on_value(options: Mapping[str, str], found: Mapping[str, Meaning]) -> Meaning | None:
     """What names of one thing say; None where none is given.
 
     Raises `ConfigError` for two that say different things: which one counts is a guess.
@@ -291,15 +291,15 @@ def _text(options: Mapping[str, str], name: str) -> str:
     return options[name].strip()
 
 
-def _switched(options: Mapping[str, str], name: str) -> bool:
-    return switch(options, name, default=False)
+def _is_enabled(options: Mapping[str, str], name: str) -> bool:
+    return parse_bool(options, name, default=False)
 
 
 def _columns(options: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, ...] | None:
-    return _agreed(options, _read(options, names, _listed))
+    return _agree_on_value(options, _read(options, names, _parse_list))
 
 
-def _listed(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+def _parse_list(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in options[name].split(",") if part.strip())
 
 
@@ -318,13 +318,13 @@ def _operation(options: Mapping[str, str]) -> str | None:
 
 def _table_type(options: Mapping[str, str]) -> str | None:
     def meaning(options: Mapping[str, str], name: str) -> str:
-        return _TYPES[choice(options, name, tuple(_TYPES), "")]
+        return _TYPES[parse_enum(options, name, tuple(_TYPES), "")]
 
-    return _agreed(options, _read(options, _TYPE, meaning))
+    return _agree_on_value(options, _read(options, _TYPE, meaning))
 
 
 def _version(options: Mapping[str, str]) -> int | None:
-    return _agreed(options, _read(options, _VERSION, partial(whole_number, default=0)))
+    return _agree_on_value(options, _read(options, _VERSION, partial(parse_int, default=0)))
 
 
 def _sort(options: Mapping[str, str]) -> SortMode:
@@ -336,14 +336,14 @@ def _sort(options: Mapping[str, str]) -> SortMode:
     return cast("SortMode", _SORTS[options.get(name, "NONE").strip().upper()])
 
 
-def _made(options: Mapping[str, str]) -> dict[str, str]:
+def _create_options(options: Mapping[str, str]) -> dict[str, str]:
     """Options of `create_table` that others stand for."""
     generators = _read(options, _GENERATOR, _generator) | _read(options, _CLASS, _of_class)
     modes = _read(options, _MODES, _mode) | _read(options, _PAYLOAD, _of_payload)
     found = {
-        TABLE_NAME: _agreed(options, _read(options, _NAME, _text)),
-        KEY_GENERATOR_TYPE: _agreed(options, generators),
-        MERGE_MODE: _agreed(options, modes),
+        TABLE_NAME: _agree_on_value(options, _read(options, _NAME, _text)),
+        KEY_GENERATOR_TYPE: _agree_on_value(options, generators),
+        MERGE_MODE: _agree_on_value(options, modes),
     }
     return {name: text for name, text in found.items() if text is not None}
 
@@ -389,10 +389,12 @@ _QUERY_OF_VIEW = {
 
 def _query(options: Mapping[str, str]) -> str:
     if _QUERY in options or _VIEW not in options:
-        query = choice(options, _QUERY, ("snapshot", "read_optimized", "incremental"), "snapshot")
+        query = parse_enum(
+            options, _QUERY, ("snapshot", "read_optimized", "incremental"), "snapshot"
+        )
     else:
-        query = _QUERY_OF_VIEW[choice(options, _VIEW, tuple(_QUERY_OF_VIEW), "")]
-    form = choice(
+        query = _QUERY_OF_VIEW[parse_enum(options, _VIEW, tuple(_QUERY_OF_VIEW), "")]
+    form = parse_enum(
         options,
         "hoodie.datasource.query.incremental.format",
         ("latest_state", "cdc"),
@@ -404,7 +406,7 @@ def _query(options: Mapping[str, str]) -> str:
 def _range_version(options: Mapping[str, str]) -> int | None:
     if RANGE_VERSION not in options:
         return None
-    return int(choice(options, RANGE_VERSION, ("4", "5", "6", "8", "9"), ""))
+    return int(parse_enum(options, RANGE_VERSION, ("4", "5", "6", "8", "9"), ""))
 
 
 _POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transition_time"}
@@ -412,5 +414,5 @@ _POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transitio
 
 def _hollow(options: Mapping[str, str]) -> HollowCommits:
     name = "hoodie.read.timeline.holes.resolution.policy"
-    found: Any = _POLICIES[choice(options, name, tuple(_POLICIES), "FAIL")]
+    found: Any = _POLICIES[parse_enum(options, name, tuple(_POLICIES), "FAIL")]
     return cast("HollowCommits", found)

@@ -14,12 +14,12 @@ from pyhudi.errors import HudiError
 from pyhudi.index import tagging
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
-from pyhudi.slices.tagged_rows import row_numbers, split
+from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import pieces, runs, with_types
 from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
 from pyhudi.write import row_sizes
-from pyhudi.write.existing_keys import without_known
+from pyhudi.write.existing_keys import drop_existing_keys
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.partition_selection import paths_of
 from pyhudi.write.row_sizes import Stretch
@@ -57,9 +57,9 @@ class KeyRows:
             context.key_instant() if generate and remote.key_spec().keys_are_generated else None
         )
         step = cls(remote, mode, instant)
-        return step, step.keyed(given, (0, 0)).schema
+        return step, step.add_keys(given, (0, 0)).schema
 
-    def keyed(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
+    def add_keys(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
         """Some rows with their keys. place: as `add_keys` takes it. Raises as it does."""
         if self.mode == "partial":
             return partial_rows(self.context, given)
@@ -69,8 +69,8 @@ class KeyRows:
         """The rows with their keys."""
         task, first = task_number(), 0
         for given in pieces(batches):
-            rows = self.keyed(given, (task, first))
-            yield numbered(rows, task, first)
+            rows = self.add_keys(given, (task, first))
+            yield add_sequence(rows, task, first)
             first += rows.num_rows
 
 
@@ -85,7 +85,7 @@ class DeleteKeys:
         task, first = task_number(), 0
         for given in pieces(batches):
             rows, _ = self.context.delete_keys(given)
-            yield numbered(rows, task, first)
+            yield add_sequence(rows, task, first)
             first += rows.num_rows
 
 
@@ -116,8 +116,8 @@ class Combine:
         task, first = task_number(), 0
         for given in runs(batches, RECORD_KEY):
             rows = with_types(given, self.schema)
-            kept = tagging.combined(self.context, rows)
-            left = numbered(kept, task, first)
+            kept = tagging.combine(self.context, rows)
+            left = add_sequence(kept, task, first)
             if self.crossed:
                 counts = tagging.cross_partition_duplicates(self.context, rows, kept)
                 left = left.append_column(CROSSED, counts)
@@ -125,7 +125,7 @@ class Combine:
             first += kept.num_rows
 
 
-def numbered(rows: pa.Table, task: int, first: int) -> pa.Table:
+def add_sequence(rows: pa.Table, task: int, first: int) -> pa.Table:
     """The rows with `SEQ`. first: how many the Spark task has had before."""
     numbers = pc.add(row_numbers(rows.num_rows), (task << _TASK_BITS) + first)
     return rows.append_column(SEQ, numbers)
@@ -145,14 +145,14 @@ class Count:
         seen: dict[str, int] = {}
         passed: dict[str, int] = {}
         for rows in pieces(batches):
-            live = pc.indices_nonzero(pc.invert(self.context.marked_deleted(rows)))
+            live = pc.indices_nonzero(pc.invert(self.context.find_delete_markers(rows)))
             live = live.cast(pa.int64())
             places = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
             sizes = [pa.array([], pa.int64())]
             ends = [pa.array([], pa.int64())]
             paths = rows.column(PARTITION_PATH).combine_chunks()
-            parts = dict(split(paths.take(live), live))
+            parts = dict(group_values(paths.take(live), live))
             for path, size in self._sizes(rows, parts).items():
                 end = pc.add(pc.cumulative_sum(size), passed.get(path, 0))
                 sizes.append(size)
@@ -187,7 +187,7 @@ class Count:
         """What each row of a part comes to in a file."""
         data = rows.drop_columns([SEQ])
         selected = {path: SelectedRows(data, numbers) for path, numbers in parts.items()}
-        found = row_sizes.measured(
+        found = row_sizes.measure(
             selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_PLACES
         )
         return {path: _each(stretches) for path, stretches in found.items()}
@@ -213,14 +213,14 @@ class Unknown:
         task, first = task_number(), 0
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            kept = without_known(self.context, rows, fail=self.fail)
-            yield numbered(kept, task, first)
+            kept = drop_existing_keys(self.context, rows, fail=self.fail)
+            yield add_sequence(kept, task, first)
             first += kept.num_rows
 
 
 def with_known(context: RemoteContext, rows: pa.Table) -> pa.Table:
     """The rows with `KNOWN`."""
-    known = tagging.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    known = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=known))
 
 

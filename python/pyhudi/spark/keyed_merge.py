@@ -22,15 +22,15 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.assigned_frame import PlacedFrame
 from pyhudi.spark.column_compatibility import check_set_zones, check_zones
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import Kept, arrow_schema, collected, mapped
+from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
 from pyhudi.spark.internal_columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
 from pyhudi.spark.merge_steps import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge_planning import (
     MergeClause,
-    checked_clauses,
-    keyed_source,
-    matched_slices,
+    add_source_keys,
+    check_clauses,
+    tasks_for_groups,
 )
 from pyhudi.write.write_context import WriteContext
 
@@ -38,14 +38,14 @@ _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 
 
 @contextmanager
-def merged(
+def merge_by_key(
     context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
 ) -> Iterator[PlacedFrame]:
     """What becomes of the rows of a source; raises as `write.merge.merge` does."""
     given = arrow_schema(frame)
     check_names(given)
     empty = given.empty_table()
-    keyed_source(context, empty)
+    add_source_keys(context, empty)
     columns = data_schema(context.schema.arrow)
     config = context.config
     keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
@@ -56,54 +56,54 @@ def merged(
         given=given,
         renamed=pa.schema([*_KEYS, *renamed]),
         rows=pa.schema([*_KEYS, *columns]),
-        on_match=checked_clauses(context, empty, clauses, matched=True),
-        on_absence=checked_clauses(context, empty, clauses, matched=False),
+        on_match=check_clauses(context, empty, clauses, matched=True),
+        on_absence=check_clauses(context, empty, clauses, matched=False),
     )
     clauses_made = (*source.on_match, *source.on_absence)
     check_set_zones(frame.sparkSession, given, columns, clauses_made)
-    with Kept() as keep:
-        keyed = mapped(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
-        rows = FrameRows(context, keep, keyed, source.renamed).kept()
+    with CachedFrames() as keep:
+        keyed = map_batches(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
+        rows = FrameRows(context, keep, keyed, source.renamed).cache()
         paths = rows.paths()
         _check_once(rows)
         deletes = any(clause.values is None for clause in source.on_match)
-        located = rows.recovered().located_source(paths, deletes=deletes)
+        located = rows.after_recovery().tag_source(paths, deletes=deletes)
         reads = _reads(located)
         seen = frozenset((read.slice.partition, read.slice.file_id) for read in reads.values())
-        yield replace(_merged(located, source, reads).counted(), seen=seen)
+        yield replace(_merge_rows(located, source, reads).count_by_file(), seen=seen)
 
 
 def _check_once(rows: FrameRows) -> None:
     is_global = rows.context.index.is_global
     known_by = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
     twice = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
-    if collected(twice, "look for keys that come twice"):
+    if collect(twice, "look for keys that come twice"):
         raise SchemaMismatch(
             "the source has several rows of one key",
             hint="Leave one row a key: a merge cannot choose among them.",
         )
 
 
-def _merged(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
+def _merge_rows(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
     """What becomes of the source's rows, as rows of the table that know where they go."""
     source = replace(source, context=RemoteContext.of(placed.context))
     schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
     place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
     hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
     routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
-    found = mapped(routed, Match(source, reads), schema)
-    new = mapped(placed.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
+    found = map_batches(routed, Match(source, reads), schema)
+    new = map_batches(placed.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
     both = found.union(new).repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-    return replace(placed, frame=mapped(both, Resolve(), schema), schema=source.rows).kept()
+    return replace(placed, frame=map_batches(both, Resolve(), schema), schema=source.rows).cache()
 
 
 def _reads(placed: FrameRows) -> dict[str, ReadTask]:
     """How the file groups are read that have keys of the source, by `PLACE`."""
     context = placed.context
     places = placed.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
-    names = {(row[0], row[1]) for row in collected(places, "find where rows are")}
+    names = {(row[0], row[1]) for row in collect(places, "find where rows are")}
     groups, _ = context.groups(sorted({destination for destination, _ in names}))
     named = {context.index.place(group.slice): group for group in groups}
     hit = {name: group for name, group in named.items() if name in names}
-    reads = matched_slices(context, list(hit.values()))
+    reads = tasks_for_groups(context, list(hit.values()))
     return {BETWEEN.join(name): read for name, read in zip(hit, reads, strict=True)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.spark.executor_steps import Kept, collected, mapped, pieces
+from pyhudi.spark.executor_steps import CachedFrames, collect, map_batches, pieces
 
 _NOTHING = pa.schema([("nothing", pa.bool_())])
 
@@ -26,14 +26,14 @@ class _Look:
 
 
 @contextmanager
-def looked_at(frame: DataFrame, look: Callable[[pa.Table], None]) -> Iterator[DataFrame]:
+def materialize(frame: DataFrame, look: Callable[[pa.Table], None]) -> Iterator[DataFrame]:
     """The same rows, which stay on the executors' disks in the block.
 
     They may come from the very table that is to go. look: what each piece of them is given to;
     picklable. Raises what it and the frame raise.
     """
-    with Kept() as keep:
+    with CachedFrames() as keep:
         # Of a plan of its own: the caller may have cached the frame, in memory alone, and keeps it.
         kept = keep.keep(frame.where(sf.lit(True)))
-        collected(mapped(kept, _Look(look), _NOTHING), "look at the rows")
+        collect(map_batches(kept, _Look(look), _NOTHING), "look at the rows")
         yield kept

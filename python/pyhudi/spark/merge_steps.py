@@ -29,10 +29,10 @@ from pyhudi.spark.internal_columns import (
     SEQ,
     UPDATE,
 )
-from pyhudi.spark.key_steps import Batches, numbered, task_number
+from pyhudi.spark.key_steps import Batches, add_sequence, task_number
 from pyhudi.write.merge_clauses import Clause
 from pyhudi.write.merge_match import Matched, MatchTask, match_rows
-from pyhudi.write.merge_planning import inserted_rows, keyed_source
+from pyhudi.write.merge_planning import add_source_keys, build_inserts
 
 PLACE = "_pyhudi_place"
 """`DESTINATION` and `GROUP` together."""
@@ -62,7 +62,7 @@ class Source:
     on_match: tuple[Clause, ...] = ()
     on_absence: tuple[Clause, ...] = ()
 
-    def split(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def split_columns(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The keys, and the source's own columns."""
         typed = with_types(rows, self.renamed)
         own = typed.drop_columns(list(_KEYS)).rename_columns(self.given.names)
@@ -79,10 +79,10 @@ class SourceKeys:
         """The rows, their columns renamed."""
         task, first = task_number(), 0
         for given in pieces(batches):
-            keys = keyed_source(self.source.context, given)
+            keys = add_source_keys(self.source.context, given)
             columns = [*keys.columns, *given.columns]
             rows = pa.table(columns, names=self.source.renamed.names)
-            yield numbered(rows, task, first)
+            yield add_sequence(rows, task, first)
             first += rows.num_rows
 
 
@@ -102,7 +102,7 @@ class Match:
             if read is None:
                 yield from _absent(self.source, given)
                 continue
-            keys, own = self.source.split(given)
+            keys, own = self.source.split_columns(given)
             texts = keys.column(RECORD_KEY).combine_chunks()
             context = self.source.context
             work = MatchTask(
@@ -114,14 +114,14 @@ class Match:
                 context.kept_values,
             )
             found = match_rows(work, Attempt(task, 0, 0))
-            yield from self._changed(given, found)
+            yield from self._apply_changes(given, found)
             every = row_numbers(given.num_rows)
             left = every.filter(pc.invert(pc.is_in(every, value_set=found.matched)))
             yield from _absent(self.source, given.take(left))
 
-    def _changed(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
+    def _apply_changes(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
         destination, group = given.column(DESTINATION)[0], given.column(GROUP)[0]
-        deletes = self.source.context.marked_deleted(found.updated)
+        deletes = self.source.context.find_delete_markers(found.updated)
         updated = with_types(found.updated, self.source.rows)
         for rows, action, marked in (
             (updated, UPDATE, deletes),
@@ -178,12 +178,12 @@ class Resolve:
 
 def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
     """What the clauses for absent rows make of source rows."""
-    keys, own = source.split(given)
+    keys, own = source.split_columns(given)
     every = row_numbers(given.num_rows)
-    made = inserted_rows(source.context, own, keys, every, source.on_absence)
+    made = build_inserts(source.context, own, keys, every, source.on_absence)
     rows = with_types(made.rows, source.rows)
     at = given.take(made.numbers)
-    marked = source.context.marked_deleted(rows)
+    marked = source.context.find_delete_markers(rows)
     paths = rows.column(PARTITION_PATH)
     back = pc.fill_null(pc.equal(at.column(DESTINATION), paths), fill_value=False)
     # A record index has forgotten keys that were deleted, and is told of new ones alone.

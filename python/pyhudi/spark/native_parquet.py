@@ -20,7 +20,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError, UnsupportedTableFeature
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.case_sensitivity import quoted_name
+from pyhudi.spark.case_sensitivity import quote_name
 from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
@@ -80,7 +80,7 @@ def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> Data
     reader = spark.read.schema(spark_schema(_whole(scan))).options(**_READING)
     try:
         # Of fewer columns Spark takes less for the size, by the widths of all.
-        return reader.parquet(*paths).select(*[quoted_name(name) for name in scan.schema.names])
+        return reader.parquet(*paths).select(*[quote_name(name) for name in scan.schema.names])
     except Exception:
         if paths[0].startswith("file:"):
             raise

@@ -31,7 +31,7 @@ _BY_DEFAULT = {
 
 def check_fits(asked: WriteRequest, config: TableConfig) -> None:
     """Raises `ConfigError` naming what an options map says otherwise than the table is."""
-    for name, said, has in _compared(asked, config):
+    for name, said, has in _compare_options(asked, config):
         if said.lower() != has.lower():
             raise ConfigError(
                 f"{name} is {said!r} in the options and {has!r} in the table",
@@ -52,7 +52,7 @@ def check_range(asked: ReadRequest, config: TableConfig) -> None:
         )
 
 
-def _compared(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+def _compare_options(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
     """What both sides tell: its name, and each side's word."""
     columns = (
         ("the record key", asked.key, config.record_key_fields),

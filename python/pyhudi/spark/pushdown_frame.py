@@ -21,9 +21,9 @@ from pyhudi.spark.aggregate_pushdown import parts_of
 from pyhudi.spark.column_sql import PLAIN_NAME, flat, names_in, plain_name, sql_of
 from pyhudi.spark.count_pushdown import count_rows
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.spark.grouped_frame import grouped
-from pyhudi.spark.recorded_steps import Names, Step, replayed
-from pyhudi.spark.scan_frame import Origin, fresh_plan_id
+from pyhudi.spark.grouped_frame import group
+from pyhudi.spark.recorded_steps import Names, Step, replay
+from pyhudi.spark.scan_frame import ScanSource, fresh_plan_id
 from pyhudi.spark.source_filters import FilterTuple, fitting
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 from pyhudi.spark.types import wire_schema
@@ -37,7 +37,7 @@ else:
 class Planning(_Frame):  # type: ignore[misc]
     """What a planned DataFrame does before Spark does; mixed into a session's own DataFrame."""
 
-    _origin: Origin
+    _origin: ScanSource
     _steps: tuple[Step, ...]
     _before: Planning | None
 
@@ -113,23 +113,23 @@ class Planning(_Frame):  # type: ignore[misc]
 
     def sort(self, *cols: Any, **kwargs: Any) -> Any:
         """As Spark's."""
-        return self._sorted("sort", cols, kwargs)
+        return self._sort("sort", cols, kwargs)
 
     orderBy = sort  # noqa: N815 - Spark's name
 
     def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> Any:  # noqa: N802 - Spark's name
         """As Spark's."""
-        return self._sorted("sortWithinPartitions", cols, kwargs)
+        return self._sort("sortWithinPartitions", cols, kwargs)
 
     def groupBy(self, *cols: Any) -> Any:  # noqa: N802 - Spark's name
         """As Spark's; columns that an aggregate does not need are not read."""
-        return grouped(self, cols, super().groupBy(*cols))
+        return group(self, cols, super().groupBy(*cols))
 
     groupby = groupBy
 
     def agg(self, *exprs: Any) -> Any:
         """As Spark's; columns that are not named are not read."""
-        begun = self._begun((), "agg", exprs)
+        begun = self._aggregate_in_tasks((), "agg", exprs)
         if begun is not None:
             return begun
         named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
@@ -137,18 +137,18 @@ class Planning(_Frame):  # type: ignore[misc]
 
     def limit(self, num: Any) -> Any:
         """As Spark's; each task stops there."""
-        if isinstance(num, int) and num >= 0 and self._is_exact() and self._kept_one() is None:
-            return self._build(self._needed(), num).limit(num)
+        if isinstance(num, int) and num >= 0 and self._is_exact() and self._find_cached() is None:
+            return self._build(self._columns_to_read(), num).limit(num)
         return super().limit(num)
 
     def count(self) -> int:
         """As Spark's; by footers where no row must be read."""
-        if self._kept_one() is not None:
+        if self._find_cached() is not None:
             return int(super().count())
         filters = [step for step in self._steps if step.kind == "filter"]
         if self._is_exact():
             names = [filters[0].names[0]] if filters and filters[0].names else []
-            scan = self._origin.scan_of(names or [self._origin.narrow()], self._pushed())
+            scan = self._origin.scan_of(names or [self._origin.narrow()], self._filters_to_push())
             return count_rows(scan, self._origin.engine, self._origin.sizes)
         return int(self._build(frozenset()).count())
 
@@ -174,45 +174,45 @@ class Planning(_Frame):  # type: ignore[misc]
     def _with(self, step: Step) -> Planning:
         plan_id = fresh_plan_id(self._origin.engine.spark)
         step = Step(step.kind, step.given, step.names, step.pushed, step.exact, plan_id)
-        made: Planning = _made(type(self), self._origin, (*self._steps, step), self)
+        made: Planning = _derive(type(self), self._origin, (*self._steps, step), self)
         return made
 
     def _output(self) -> tuple[str, ...]:
         selects = [step.names for step in self._steps if step.kind == "select"]
         return selects[-1] if selects else self._origin.columns
 
-    def _pushed(self) -> tuple[FilterTuple, ...]:
+    def _filters_to_push(self) -> tuple[FilterTuple, ...]:
         return tuple(triple for step in self._steps for triple in step.pushed)
 
     def _is_exact(self) -> bool:
         return all(step.exact for step in self._steps)
 
-    def _looked_at(self) -> Names:
+    def _filter_columns(self) -> Names:
         filters = [step.names for step in self._steps if step.kind == "filter"]
         return frozenset(name for names in filters for name in names)
 
-    def _needed(self) -> Names:
-        return frozenset(self._output()) | self._looked_at()
+    def _columns_to_read(self) -> Names:
+        return frozenset(self._output()) | self._filter_columns()
 
     def _plain(self) -> Any:
         """The frame as Spark has it."""
         made = self.__dict__.get("_plain_frame")
         if made is None:
-            made = self._build(self._needed())
+            made = self._build(self._columns_to_read())
             self.__dict__["_plain_frame"] = made
         return made
 
     def _build(self, needed: Names, limit: int | None = None) -> Any:
         """A read of what is needed, with the steps on top of it. needed: of the last columns."""
-        kept = self._kept_one()
+        kept = self._find_cached()
         if kept is not None and kept is not self:
             steps = self._steps[len(kept._steps) :]
-            return replayed(kept._plain(), steps, frozenset(self._origin.columns))
-        needed = self._at_least_one(needed | self._looked_at())
+            return replay(kept._plain(), steps, frozenset(self._origin.columns))
+        needed = self._at_least_one(needed | self._filter_columns())
         if not self._origin.is_narrowed:
             needed = frozenset(self._origin.columns)
-        leaf = self._origin.leaf(sorted(needed), self._pushed(), limit)
-        return replayed(leaf, self._steps, needed)
+        leaf = self._origin.to_dataframe(sorted(needed), self._filters_to_push(), limit)
+        return replay(leaf, self._steps, needed)
 
     def _at_least_one(self, needed: Names) -> Names:
         """With a column of every select, since none can give out nothing."""
@@ -221,7 +221,7 @@ class Planning(_Frame):  # type: ignore[misc]
                 needed |= {step.names[0]}
         return needed or frozenset({self._origin.narrow()})
 
-    def _kept_one(self) -> Planning | None:
+    def _find_cached(self) -> Planning | None:
         """The last frame on the way to this one whose rows Spark keeps."""
         at: Planning | None = self
         while at is not None and not at.__dict__.get("_is_kept"):
@@ -231,11 +231,13 @@ class Planning(_Frame):  # type: ignore[misc]
     def _over(self, speaks: Iterable[Any], verb: str, *given: Any) -> Any:
         """A verb of Spark's on the columns that its arguments speak of."""
         names = names_in(speaks, self._origin.columns)
-        if names is None or self._kept_one() is not None:
+        if names is None or self._find_cached() is not None:
             return getattr(super(), verb)(*given)
-        return self._tried(names & frozenset(self._output()), lambda on: getattr(on, verb)(*given))
+        return self._try_columns(
+            names & frozenset(self._output()), lambda on: getattr(on, verb)(*given)
+        )
 
-    def _tried(self, names: Names, verb: Callable[[Any], Any]) -> Any:
+    def _try_columns(self, names: Names, verb: Callable[[Any], Any]) -> Any:
         """A verb on some columns; on all where Spark finds that it needs others."""
         if names >= frozenset(self._output()):
             return verb(self._plain())
@@ -244,49 +246,51 @@ class Planning(_Frame):  # type: ignore[misc]
         except _analysis_exception():
             return verb(self._plain())
 
-    def _aggregated(
+    def _aggregate(
         self, speaks: Iterable[Any], by: tuple[Any, ...], verb: str, given: tuple[Any, ...]
     ) -> Any:
         """An aggregate of groups, on the columns that are spoken of."""
-        begun = self._begun(by, verb, given)
+        begun = self._aggregate_in_tasks(by, verb, given)
         if begun is not None:
             return begun
         names = names_in(speaks, self._origin.columns)
-        if names is None or self._kept_one() is not None:
+        if names is None or self._find_cached() is not None:
             return getattr(super().groupBy(*by), verb)(*given)
         names &= frozenset(self._output())
-        return self._tried(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
+        return self._try_columns(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
 
-    def _begun(self, by: tuple[Any, ...], verb: str, given: tuple[Any, ...]) -> Any:
+    def _aggregate_in_tasks(self, by: tuple[Any, ...], verb: str, given: tuple[Any, ...]) -> Any:
         """An aggregate that tasks begin; None where Spark has to do it all."""
         origin = self._origin
-        if not origin.is_narrowed or not self._is_exact() or self._kept_one() is not None:
+        if not origin.is_narrowed or not self._is_exact() or self._find_cached() is not None:
             return None
         schema = pa.schema([origin.scan.schema.field(name) for name in self._output()])
         parts = parts_of(flat(by), verb, given, schema)
         if parts is None:
             return None
-        begun = origin.partial(parts, self._pushed())
+        begun = origin.partial(parts, self._filters_to_push())
         return None if begun is None else parts.over(begun, by)
 
-    def _sorted(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _sort(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Spark sorts by columns that were not selected, too."""
         names = names_in(cols, self._origin.columns)
         hidden = frozenset(self._origin.columns) if names is None else names
-        if hidden <= self._needed() or self._kept_one() is not None:
+        if hidden <= self._columns_to_read() or self._find_cached() is not None:
             return getattr(super(), verb)(*cols, **named)
-        return getattr(self._build(self._needed() | hidden), verb)(*cols, **named)
+        return getattr(self._build(self._columns_to_read() | hidden), verb)(*cols, **named)
 
 
-def planned(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> Any:
+def plan_frame(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> Any:
     """The DataFrame of a scan without a limit. Raises what planning the scan does."""
     wire_schema(scan.schema)
     _ = scan.tasks  # what cannot be read is refused now
-    origin = Origin(scan, engine, sizes, fresh_plan_id(engine.spark))
-    return _made(_class_for(engine.spark), origin, (), None)
+    origin = ScanSource(scan, engine, sizes, fresh_plan_id(engine.spark))
+    return _derive(_class_for(engine.spark), origin, (), None)
 
 
-def _made(kind: type, origin: Origin, steps: tuple[Step, ...], before: Planning | None) -> Any:
+def _derive(
+    kind: type, origin: ScanSource, steps: tuple[Step, ...], before: Planning | None
+) -> Any:
     frame: Any = object.__new__(kind)
     if origin.plan_id is not None:
         _init_connect(frame, origin.engine.spark)

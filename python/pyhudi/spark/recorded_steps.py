@@ -37,7 +37,7 @@ class Step:
         return made
 
 
-def replayed(frame: Any, steps: Sequence[Step], have: Names) -> Any:
+def replay(frame: Any, steps: Sequence[Step], have: Names) -> Any:
     """The frame with the steps on top of it. have: the columns that it has."""
     for step in steps:
         frame = step.on(frame, have)

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 
-def split_keyless(frame: DataFrame, key: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+def separate_keyless(frame: DataFrame, key: Sequence[str]) -> tuple[DataFrame, DataFrame]:
     """The rows that have a key, and those that have none.
 
     key: the key's columns; without any every row has a key, which is generated.

@@ -21,16 +21,16 @@ from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.task_packing import PackSizes, packed, split, task_size
+from pyhudi.slices.task_packing import PackSizes, pack_tasks, split_tasks, task_size
 from pyhudi.spark.aggregate_pushdown import Parts
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.spark.native_parquet import PlainFiles, plain_files, read_by_spark
-from pyhudi.spark.size_estimates import files_read, reckoned
+from pyhudi.spark.size_estimates import estimate_bytes_read, estimate_size
 from pyhudi.spark.source_filters import FilterTuple
 
 
 @dataclass
-class Origin:
+class ScanSource:
     """A scan that DataFrames are made of."""
 
     scan: Scan
@@ -65,13 +65,13 @@ class Origin:
         request = replace(self.scan.request, output=tuple(columns), limit=limit)
         if not pushed:
             found = replace(self.scan, request=request)
-            found.__dict__["tasks"] = [_narrowed(task, found) for task in self.scan.tasks]
+            found.__dict__["tasks"] = [_narrow_task(task, found) for task in self.scan.tasks]
             return found
         where = parse_where(list(pushed), self.scan.shown)
         kept = where if request.where is None else both(where, request.where)
         return replace(self.scan, request=replace(request, where=kept))
 
-    def leaf(
+    def to_dataframe(
         self, columns: Sequence[str], pushed: Sequence[FilterTuple], limit: int | None = None
     ) -> DataFrame:
         """The rows of `scan_of` as a DataFrame, in the order of the scan's columns."""
@@ -82,7 +82,7 @@ class Origin:
         frame = None if files is None else read_by_spark(self.engine.spark, files, scan)
         if frame is None:
             frame = self._frame(scan, read_pack, scan.schema)
-        return self._named(frame)
+        return self._with_identity(frame)
 
     def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame | None:
         """What tasks give of an aggregate of the rows that pushed filters leave.
@@ -92,7 +92,7 @@ class Origin:
         scan = self.scan_of(parts.columns or [self.narrow()], pushed)
         if self._plain_paths(scan) is not None:
             return None
-        return self._named(self._frame(scan, parts.of_pack, parts.schema))
+        return self._with_identity(self._frame(scan, parts.of_pack, parts.schema))
 
     @cached_property
     def _plain(self) -> PlainFiles | None:
@@ -104,11 +104,11 @@ class Origin:
     def _frame(
         self, scan: Scan, work: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
     ) -> DataFrame:
-        packs = packed(read_task, split(scan.tasks, self.sizes), task_size, self.sizes)
-        size = reckoned(files_read(scan, self.sizes), self.engine.spark)
+        packs = pack_tasks(read_task, split_tasks(scan.tasks, self.sizes), task_size, self.sizes)
+        size = estimate_size(estimate_bytes_read(scan, self.sizes), self.engine.spark)
         return self.engine.scan(work, packs, schema, size=size)
 
-    def _named(self, frame: DataFrame) -> DataFrame:
+    def _with_identity(self, frame: DataFrame) -> DataFrame:
         """The frame under the identity of the whole scan's."""
         if self.plan_id is None:
             return self._with_ids(frame)
@@ -122,10 +122,10 @@ class Origin:
         given = [(column, self.ids.get(column.name())) for column in found]
         for column in found:
             self.ids.setdefault(column.name(), column.exprId())
-        return renumbered(frame, given) if any(known for _, known in given) else frame
+        return with_column_ids(frame, given) if any(known for _, known in given) else frame
 
 
-def renumbered(frame: Any, given: Sequence[tuple[Any, Any]]) -> DataFrame:
+def with_column_ids(frame: Any, given: Sequence[tuple[Any, Any]]) -> DataFrame:
     """The frame of a classic session with its columns under these ids, their own where None."""
     jvm = frame.sparkSession._jvm  # noqa: SLF001 - only the JVM names columns
     sql = jvm.org.apache.spark.sql
@@ -167,7 +167,7 @@ def fresh_plan_id(spark: Any) -> int | None:
     return made
 
 
-def _narrowed(task: ReadTask, scan: Scan) -> ReadTask:
+def _narrow_task(task: ReadTask, scan: Scan) -> ReadTask:
     # A range of commits filters, too: the task knows of it, the request does not.
     where, output = task.where, scan.request.output
     columns = tuple(dict.fromkeys((*output, *(where.columns if where else ()))))

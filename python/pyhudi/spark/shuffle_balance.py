@@ -46,8 +46,8 @@ def spark_hash(text: bytes) -> int:
     found = _SEED
     for start in range(0, len(text), 4):
         word = int.from_bytes(text[start : start + 4], "little")
-        word = _turned(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
-        found = (_turned(found ^ word, 13) * 5 + 0xE6546B64) & _BITS
+        word = _rotate(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
+        found = (_rotate(found ^ word, 13) * 5 + 0xE6546B64) & _BITS
     found ^= len(text)
     found = (found ^ found >> 16) * 0x85EBCA6B & _BITS
     found = (found ^ found >> 13) * 0xC2B2AE35 & _BITS
@@ -55,5 +55,5 @@ def spark_hash(text: bytes) -> int:
     return found - (found >> 31 << 32)
 
 
-def _turned(word: int, by: int) -> int:
+def _rotate(word: int, by: int) -> int:
     return (word << by | word >> (32 - by)) & _BITS

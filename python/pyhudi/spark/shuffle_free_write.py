@@ -18,15 +18,15 @@ from pyhudi.config.file_names import plain_file_id
 from pyhudi.slices.write_base import write_file
 from pyhudi.spark.engine import attempt_of
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import collected, mapped
+from pyhudi.spark.executor_steps import collect, map_batches
 from pyhudi.spark.internal_columns import SEQ
 from pyhudi.spark.key_steps import Batches, KeyRows
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.assigned_rows import WRITE_STAGE
 from pyhudi.write.file_assignment import Counts, PlannedFile, plan_new_files
-from pyhudi.write.input_rows import gathered
-from pyhudi.write.row_counters import Tally
+from pyhudi.write.input_rows import buffer_rows
+from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
@@ -37,7 +37,7 @@ _STATS = pa.schema([("stats", pa.binary())])
 
 @dataclass(frozen=True)
 class PlacedApart:
-    """Rows that nobody counts and that go to files of the tasks that have them: see `Placed`."""
+    """Rows that each task writes to files of its own, without a count (see `AssignedRows`)."""
 
     context: WriteContext
     data: DataFrame
@@ -56,13 +56,13 @@ class PlacedApart:
         """Known once the rows are written."""
         return sum(self.told)
 
-    def known_counted(self) -> PlacedApart:
+    def count_known(self) -> PlacedApart:
         """With the rows counted whose keys the table has."""
         return replace(self, step=replace(self.step, known=True))
 
-    def recovered(self) -> PlacedApart:
+    def after_recovery(self) -> PlacedApart:
         """After the clean-up that comes before a write."""
-        return replace(self, context=self.context.recovered())
+        return replace(self, context=self.context.recover())
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
         """No plan is made with them."""
@@ -71,7 +71,7 @@ class PlacedApart:
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Writes the rows to as many files as they need; none is planned."""
         step = self.step.in_write(self.context, instant)
-        rows = collected(mapped(self.data, step, _STATS), f"write files of {instant}")
+        rows = collect(map_batches(self.data, step, _STATS), f"write files of {instant}")
         written = [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
         self.told.extend(known for _, known in written)
         return [stats for stats, _ in written]
@@ -112,16 +112,16 @@ class WriteApart:
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """As a step of `flow.mapped`."""
-        yield pa.table({"stats": [pickle.dumps(self.written(batches))]}, schema=_STATS)
+        yield pa.table({"stats": [pickle.dumps(self.write_rows(batches))]}, schema=_STATS)
 
-    def written(self, batches: Batches) -> tuple[tuple[WriteStat, ...], int]:
+    def write_rows(self, batches: Batches) -> tuple[tuple[WriteStat, ...], int]:
         """Writes the rows of one Spark task; with the number of those whose keys the table has."""
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
             some = chain([self.schema.empty_table()], pieces)
-            tally = Tally()
-            rows = gathered(stack, self.context, some, self.memory_limit, tally)
-            placed = (rows.known_counted() if self.known else rows).for_new_files()
+            tally = RowCounters()
+            rows = buffer_rows(stack, self.context, some, self.memory_limit, tally)
+            placed = (rows.count_known() if self.known else rows).for_new_files()
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
@@ -132,6 +132,8 @@ class WriteApart:
             stats = tuple(
                 stat
                 for number, file in enumerate(files)
-                for stat in write_file(placed.filled(file), replace(attempt, task=first + number))
+                for stat in write_file(
+                    placed.fill_task(file), replace(attempt, task=first + number)
+                )
             )
             return stats, tally.known

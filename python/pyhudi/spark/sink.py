@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from pyspark.sql import DataFrame
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.config.extra_metadata import STREAM_BATCHES, stream_batch, stream_entries
+from pyhudi.config.extra_metadata import STREAM_BATCHES, stream_batch, stream_batches_by_id
 from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.write.idempotency import newest_first
@@ -89,7 +89,7 @@ class Sink:
             said = metadata.extra_metadata
             batch = stream_batch(said, self.identifier, instant)
             if batch is not None:
-                yield batch, stream_entries(said, QUERY, instant).get(self.identifier)
+                yield batch, stream_batches_by_id(said, QUERY, instant).get(self.identifier)
 
 
 def sink(

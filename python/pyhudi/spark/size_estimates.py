@@ -13,7 +13,7 @@ from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import row_bytes
 
 
-def files_read(rows: Scan | Changes, sizes: PackSizes) -> float:
+def estimate_bytes_read(rows: Scan | Changes, sizes: PackSizes) -> float:
     """Bytes of files that hold the rows, of a scan the share of its columns.
 
     By the widths of their types: no footer is read for this.
@@ -27,7 +27,7 @@ def files_read(rows: Scan | Changes, sizes: PackSizes) -> float:
     return read * min(row_bytes(rows.schema) / row_bytes(whole), 1.0)
 
 
-def reckoned(files: float, spark: SparkSession) -> int:
+def estimate_size(files: float, spark: SparkSession) -> int:
     """Bytes that Spark is to plan with: those of the files, as for its own file sources.
 
     A size costs time, so it is cut where it only says that the rows are too many to be broadcast.

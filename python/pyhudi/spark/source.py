@@ -55,7 +55,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> HudiReader:
         """The reader of a batch query."""
-        query = fitted(Query.of(dict(self.options)), schema)
+        query = project_query(Query.of(dict(self.options)), schema)
         kind = FilteringReader if self.settings.push_filters else HudiReader
         return kind(query, schema, self.settings.sizes)
 
@@ -63,7 +63,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         """The reader of a stream of commits."""
         from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
 
-        query = fitted(stream_query(dict(self.options)), schema)
+        query = project_query(stream_query(dict(self.options)), schema)
         return HudiStreamReader(query, schema, self.settings.sizes)
 
     def writer(self, schema: StructType, overwrite: bool) -> HudiWriter:  # noqa: FBT001
@@ -108,7 +108,7 @@ class FilteringReader(HudiReader):
         return filters
 
 
-def fitted(query: Query, schema: StructType) -> Query:
+def project_query(query: Query, schema: StructType) -> Query:
     """The query for the columns that Spark wants, in their order.
 
     Spark's schema is the source's own as it was when the DataFrame was made, or the user's. Raises

@@ -38,7 +38,7 @@ def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ..
 def _tuple(given: Any) -> FilterTuple | None:
     kind = type(given).__name__
     if kind == "Not":
-        return _negated(given.child)
+        return _negate(given.child)
     if len(given.attribute) != 1:
         return None
     column = given.attribute[0]
@@ -54,7 +54,7 @@ def _tuple(given: Any) -> FilterTuple | None:
     return None
 
 
-def _negated(child: Any) -> FilterTuple | None:
+def _negate(child: Any) -> FilterTuple | None:
     if type(child).__name__ != "EqualTo" or len(child.attribute) != 1 or child.value is None:
         return None
     return (child.attribute[0], "!=", child.value)

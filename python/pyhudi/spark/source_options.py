@@ -15,7 +15,7 @@ from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
-from pyhudi.config.unknown_options import unknown_option
+from pyhudi.config.unknown_options import option_error
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import HollowCommits
@@ -146,14 +146,14 @@ class Query:
             }
             found = table.incremental(self.begin, self.end, columns=columns, **how)
             memory = replace(found.request, memory_limit=self.memory_limit)
-            return self._narrowed(replace(found, request=memory))
+            return self._apply_filters(replace(found, request=memory))
         read_optimized = self.query_type == "read_optimized"
         found = table.scan(
             columns, read_optimized=read_optimized, memory_limit=self.memory_limit, **how
         )
-        return self._narrowed(found)
+        return self._apply_filters(found)
 
-    def _narrowed(self, scan: Scan) -> Scan:
+    def _apply_filters(self, scan: Scan) -> Scan:
         """Without rows that fail what Spark pushed down."""
         if not self.pushed:
             return scan
@@ -176,13 +176,13 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
         elif own in _OWN_NAMES:
             if own in arguments:
                 raise ConfigError(f"the option {own} is given twice, once as {name}")
-            arguments[own] = _parsed(own, value)
+            arguments[own] = _parse_value(own, value)
             if own in _TIMES and name != own:
                 hudis_times.append(own)
         elif (known := _KNOWN_OPTIONS.get(name)) is not None:
             arguments["options"][known] = value
         elif name.startswith("hoodie."):
-            raise unknown_option(name, KNOWN_OPTIONS, CREATE_OPTIONS)
+            raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         else:
             near = difflib.get_close_matches(name, _OWN_NAMES, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
@@ -203,7 +203,7 @@ _OWN_NAMES = tuple(name for name in _TYPES if name not in ("options", "storage_o
 _KNOWN_OPTIONS = {name.lower(): name for name in sorted(KNOWN_OPTIONS)}
 
 
-def _parsed(name: str, value: str) -> Any:
+def _parse_value(name: str, value: str) -> Any:
     kind = _TYPES[name]
     if kind == "bool":
         if value.lower() not in ("true", "false"):

@@ -25,11 +25,11 @@ from pyhudi.spark.source_options import Query
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.lock_manager import guard_of
+from pyhudi.txn.lock_manager import lock_manager_for
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write.execute import BULK_INSERT, is_worth_a_commit
+from pyhudi.write.execute import BULK_INSERT, needs_commit
 from pyhudi.write.key_uniqueness_claims import key_claims
-from pyhudi.write.upsert import opened
+from pyhudi.write.upsert import open_write
 
 _HINT = "The verbs of pyhudi.open_table(uri) take a DataFrame."
 
@@ -47,7 +47,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def __init__(self, query: Query, schema: StructType) -> None:
         """Raises what `HudiTable.bulk_insert` raises, and refuses what would need a shuffle."""
         super().__init__()
-        context = opened(query.table(), None, query.memory_limit)
+        context = open_write(query.table(), None, query.memory_limit)
         if context.index.has_buckets:
             kind = context.index.kind
             msg = f'{INDEX_TYPE} is {kind}: df.write.format("pyhudi") cannot bring buckets together'
@@ -59,7 +59,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             raise UnsupportedTableFeature(msg, hint=_HINT)
         given = struct_schema(schema).empty_table()
         step = WriteApart.of(context, given, "strict", query.memory_limit)
-        context = context.recovered()
+        context = context.recover()
         txn = Transaction(context.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
         self._step = step.in_write(context, txn.instant)
@@ -71,19 +71,19 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         beat.start()
         try:
             # Nobody would see a warning of Spark's worker, so no keys are counted.
-            stats, _ = self._step.written(iterator)
+            stats, _ = self._step.write_rows(iterator)
             return Written(stats)
         finally:
-            beat.rest()
+            beat.stop_beating()
 
     def commit(self, messages: Sequence[Written | None]) -> None:
         """Beside the driver: publishes the files of all tasks."""
         stats = [stat for message in messages if message is not None for stat in message.stats]
         context = self._step.context
-        with self._resumed() as txn:
+        with self._resume_transaction() as txn:
             txn.by_record_index = context.index.is_record_index
             txn.companions += key_claims(context, BULK_INSERT)
-            if stats or is_worth_a_commit(context):
+            if stats or needs_commit(context):
                 txn.commit(stats, context.commit_schema)
                 rows = sum(stat.num_inserts for stat in stats)
                 said = "%s: committed %s %s: %d rows in %d files"
@@ -94,14 +94,14 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's
         """Beside the driver: takes the write back."""
-        self._resumed().roll_back()
+        self._resume_transaction().roll_back()
 
-    def _resumed(self) -> Transaction:
+    def _resume_transaction(self) -> Transaction:
         table = self._step.context.table
-        guard = guard_of(table.storage, table.options, table.clock)
+        guard = lock_manager_for(table.storage, table.options, table.clock)
         table = replace(table, engine=LocalEngine(), guard=guard)
         table.generator.observe(Timeline.load(table.storage, table.config))
-        return Transaction.resumed(table, BULK_INSERT, self._step.instant)
+        return Transaction.resume(table, BULK_INSERT, self._step.instant)
 
 
 def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWriter:

@@ -66,7 +66,7 @@ def _all_of(tokens: Tokens) -> Conjuncts:
     single = _comparison(tokens)
     if single is not None:
         return Conjuncts((single,), whole=True)
-    parts = _parted(tokens)
+    parts = _split_conjuncts(tokens)
     if len(parts) < 2:  # noqa: PLR2004 - nothing was parted
         return Conjuncts()
     found = [_all_of(part) for part in parts]
@@ -92,7 +92,7 @@ def _depths(tokens: Tokens) -> list[int]:
     return depths
 
 
-def _parted(tokens: Tokens) -> list[Tokens]:
+def _split_conjuncts(tokens: Tokens) -> list[Tokens]:
     """The parts between the outermost ANDs, none where something binds looser than they."""
     parts: list[list[tuple[str, str]]] = [[]]
     for token, depth in zip(tokens, _depths(tokens), strict=True):
@@ -110,7 +110,7 @@ def _comparison(tokens: Tokens) -> FilterTuple | None:
     words = [word.upper() for _, word in tokens]
     column = _column(tokens[0]) if tokens else None
     if column is None:
-        return _mirrored(tokens)
+        return _mirror_comparison(tokens)
     if words[1:] in (["IS", "NULL"], ["IS", "NOT", "NULL"]):
         return (column, " ".join(words[1:]).lower())
     if len(tokens) > 2 and words[1] in _OPERATORS:  # noqa: PLR2004
@@ -121,7 +121,7 @@ def _comparison(tokens: Tokens) -> FilterTuple | None:
     return None
 
 
-def _mirrored(tokens: Tokens) -> FilterTuple | None:
+def _mirror_comparison(tokens: Tokens) -> FilterTuple | None:
     """A literal compared with a column."""
     if len(tokens) < 3 or tokens[-2][1] not in _OPERATORS:  # noqa: PLR2004
         return None

@@ -22,9 +22,9 @@ from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, KeyFilter
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.tagged_rows import row_numbers, split
+from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW
-from pyhudi.spark.executor_steps import collected, mapped, pieces
+from pyhudi.spark.executor_steps import collect, map_batches, pieces
 from pyhudi.spark.internal_columns import DESTINATION, GROUP
 
 _KEY = "_pyhudi_key"
@@ -53,7 +53,7 @@ class KeysTask:
     """For each part of all keys whether such keys are looked for; None: all are."""
 
 
-def stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
+def read_stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
     """The wanted keys of the slice once, with their rows in the base file where that is of use."""
     source, slice_ = task.source, task.slice
     keys, rows = [pa.array([], pa.string())], [pa.array([], pa.int64())]
@@ -105,17 +105,17 @@ class PartsWithKeys:
             yield pa.table({"bits": [found.buffers()[1].to_pybytes()]}, schema=_BITS)
 
 
-def _wanted(rows: DataFrame) -> pa.BooleanArray:
+def _find_requested_parts(rows: DataFrame) -> pa.BooleanArray:
     """For each of `_PARTS` parts of all keys whether the rows have one of it."""
-    step = mapped(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
+    step = map_batches(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
     wanted = pa.repeat(pa.scalar(value=False), _PARTS)
-    for row in collected(step, "look over keys"):
+    for row in collect(step, "look over keys"):
         bits = pa.py_buffer(bytes(row[0]))
         wanted = pc.or_(wanted, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits]))
     return wanted
 
 
-def joined(
+def join_stored_keys(
     engine: Engine,
     rows: DataFrame,
     source: KeySource,
@@ -130,7 +130,7 @@ def joined(
     A row that none has comes once, with nulls there. any_partition: keys are looked for in all
     slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
     """
-    wanted = _wanted(rows) if slices else None
+    wanted = _find_requested_parts(rows) if slices else None
     tasks = [
         KeysTask(source, slice_, index.identity(slice_.file_id), wanted=wanted) for slice_ in slices
     ]
@@ -138,7 +138,7 @@ def joined(
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]
         tasks = [task for task in tasks if task.with_base or task.slice.logs]
-    keys = engine.scan(stored_keys, tasks, _KEYS, label="find record keys")
+    keys = engine.scan(read_stored_keys, tasks, _KEYS, label="find record keys")
     same = sf.col(RECORD_KEY) == sf.col(_KEY)
     if not any_partition:
         same &= sf.col(PARTITION_PATH) == sf.col(DESTINATION)
@@ -161,7 +161,7 @@ class MayHold:
         for rows in pieces(batches):
             keys = rows.column(RECORD_KEY).combine_chunks()
             paths = rows.column(PARTITION_PATH).combine_chunks()
-            of_path = {} if self.any_partition else dict(split(paths, keys))
+            of_path = {} if self.any_partition else dict(group_values(paths, keys))
             hits = [
                 number
                 for number, slice_ in left.items()
@@ -180,5 +180,5 @@ def _candidates(
 ) -> set[int]:
     step = MayHold(filters, tuple(slices), any_partition)
     keys = rows.select(RECORD_KEY, PARTITION_PATH)
-    found = mapped(keys, step, pa.schema([("slice", pa.int64())])).distinct()
-    return {row[0] for row in collected(found, "ask bloom filters")}
+    found = map_batches(keys, step, pa.schema([("slice", pa.int64())])).distinct()
+    return {row[0] for row in collect(found, "ask bloom filters")}

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged_rows import Tagged, row_numbers, untagged
+from pyhudi.slices.tagged_rows import Tagged, find_untagged, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import pieces, runs, with_types
 from pyhudi.spark.internal_columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
 from pyhudi.spark.key_steps import Batches, with_known
 
-Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], Located]
+Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], TagResult]
 """Says where rows go, by the rows and whether each deletes its key."""
 
 
@@ -34,7 +34,7 @@ class LookUp:
     context: RemoteContext
     schema: pa.Schema
     """Of the rows, without number."""
-    find: Find = tagging.for_upsert
+    find: Find = tagging.tag_upsert
     """A verb of `locate`."""
     known: bool = False
     """Each row tells whether the table has its key."""
@@ -43,10 +43,10 @@ class LookUp:
         """The rows with their places."""
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            gone = self.context.marked_deleted(rows)
+            gone = self.context.find_delete_markers(rows)
             located = self.find(self.context, rows, gone)
             told = with_known(self.context, given) if self.known else given
-            yield placed_rows(self.context, told, gone, located)
+            yield assign_rows(self.context, told, gone, located)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LookUpDeletes:
         """The keys that are somewhere, with their places."""
         for given in pieces(batches):
             keys = given.select([RECORD_KEY, PARTITION_PATH])
-            located = tagging.for_delete(self.context, keys, in_partitions=self.in_partitions)
+            located = tagging.tag_delete(self.context, keys, in_partitions=self.in_partitions)
             tagged = located.tagged
             rows = given.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
@@ -96,10 +96,12 @@ class Settle:
                 group.filter(known).combine_chunks().cast(pa.int64()),
             )
             rows = with_types(once, self.schema)
-            gone = self.context.marked_deleted(rows)
-            located = tagging.settled(self.context, rows, gone, Located(tagged, groups))
+            gone = self.context.find_delete_markers(rows)
+            located = tagging.resolve_partition_moves(
+                self.context, rows, gone, TagResult(tagged, groups)
+            )
             columns = [*self.schema.names, SEQ]
-            yield placed_rows(self.context, once.select(columns), gone, located)
+            yield assign_rows(self.context, once.select(columns), gone, located)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Joined:
         """The rows with their places; deletes of keys that are nowhere fall away."""
         for given in pieces(batches):
             hit = pc.is_valid(given.column(GROUP))
-            gone = self.context.marked_deleted(given)
+            gone = self.context.find_delete_markers(given)
             keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
             known = REMOVE if self.deletes else UPDATE
             action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))
@@ -127,12 +129,12 @@ class Joined:
             yield rows.filter(keep)
 
 
-def placed_rows(
-    context: RemoteContext, rows: pa.Table, marked: pa.Array[Any], located: Located
+def assign_rows(
+    context: RemoteContext, rows: pa.Table, marked: pa.Array[Any], located: TagResult
 ) -> pa.Table:
     """The rows with what is to be done with them; deletes of keys that are nowhere fall away."""
     tagged = located.tagged
-    new = untagged(rows.num_rows, tagged)
+    new = find_untagged(rows.num_rows, tagged)
     new = new.filter(pc.invert(marked.take(new)))
     added = rows.take(new)
     nothing = pa.nulls(len(new), pa.string())
@@ -159,7 +161,7 @@ def placed_rows(
 
 
 def _destinations(
-    context: RemoteContext, located: Located, groups: pa.Array[Any]
+    context: RemoteContext, located: TagResult, groups: pa.Array[Any]
 ) -> tuple[Any, Any]:
     """Partition path and identity of each of the numbered file groups."""
     paths = [group.slice.partition for group in located.groups]

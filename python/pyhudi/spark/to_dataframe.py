@@ -17,13 +17,20 @@ from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.query.change_reader import change_task, diff_task
-from pyhudi.query.moved_rows import paired
+from pyhudi.query.moved_rows import pair_moved_rows
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_packs import read_pack
-from pyhudi.slices.task_packing import Pack, PackSizes, change_size, packed, split, task_size
+from pyhudi.slices.task_packing import (
+    Pack,
+    PackSizes,
+    change_size,
+    pack_tasks,
+    split_tasks,
+    task_size,
+)
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.pushdown_frame import planned
-from pyhudi.spark.size_estimates import files_read, pack_sizes, reckoned
+from pyhudi.spark.pushdown_frame import plan_frame
+from pyhudi.spark.size_estimates import estimate_bytes_read, estimate_size, pack_sizes
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -47,8 +54,8 @@ def frame_of(rows: Outputs) -> DataFrame:
     sizes = pack_sizes(engine.spark)
     limit = rows.request.limit
     if isinstance(rows, Scan) and limit is None and rows.tasks:
-        return planned(rows, engine, sizes)
-    size = reckoned(files_read(rows, sizes), engine.spark)
+        return plan_frame(rows, engine, sizes)
+    size = estimate_size(estimate_bytes_read(rows, sizes), engine.spark)
     frame = engine.scan(read_pack, packs_of(rows, sizes), rows.schema, size=size)
     # Each task stops at the limit already; this one is over all of them.
     return frame if limit is None else frame.limit(limit)
@@ -57,15 +64,17 @@ def frame_of(rows: Outputs) -> DataFrame:
 def packs_of(rows: Scan | Changes, sizes: PackSizes) -> list[Pack[Any]]:
     """What there is to read, one pack a Spark task, for `read_pack`."""
     if isinstance(rows, Scan):
-        return packed(read_task, split(rows.tasks, sizes), task_size, sizes)
-    return packed(change_task, rows.tasks, change_size, sizes)
+        return pack_tasks(read_task, split_tasks(rows.tasks, sizes), task_size, sizes)
+    return pack_tasks(change_task, rows.tasks, change_size, sizes)
 
 
 def _diff(rows: Diff, engine: SparkEngine) -> DataFrame:
     sizes = pack_sizes(engine.spark)
-    tasks = packed(diff_task, rows.tasks, change_size, sizes)
+    tasks = pack_tasks(diff_task, rows.tasks, change_size, sizes)
     read = sum(change_size(task) for task in rows.tasks)
-    found = engine.scan(read_pack, tasks, diff_rows(rows.after), size=reckoned(read, engine.spark))
+    found = engine.scan(
+        read_pack, tasks, diff_rows(rows.after), size=estimate_size(read, engine.spark)
+    )
     both = any(task.before for task in rows.tasks) and any(task.after for task in rows.tasks)
     if both:
         wire = wire_schema(diff_rows(rows.after))
@@ -79,7 +88,7 @@ def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
 
     def body(batches: Batches) -> Batches:
         rows = (to_wire(batch, wire) for batch in batches)
-        for batch in paired(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
+        for batch in pair_moved_rows(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
             if batch.schema.names != wire.names:
                 raise HudiError(f"pairing gave the columns {batch.schema.names}")
             yield to_wire(batch, wire)

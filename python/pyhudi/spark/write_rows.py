@@ -21,12 +21,19 @@ from pyhudi.config.index_options import (
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.assigned_frame import PlacedFrame
 from pyhudi.spark.column_compatibility import check_zones
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import Both, Kept, Step, arrow_schema, collected, mapped
+from pyhudi.spark.executor_steps import (
+    CachedFrames,
+    ChainedSteps,
+    Step,
+    arrow_schema,
+    collect,
+    map_batches,
+)
 from pyhudi.spark.internal_columns import (
     COMBINED,
     CROSSED,
@@ -38,10 +45,10 @@ from pyhudi.spark.internal_columns import (
 )
 from pyhudi.spark.key_steps import Combine, DeleteKeys, KeyRows, Unknown
 from pyhudi.spark.shuffle_free_write import PlacedApart, WriteApart
-from pyhudi.spark.stored_keys import joined
+from pyhudi.spark.stored_keys import join_stored_keys
 from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.rows import AssignedRows, Rows
 from pyhudi.write.write_context import WriteContext
 
 
@@ -50,7 +57,7 @@ class FrameRows:
     """The rows of a write at one step of their way to files."""
 
     context: WriteContext
-    keep: Kept
+    keep: CachedFrames
     frame: DataFrame
     schema: pa.Schema
     """With record key and partition path in front, as the table has them."""
@@ -65,7 +72,7 @@ class FrameRows:
     known: bool = False
     """Rows that are inserted get `KNOWN`."""
 
-    def combined(self) -> Rows:
+    def combine(self) -> Rows:
         """See `Rows`."""
         index = self.context.index
         # Whoever else has to bring rows to their keys by a join drops the column on the way.
@@ -73,10 +80,10 @@ class FrameRows:
         step = Combine(RemoteContext.of(self.context), self.schema, crossed)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         schema = with_fields(self.schema, COMBINED if crossed else NUMBERED)
-        frame = mapped(sorted_rows, step, schema)
+        frame = map_batches(sorted_rows, step, schema)
         return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
 
-    def unknown(self, *, fail: bool) -> Rows:
+    def without_existing_keys(self, *, fail: bool) -> Rows:
         """See `Rows`; of record indexes alone, which tasks ask by key."""
         if not self.context.index.is_record_index:
             policy = "fail" if fail else "drop"
@@ -86,52 +93,54 @@ class FrameRows:
             )
             raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
         step = Unknown(RemoteContext.of(self.context, None), self.schema, fail)
-        frame = mapped(self.frame, step, self._numbered)
+        frame = map_batches(self.frame, step, self._numbered)
         return replace(self, frame=frame, made=None, apart=None)
 
-    def known_counted(self) -> Rows:
+    def count_known(self) -> Rows:
         """See `Rows`; counts where rows are placed."""
-        apart = None if self.apart is None else self.apart.known_counted()
+        apart = None if self.apart is None else self.apart.count_known()
         return replace(self, known=True, apart=apart)
 
-    def completed(self) -> Rows:
+    def fill_missing_columns(self) -> Rows:
         """See `Rows`; not yet."""
         msg = (
             f"{INDEX_TYPE} is {self.context.index.kind}: no partial updates by a DataFrame with it"
         )
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
 
-    def for_upsert(self) -> Placed:
+    def for_upsert(self) -> AssignedRows:
         """See `Rows`."""
         index = self.context.index
         # Where all partitions are asked by key, what makes the rows is one step with the look-up.
         alone = index.is_global and index.finds_by_key(any_partition=True)
-        rows, paths = (self.recovered(), []) if alone else self.read()
-        return rows.located(paths).counted()
+        rows, paths = (self.after_recovery(), []) if alone else self.read()
+        return rows.tag(paths).count_by_file()
 
     def for_insert(
         self,
         order: tuple[str, ...] = (),
         *,
         whole: bool = False,  # noqa: ARG002 - what goes to one file is sorted as a whole
-    ) -> Placed:
+    ) -> AssignedRows:
         """See `Rows`."""
-        rows, paths = self.read() if self.context.index.has_buckets else (self.recovered(), [])
+        rows, paths = self.read() if self.context.index.has_buckets else (self.after_recovery(), [])
         remote = RemoteContext.of(rows.context, None if self.known else paths)
-        return rows.looked_up(remote, tagging.for_insert).counted(order)
+        return rows.tag_by_key(remote, tagging.tag_insert).count_by_file(order)
 
-    def for_new_buckets(self) -> Placed:
+    def for_new_buckets(self) -> AssignedRows:
         """See `Rows`."""
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
-        return rows.looked_up(remote, tagging.look_up_anew).counted(anew=True).also_in(paths)
+        return (
+            rows.tag_by_key(remote, tagging.tag_new_buckets).count_by_file(anew=True).also_in(paths)
+        )
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
-    ) -> Placed:
+    ) -> AssignedRows:
         """See `Rows`."""
         if self.apart is not None and not counted:
-            return self.apart.recovered()
+            return self.apart.after_recovery()
         rows = self.frame.drop(CROSSED)
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
@@ -142,38 +151,38 @@ class FrameRows:
 
     def read(self) -> tuple[FrameRows, list[str]]:
         """The rows, all worked out, in the cleaned-up table; and the paths of their partitions."""
-        rows = self.kept()
+        rows = self.cache()
         paths = rows.paths()
-        return rows.recovered(), paths
+        return rows.after_recovery(), paths
 
     def paths(self) -> list[str]:
         """The partition paths of the rows; works them all out, so bad ones are found here."""
         found = self.frame.select(PARTITION_PATH).distinct()
-        return sorted(row[0] for row in collected(found, "make keys"))
+        return sorted(row[0] for row in collect(found, "make keys"))
 
-    def recovered(self) -> FrameRows:
+    def after_recovery(self) -> FrameRows:
         """After the clean-up that comes before a write."""
-        return replace(self, context=self.context.recovered())
+        return replace(self, context=self.context.recover())
 
-    def kept(self) -> FrameRows:
+    def cache(self) -> FrameRows:
         """The rows, to be read by several jobs."""
         return replace(self, frame=self.keep.keep(self.frame), made=None)
 
     # --- where they are ---------------------------------------------------------------------------
 
-    def located(self, paths: list[str]) -> FrameRows:
+    def tag(self, paths: list[str]) -> FrameRows:
         """The rows with where they are."""
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         if index.finds_by_key(any_partition=index.is_global):
-            return self.looked_up(remote, tagging.for_upsert)
-        rows = self._joined(remote, any_partition=index.is_global)
+            return self.tag_by_key(remote, tagging.tag_upsert)
+        rows = self._join_keys(remote, any_partition=index.is_global)
         if not index.is_global and not any(slice_.logs for slice_ in remote.groups(None)[1]):
-            return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
+            return rows.assign(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
         by_key = rows.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        return replace(rows, frame=by_key).placed(Settle(remote, self.schema))
+        return replace(rows, frame=by_key).assign(Settle(remote, self.schema))
 
-    def located_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
+    def tag_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
         """The rows of a merge's source with where their keys are, or new ones have to go.
 
         deletes: the merge may delete rows.
@@ -182,27 +191,27 @@ class FrameRows:
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         in_files = deletes and tagging.misses_copies(self.context)
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
-            return self.looked_up(remote, partial(_for_merge, deletes=deletes))
-        rows = self._joined(remote, any_partition=index.is_global)
-        return rows.placed(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
+            return self.tag_by_key(remote, partial(_for_merge, deletes=deletes))
+        rows = self._join_keys(remote, any_partition=index.is_global)
+        return rows.assign(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
 
-    def looked_up(self, remote: RemoteContext, find: Find) -> FrameRows:
+    def tag_by_key(self, remote: RemoteContext, find: Find) -> FrameRows:
         """With where an index that is asked by key has them, or has new ones go."""
-        return self.placed(LookUp(remote, self.schema, find, self.known))
+        return self.assign(LookUp(remote, self.schema, find, self.known))
 
-    def located_deletes(self, paths: list[str] | None) -> FrameRows:
+    def tag_deletes(self, paths: list[str] | None) -> FrameRows:
         """Keys that are to be deleted, with where they are. paths: None to look in all."""
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         by_key = index.finds_by_key(any_partition=paths is None)
         if by_key and not tagging.misses_copies(self.context):
-            return self.placed(LookUpDeletes(remote, paths is not None))
-        rows = self._joined(remote, any_partition=paths is None)
+            return self.assign(LookUpDeletes(remote, paths is not None))
+        rows = self._join_keys(remote, any_partition=paths is None)
         step = Joined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)
-        return rows.placed(step)
+        return rows.assign(step)
 
-    def _joined(self, remote: RemoteContext, *, any_partition: bool) -> FrameRows:
-        frame = joined(
+    def _join_keys(self, remote: RemoteContext, *, any_partition: bool) -> FrameRows:
+        frame = join_stored_keys(
             self.context.engine,
             self.frame,
             self.context.key_source,
@@ -213,18 +222,18 @@ class FrameRows:
         )
         return replace(self, frame=frame)
 
-    def placed(self, step: Any) -> FrameRows:
+    def assign(self, step: Any) -> FrameRows:
         """The rows that a step makes, with the columns that say where they go."""
         given = self.frame
         if self.made is not None:
             given, first = self.made
-            step = Both(first, step, self._numbered)
+            step = ChainedSteps(first, step, self._numbered)
         told = pa.schema([(KNOWN, pa.bool_())] if self.known else [])
         schema = with_fields(with_fields(self._numbered, told), PLACED)
-        frame = mapped(given, step, schema)
-        return replace(self, frame=frame).kept()
+        frame = map_batches(given, step, schema)
+        return replace(self, frame=frame).cache()
 
-    def counted(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
+    def count_by_file(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
         """Rows with their places, counted; see `PlacedFrame.of_tagged`."""
         return PlacedFrame.of_tagged(self.context, self.frame, self.schema, order=order, anew=anew)
 
@@ -235,12 +244,12 @@ class FrameRows:
 
 def _for_merge(
     context: RemoteContext, rows: pa.Table, _: pa.Array[Any], *, deletes: bool
-) -> Located:
-    return tagging.for_merge(context, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
+) -> TagResult:
+    return tagging.tag_merge(context, rows.select([RECORD_KEY, PARTITION_PATH]), deletes=deletes)
 
 
 @contextmanager
-def keyed(
+def read_keyed_rows(
     context: WriteContext,
     data: DataFrame,
     limit: int,
@@ -249,31 +258,31 @@ def keyed(
     generate: bool,
     partial: bool,
 ) -> Iterator[Rows]:
-    """The data as rows of the table, which no job has worked out yet; see `given_rows`.
+    """The data as rows of the table, which no job has worked out yet; see `read_rows`.
 
     limit: bytes that a task may use.
     """
     check_zones(data, context.schema.arrow)
     given = arrow_schema(data).empty_table()
-    context, _ = context.evolved(given, schema_mode)
+    context, _ = context.evolve(given, schema_mode)
     mode = "partial" if partial else schema_mode
     step, schema = KeyRows.of(context, given, mode, generate=generate)
     apart = PlacedApart(context, data, WriteApart(step.context, step, schema, limit))
-    with Kept() as keep:
-        frame = mapped(data, step, with_fields(schema, NUMBERED))
+    with CachedFrames() as keep:
+        frame = map_batches(data, step, with_fields(schema, NUMBERED))
         yield FrameRows(context, keep, frame, schema, apart, (data, step))
 
 
 @contextmanager
-def placed_deletes(context: WriteContext, keys: DataFrame) -> Iterator[Placed]:
-    """See `given_deletes`."""
+def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedRows]:
+    """See `read_delete_keys`."""
     check_zones(keys, context.schema.arrow)
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
-    with Kept() as keep:
+    with CachedFrames() as keep:
         step = DeleteKeys(RemoteContext.of(context))
-        given = mapped(keys, step, with_fields(empty.schema, NUMBERED))
+        given = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
         if context.options.combine_deletes:
             given = given.dropDuplicates([RECORD_KEY, PARTITION_PATH])
         rows, paths = FrameRows(context, keep, given, empty.schema).read()
-        yield rows.located_deletes(paths if in_partitions else None).counted()
+        yield rows.tag_deletes(paths if in_partitions else None).count_by_file()

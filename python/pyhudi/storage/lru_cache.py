@@ -10,7 +10,7 @@ Key: TypeAlias = tuple[str, str]
 """Where, and which file there."""
 
 
-class Kept:
+class LruCache:
     """Values by key up to a total weight; those that nobody asked for longest go first."""
 
     def __init__(self, limit: int) -> None:
@@ -19,7 +19,7 @@ class Kept:
         self._values: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Kept], tuple[int]]:
+    def __reduce__(self) -> tuple[type[LruCache], tuple[int]]:
         """Pickled for another process it is empty."""
         return type(self), (self._limit,)
 

@@ -28,7 +28,7 @@ _coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
 
 
 @contextmanager
-def asked(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
+def prefetch(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
     """Asks all of them at once, for `answer` in the block; not again what is on its way."""
     outer = _coming.get()
     pool = ThreadPool(AT_ONCE, thread_name_prefix="pyhudi-ahead")
@@ -54,7 +54,7 @@ def coming_in(answers: _Coming) -> Iterator[None]:
         _coming.reset(token)
 
 
-def answer(question: Question) -> Future[Any] | None:
+def take_prefetched(question: Question) -> Future[Any] | None:
     """The answer that is on its way, once; None where nobody has asked."""
     for coming in _coming.get():
         if question in coming:
@@ -68,7 +68,7 @@ def forget() -> None:
         coming.clear()
 
 
-def take_at_once(steps: Sequence[Callable[[], object]]) -> None:
+def run_concurrently(steps: Sequence[Callable[[], object]]) -> None:
     """Takes steps that do not need each other. Raises the first failure once all are taken."""
     with ThreadPool(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
         taken = [pool.submit(step) for step in steps]

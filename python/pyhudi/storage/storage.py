@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, TypeAlias
 from pyhudi import _native
 from pyhudi.errors import ConfigError
 from pyhudi.storage.credentials import check_no_credentials
-from pyhudi.storage.lru_cache import Kept
+from pyhudi.storage.lru_cache import LruCache
 from pyhudi.storage.options import check_storage_options, is_remote
-from pyhudi.storage.prefetch import answer, asked, take_at_once
+from pyhudi.storage.prefetch import prefetch, run_concurrently, take_prefetched
 
 Paths: TypeAlias = list[str]
 
@@ -64,7 +64,7 @@ class Storage:
             uri = str(Path(uri).expanduser())
         self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))
         self.options = check_storage_options(uri, options)
-        self.kept = Kept(_KEPT)
+        self.kept = LruCache(_KEPT)
         """What files said that never change: commits, by the number of their write stats."""
         self.own_versions: dict[str, str] = {}
         """Versions of files that this process wrote last; others may have written since."""
@@ -82,7 +82,7 @@ class Storage:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.kept = Kept(_KEPT)
+        self.kept = LruCache(_KEPT)
 
     @property
     def native(self) -> _native.Store:
@@ -110,7 +110,7 @@ class Storage:
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises `MissingFile` when it is not there."""
-        coming: Future[bytes] | None = answer(("read", self.uri, path))
+        coming: Future[bytes] | None = take_prefetched(("read", self.uri, path))
         return self.native.read(path) if coming is None else coming.result()
 
     def read_or_none(self, path: str) -> bytes | None:
@@ -122,7 +122,7 @@ class Storage:
 
     def head(self, path: str) -> Entry | None:
         """What is known of a file without reading it, None when it is not there."""
-        coming: Future[Entry | None] | None = answer(("head", self.uri, path))
+        coming: Future[Entry | None] | None = take_prefetched(("head", self.uri, path))
         if coming is not None:
             return coming.result()
         found = self.native.head(path)
@@ -134,14 +134,16 @@ class Storage:
 
     def list(self, prefix: str = "") -> Entries:
         """Every file below a folder, at any depth, sorted by path."""
-        coming: Future[Entries] | None = answer(("list", self.uri, prefix))
+        coming: Future[Entries] | None = take_prefetched(("list", self.uri, prefix))
         if coming is not None:
             return coming.result()
         return [Entry(*found) for found in self.native.list(prefix)]
 
     def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
         """One level: paths of folders, and files. A missing folder is empty."""
-        coming: Future[tuple[Paths, Entries]] | None = answer(("list_dir", self.uri, prefix))
+        coming: Future[tuple[Paths, Entries]] | None = take_prefetched(
+            ("list_dir", self.uri, prefix)
+        )
         if coming is not None:
             return coming.result()
         folders, files = self.native.list_dir(prefix)
@@ -153,11 +155,11 @@ class Storage:
             yield from map(self.list_dir, prefixes)
             return
         # All in the block: whoever takes the answers one by one may leave it long after others.
-        with self.ahead(folders=prefixes):
+        with self.prefetch(folders=prefixes):
             found = [self.list_dir(prefix) for prefix in prefixes]
         yield from found
 
-    def ahead(
+    def prefetch(
         self,
         *,
         files: Iterable[str] = (),
@@ -178,7 +180,7 @@ class Storage:
             (self.list, trees),
             (self.head, heads),
         )
-        return asked(
+        return prefetch(
             {
                 (verb.__name__, self.uri, path): partial(verb, path)
                 for verb, paths in verbs
@@ -186,10 +188,10 @@ class Storage:
             }
         )
 
-    def at_once(self, *steps: Callable[[], object]) -> None:
+    def run_concurrently(self, *steps: Callable[[], object]) -> None:
         """Takes steps that do not need each other: at once where each has round trips."""
         if len(steps) > 1 and is_remote(self.uri):
-            take_at_once(steps)
+            run_concurrently(steps)
             return
         for step in steps:
             step()

@@ -16,18 +16,18 @@ class ThreadPool(ThreadPoolExecutor):
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """As of the base."""
-        with _named():
+        with _name_thread():
             return super().submit(fn, *args, **kwargs)
 
 
 def start(thread: threading.Thread) -> None:
     """Start a thread. Raises `StorageError` where the system gives none."""
-    with _named():
+    with _name_thread():
         thread.start()
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def _name_thread() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:

@@ -27,13 +27,13 @@ from pyhudi.config.property_names import KEYS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import KEEPER, LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
-from pyhudi.storage.lru_cache import Kept
+from pyhudi.storage.lru_cache import LruCache
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.content_checks import check_content
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_there, check_whole
 
 _READ_AT_ONCE = 64
@@ -72,7 +72,7 @@ class Timeline:
         )
         self._completed = tuple(i for i in self.instants if i.is_completed)
         self._pending = tuple(i for i in self.instants if not i.is_completed)
-        self.commits: tuple[Instant, ...] = self.completed(*COMMIT_ACTIONS)
+        self.commits: tuple[Instant, ...] = self.filter_completed(*COMMIT_ACTIONS)
         """Completed commits, delta commits and replace commits."""
         self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
@@ -83,7 +83,7 @@ class Timeline:
         self.keys_counted = ""
         """What the table's properties say of its keys (`key_uniqueness.py`)."""
         self._newest: CommitMetadata | None = None
-        self._read = Kept(_STATS_KEPT)
+        self._read = LruCache(_STATS_KEPT)
         self.beside: tuple[Paths, Entries] = ([], [])
         """What else its folder had when it was listed: folders, and files that are no instants."""
         self._committed = {instant.requested: instant for instant in self.commits}
@@ -151,7 +151,7 @@ class Timeline:
         found.beside = self.beside
         return found
 
-    def reopened(self, times: Collection[str]) -> Timeline:
+    def with_reopened(self, times: Collection[str]) -> Timeline:
         """The timeline as it would be if completed instants of these times were still inflight."""
         files = (
             replace(file, state=State.INFLIGHT, completed=None)
@@ -162,7 +162,7 @@ class Timeline:
         )
         return Timeline(self._storage, self._layout, files, self.archive)
 
-    def completed(self, *actions: str) -> tuple[Instant, ...]:
+    def filter_completed(self, *actions: str) -> tuple[Instant, ...]:
         """Completed instants of the given (completed) actions, of all when none is given."""
         return _of(self._completed, actions)
 
@@ -189,7 +189,7 @@ class Timeline:
         """Compactions that are planned and not complete; log compactions are not among them."""
         return self.pending(COMPACTION)
 
-    def requested_of_pending_compactions(self) -> frozenset[str]:
+    def times_of_pending_compactions(self) -> frozenset[str]:
         """Requested times of the pending compactions."""
         return frozenset(instant.requested for instant in self.pending_compactions)
 
@@ -365,7 +365,7 @@ class Timeline:
         Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
         """
         if instant.is_completed and self.completes_in_names:
-            return self._kept_metadata(instant)
+            return self._metadata_of(instant)
         if instant != self.last_commit:
             return self._read_once(instant)
         # Schema, sizes of rows and keys are all told by the newest commit.
@@ -382,7 +382,7 @@ class Timeline:
         for first in range(0, len(self.commits), _READ_AT_ONCE):
             some = self.commits[first : first + _READ_AT_ONCE]
             unread = [self.path(commit) for commit in some if not self._is_kept(commit)]
-            with self._storage.ahead(files=unread):
+            with self._storage.prefetch(files=unread):
                 known = [self.commit_metadata(commit) for commit in some]
             yield from zip(some, known, strict=True)
 
@@ -399,7 +399,7 @@ class Timeline:
             self._read.put(key, known, weight=len(known.write_stats) + 1)
         return known
 
-    def _kept_metadata(self, instant: Instant) -> CommitMetadata:
+    def _metadata_of(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant)
         known: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
         if known is None:
@@ -415,13 +415,13 @@ class Timeline:
         data = self._storage.read_or_none(path)
         if data is None:
             check_in_force(self._storage, self._layout)
-            return self._archived_since(file)
+            return self._read_if_archived(file)
         found = serde.decode(data, path)
         if found is not None:
             check_content(found, file, path)
         return found
 
-    def _archived_since(self, file: Instant) -> dict[str, Any] | None:
+    def _read_if_archived(self, file: Instant) -> dict[str, Any] | None:
         """What a completed instant's file said that was archived after the timeline was listed."""
         if file.is_completed:
             for archive in filter(None, (self._later, self.archive.afresh())):
@@ -446,7 +446,7 @@ class Timeline:
         if not saved:
             return frozenset()
         first, times = min(saved), (commit.requested for commit in self.commits)
-        span = Span(
+        span = InstantRange(
             after=first, until=next((t for t in times if t > first and t not in saved), None)
         )
         return frozenset(commit.requested for commit in self.archive.commits(span))

@@ -17,7 +17,7 @@ from pyhudi.timeline.archive_log import ArchiveLogs
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
 from pyhudi.timeline.content_checks import check_content
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.layout_change import check_in_force
 
 
@@ -42,7 +42,7 @@ class Archive:
         """Whether nothing was archived yet."""
         return not self._format.files()
 
-    def instants(self, span: Span | None = None) -> tuple[Instant, ...]:
+    def instants(self, span: InstantRange | None = None) -> tuple[Instant, ...]:
         """Archived instants of a span of time, all by default, oldest first.
 
         `file_name` is the archive's file that holds the instant. Raises `CorruptTable` naming the
@@ -53,7 +53,7 @@ class Archive:
             check_in_force(self._storage, self._layout)
         return tuple(sorted(found, key=lambda instant: (instant.requested, instant.action)))
 
-    def commits(self, span: Span | None = None) -> tuple[Instant, ...]:
+    def commits(self, span: InstantRange | None = None) -> tuple[Instant, ...]:
         """Archived commits, delta commits and replace commits of a span, oldest first."""
         return tuple(commit for commit in self.instants(span) if commit.action in COMMIT_ACTIONS)
 
@@ -63,7 +63,7 @@ class Archive:
 
     def find(self, requested: str, action: str) -> Instant | None:
         """The archived instant of a time and a completed action."""
-        found = self._format.instants(Span.closed(requested, requested))
+        found = self._format.instants(InstantRange.between(requested, requested))
         return next((instant for instant in found if instant.action == action), None)
 
     def last_clean(self) -> Instant | None:

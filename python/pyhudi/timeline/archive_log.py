@@ -14,7 +14,7 @@ from pyhudi.config.actions import COMPLETED_ACTION, Instant, State
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 PREFIX = ".commits_.archive."
 """With which the names of an archive's log files begin."""
@@ -47,7 +47,7 @@ class ArchiveLogs:
             (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
         )
 
-    def instants(self, span: Span | None) -> list[Instant]:
+    def instants(self, span: InstantRange | None) -> list[Instant]:
         """Completed instants of a span. `completed` is None where old releases did not note it."""
         return [instant for instant in self._index() if span is None or span.holds(instant)]
 

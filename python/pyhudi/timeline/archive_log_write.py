@@ -24,7 +24,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import UnsupportedTableFeature, overtaken
+from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.active import Timeline
@@ -65,7 +65,7 @@ def write_archive_log(
     number = max((log_number(name) for name in names if name.startswith(PREFIX)), default=0) + 1
     path = f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}"
     if not storage.put_if_absent(path, b"".join(blocks)):
-        raise overtaken(f"another writer has archived meanwhile: {path} is there")
+        raise retryable_conflict(f"another writer has archived meanwhile: {path} is there")
 
 
 def _records(
@@ -77,7 +77,7 @@ def _records(
     gone = next((file for file in files if file.file_name not in changed), None)
     if gone is not None:
         # Whoever stood still while it archived goes on removing what it has archived.
-        raise overtaken(f"another writer has archived meanwhile: {gone.file_name} is gone")
+        raise retryable_conflict(f"another writer has archived meanwhile: {gone.file_name} is gone")
     return [
         {
             **_content(timeline, file),

@@ -19,7 +19,7 @@ from pyhudi.config.actions import Instant, State
 from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.lsm_manifest import current_manifest
 
 _Bound: TypeAlias = "tuple[str, str, pa.Array[Any]]"
@@ -50,15 +50,15 @@ class LsmHistory:
             self._names = sorted(current_manifest(self._storage, self._folder).files)
         return self._names
 
-    def instants(self, span: Span | None) -> list[Instant]:
+    def instants(self, span: InstantRange | None) -> list[Instant]:
         """Archived instants of a span, each once: one who died may have added it twice."""
-        asked = span or Span()
+        asked = span or InstantRange()
         names = self._that_may_hold(asked)
         found = [instant for name in names for instant in self._instants(name, asked)]
         once = {(instant.requested, instant.action): instant for instant in found}
         return [instant for instant in once.values() if asked.holds(instant)]
 
-    def _that_may_hold(self, span: Span) -> list[str]:
+    def _that_may_hold(self, span: InstantRange) -> list[str]:
         """Names of the files that may hold instants of a span."""
         doubtful = [name for name in self.files() if not _may_hold(_range(name), span)]
         bounds: dict[str, tuple[str, str]] = {}
@@ -66,7 +66,7 @@ class LsmHistory:
         def look(name: str) -> None:
             bounds[name] = self._bounds(name)
 
-        self._storage.at_once(*(partial(look, name) for name in doubtful))
+        self._storage.run_concurrently(*(partial(look, name) for name in doubtful))
         outside = {name for name in doubtful if not _may_hold(bounds[name], span)}
         return [name for name in self.files() if name not in outside]
 
@@ -108,7 +108,7 @@ class LsmHistory:
             self._times[name] = {row[_TIME]: row[_COMPLETION] for row in rows}
         return self._times[name]
 
-    def _instants(self, name: str, span: Span) -> list[Instant]:
+    def _instants(self, name: str, span: InstantRange) -> list[Instant]:
         bounds: list[_Bound] = []
         column = _COMPLETION if span.by_completion else _TIME
         if span.after is not None:
@@ -158,7 +158,7 @@ def _covers(name: str, requested: str) -> bool:
     return first <= requested <= last
 
 
-def _may_hold(bounds: tuple[str, str], span: Span) -> bool:
+def _may_hold(bounds: tuple[str, str], span: InstantRange) -> bool:
     """Whether a file of instants between two times, inclusive, can hold some of a span.
 
     An instant completes after it was requested, so one requested after the span ends in no case

@@ -21,9 +21,9 @@ from pyhudi.timeline.lsm_manifest import (
     Manifest,
     current_manifest,
     manifest_numbers,
+    no_check,
     read_manifest,
     remove_manifest,
-    unchecked,
     write_manifest,
 )
 
@@ -57,7 +57,7 @@ class ArchivedInstant:
 
 
 def add_to_history(
-    storage: Storage, folder: str, instants: Sequence[ArchivedInstant], check: Check = unchecked
+    storage: Storage, folder: str, instants: Sequence[ArchivedInstant], check: Check = no_check
 ) -> None:
     """Adds instants to a history, which is made if need be. Nothing is written without instants.
 
@@ -76,7 +76,7 @@ def add_to_history(
 
 
 def merge_and_clean(
-    storage: Storage, folder: str, options: HistoryOptions, check: Check = unchecked
+    storage: Storage, folder: str, options: HistoryOptions, check: Check = no_check
 ) -> None:
     """Merges full levels into the next ones, and removes what no reader needs any more.
 
@@ -96,7 +96,7 @@ def _merge_level(
     of_level = sorted(name for name in manifest.files if _level(name) == level)
     if len(of_level) < options.merged_files:
         return False
-    chosen = _chosen(of_level, manifest, options)
+    chosen = _select_files(of_level, manifest, options)
     if len(chosen) < 2:  # noqa: PLR2004 - one alone is not merged
         return False
     data = _bytes_of(part for name in chosen for part in _read(storage, f"{folder}/{name}"))
@@ -108,7 +108,7 @@ def _merge_level(
     return True
 
 
-def _chosen(names: Iterable[str], manifest: Manifest, options: HistoryOptions) -> list[str]:
+def _select_files(names: Iterable[str], manifest: Manifest, options: HistoryOptions) -> list[str]:
     """The first of the names that make a new file large enough, in a row.
 
     One that is too large by itself is left where it is (`LSMTimelineWriter.getCandidateFiles`).

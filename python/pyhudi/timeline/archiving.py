@@ -26,8 +26,8 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.archive_log_write import write_archive_log
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean
-from pyhudi.timeline.instant_range import Span
-from pyhudi.timeline.lsm_manifest import Check, unchecked
+from pyhudi.timeline.instant_range import InstantRange
+from pyhudi.timeline.lsm_manifest import Check, no_check
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
 """Pending actions whose plan the LSM history keeps."""
@@ -39,7 +39,7 @@ def archive(
     timeline: Timeline,
     instants: Sequence[Instant],
     options: HistoryOptions,
-    check: Check = unchecked,
+    check: Check = no_check,
 ) -> None:
     """Archives completed instants, oldest first.
 
@@ -62,7 +62,7 @@ def _not_in_history(
 ) -> list[Instant]:
     """Those that a writer which died has not archived already."""
     history = LsmHistory(storage, config.history_folder)
-    span = Span.closed(instants[0].requested, instants[-1].requested)
+    span = InstantRange.between(instants[0].requested, instants[-1].requested)
     known = {(instant.requested, instant.action) for instant in history.instants(span)}
     return [instant for instant in instants if (instant.requested, instant.action) not in known]
 
@@ -72,7 +72,7 @@ def _rows(
 ) -> list[ArchivedInstant]:
     done = {instant: timeline.path(instant) for instant in instants}
     plans = {instant: _plan_files(timeline, instant) for instant in instants}
-    with storage.ahead(files=[*done.values(), *chain.from_iterable(plans.values())]):
+    with storage.prefetch(files=[*done.values(), *chain.from_iterable(plans.values())]):
         return [
             ArchivedInstant(
                 instant.requested,

@@ -93,10 +93,10 @@ class WriteStat:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> WriteStat:
         """From one entry of `partitionToWriteStats`, JSON or Avro; a null number counts as 0."""
-        known = _known_fields(cls, record)
+        known = _constructor_arguments(cls, record)
         if known.get("runtime_stats") is not None:
             runtime = known["runtime_stats"]
-            known["runtime_stats"] = RuntimeStats(**_known_fields(RuntimeStats, runtime))
+            known["runtime_stats"] = RuntimeStats(**_constructor_arguments(RuntimeStats, runtime))
         if known.get("log_files") is not None:
             known["log_files"] = tuple(known["log_files"])
         # A frozen class takes ten times as long to fill by its constructor; there are thousands.
@@ -176,7 +176,7 @@ class CommitMetadata:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> CommitMetadata:
         """From the decoded content of a commit's file, JSON or Avro."""
-        known = _known_fields(cls, record)
+        known = _constructor_arguments(cls, record)
         stats = known.get("partition_to_write_stats") or {}
         known["partition_to_write_stats"] = {
             partition: tuple(WriteStat.from_record(stat) for stat in of_partition)
@@ -258,7 +258,7 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _known_fields(model: type[Any], record: Mapping[str, Any]) -> dict[str, Any]:
+def _constructor_arguments(model: type[Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """Constructor arguments of `model`: nulls take the default, what it lacks goes to `unknown`."""
     by_key = _NAMES_BY_KEY[model]
     known = {by_key[k]: v for k, v in record.items() if k in by_key and v is not None}

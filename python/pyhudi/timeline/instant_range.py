@@ -8,7 +8,7 @@ from pyhudi.config.actions import Instant
 
 
 @dataclass(frozen=True)
-class Span:
+class InstantRange:
     """The instants after one time and up to another, either end open. Times compare as text."""
 
     after: str | None = None
@@ -19,7 +19,7 @@ class Span:
     """The times are completion times (else: requested times)."""
 
     @classmethod
-    def closed(cls, first: str, last: str, *, by_completion: bool = False) -> Span:
+    def between(cls, first: str, last: str, *, by_completion: bool = False) -> InstantRange:
         """Times from the first to the last, both inclusive."""
         return cls(str(int(first) - 1).zfill(len(first)), last, by_completion)
 

@@ -47,7 +47,7 @@ _BRING_NO_COPIES = frozenset(
 )
 
 
-def brings_no_copies(operation: str | None) -> bool:
+def preserves_key_uniqueness(operation: str | None) -> bool:
     """Whether an operation of this name leaves a table's keys as unique as they were."""
     return operation in _BRING_NO_COPIES
 
@@ -86,13 +86,13 @@ def _look_up(timeline: Timeline) -> bool:
                 return told == UNIQUE
             if metadata.operation_type == OVERWRITE_TABLE:
                 return True
-            inserts = not (metadata.compacted or brings_no_copies(metadata.operation_type))
+            inserts = not (metadata.compacted or preserves_key_uniqueness(metadata.operation_type))
     except (CorruptTable, _TooLongError):
         return False
     return True
 
 
-def counted_words(timeline: Timeline, *, unique: bool) -> dict[str, str]:
+def key_uniqueness_property(timeline: Timeline, *, unique: bool) -> dict[str, str]:
     """The property of a table all of whose keys were counted, as of a timeline.
 
     A write that is pending may come to bring copies that nobody would notice.

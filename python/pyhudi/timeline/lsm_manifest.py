@@ -91,7 +91,7 @@ def write_manifest(
         raise
 
 
-def unchecked() -> None:
+def no_check() -> None:
     """The `Check` of who is alone."""
 
 

@@ -12,7 +12,7 @@ from pyhudi.clock import Moment, Zone, instant_of
 from pyhudi.config.actions import COMMIT_ACTIONS, SAVEPOINT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.time_travel import incomplete_writes, timeline_as_of
 
 
@@ -41,14 +41,17 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
             was not stored.
         ConfigError: commits that were completed at the same time differ in the time asked for.
     """
-    order, other = Span(by_completion=by_completion), Span(by_completion=not by_completion)
-    completed = timeline.completed()
+    order, other = (
+        InstantRange(by_completion=by_completion),
+        InstantRange(by_completion=not by_completion),
+    )
+    completed = timeline.filter_completed()
     if any(order.time_of(instant) == time for instant in completed):
         return time
-    past = _archived(timeline, time, by_completion=by_completion)
+    past = _find_archived(timeline, time, by_completion=by_completion)
     if any(order.time_of(instant) == time for instant in past):
         return time
-    named = _named((*past, *completed), other, time)
+    named = _instants_with_time((*past, *completed), other, time)
     if not named:
         return time
     times = {order.time_of(instant) for instant in named}
@@ -67,7 +70,7 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
     return found
 
 
-def requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
+def resolve_requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
     """Return the requested time of the instant that a moment names, else the moment's own.
 
     Raises as `order_time`, and `ConfigError` for what is no time.
@@ -81,9 +84,9 @@ def requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
 def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
     """Return the timeline as it was at an instant that a moment names, or at the moment.
 
-    Raises as `timeline_as_of` and `requested_time`.
+    Raises as `timeline_as_of` and `resolve_requested_time`.
     """
-    return timeline_as_of(timeline, requested_time(timeline, moment, zone))
+    return timeline_as_of(timeline, resolve_requested_time(timeline, moment, zone))
 
 
 def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> None:
@@ -102,7 +105,7 @@ def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> Non
             )
 
 
-def _archived(timeline: Timeline, time: str, *, by_completion: bool) -> tuple[Instant, ...]:
+def _find_archived(timeline: Timeline, time: str, *, by_completion: bool) -> tuple[Instant, ...]:
     """Archived instants that were requested or completed at a time.
 
     A range by completion times reads the archive anyway. Otherwise it is read for times before the
@@ -112,11 +115,13 @@ def _archived(timeline: Timeline, time: str, *, by_completion: bool) -> tuple[In
     if not (is_before or (by_completion and timeline.completes_in_names)):
         return ()
     archive = timeline.archive
-    requested = archive.instants(Span.closed(time, time)) if is_before else ()
-    return (*requested, *archive.instants(Span.closed(time, time, by_completion=True)))
+    requested = archive.instants(InstantRange.between(time, time)) if is_before else ()
+    return (*requested, *archive.instants(InstantRange.between(time, time, by_completion=True)))
 
 
-def _named(instants: Iterable[Instant], order: Span, time: str) -> list[Instant]:
+def _instants_with_time(
+    instants: Iterable[Instant], order: InstantRange, time: str
+) -> list[Instant]:
     """The instants of a time, commits before others; a savepoint has its commit's."""
     found = [i for i in instants if order.time_of(i) == time and i.action != SAVEPOINT]
     return [i for i in found if i.action in COMMIT_ACTIONS] or found

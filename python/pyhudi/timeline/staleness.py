@@ -19,7 +19,7 @@ from pyhudi.timeline.active import Timeline
 _AGAIN = "Open the table again, or call refresh() on the handle."
 
 
-def later_timeline(
+def newer_timeline(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
@@ -33,8 +33,8 @@ def later_timeline(
     complete yet is told as well: the metadata table is ahead of the table by it.
     """
     now = Timeline.load(storage, config)
-    known = {(instant.requested, instant.action) for instant in timeline.uncut.completed()}
-    done = {(instant.requested, instant.action) for instant in now.completed()}
+    known = {(instant.requested, instant.action) for instant in timeline.uncut.filter_completed()}
+    done = {(instant.requested, instant.action) for instant in now.filter_completed()}
     if done - known or (known and not done):
         return now
     begun = {instant.requested for instant in now.pending()}
@@ -42,16 +42,16 @@ def later_timeline(
     return now if begun.intersection(applied) else None
 
 
-def check_nothing_lacks(storage: Storage, config: TableConfig, then: Timeline) -> None:
+def check_listing_complete(storage: Storage, config: TableConfig, then: Timeline) -> None:
     """Raises `HistoryUnavailable` where files that were current `then` may lack in a listing.
 
     Storage does not tell whether others have written since, as the metadata table does; so this
     comes after the listing.
     """
-    check_still_there(then, Timeline.load(storage, config))
+    check_snapshot_readable(then, Timeline.load(storage, config))
 
 
-def check_still_there(then: Timeline, now: Timeline) -> None:
+def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
     """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`.
 
     then: cut for time travel, or whole. What of a cut one was gone when it was loaded is not told.
@@ -69,7 +69,7 @@ def check_still_there(then: Timeline, now: Timeline) -> None:
     until = then.bound or (then.last_commit.requested if then.last_commit else None)
     if until is None:
         return
-    counted = min([until, *_completed_since(then, now)])
+    counted = min([until, *_newly_completed(then, now)])
     for horizon, clean in _later_cleans(then, now, until):
         if horizon is None or horizon > counted:
             raise HistoryUnavailable(
@@ -85,7 +85,7 @@ def _was_archived(commit: Instant, now: Timeline) -> bool:
     return active or now.archive.find(commit.requested, commit.action) is not None
 
 
-def _completed_since(then: Timeline, now: Timeline) -> Iterator[str]:
+def _newly_completed(then: Timeline, now: Timeline) -> Iterator[str]:
     """Times of what was pending then and is complete now.
 
     It does not count then, but to a clean it has replaced what did, and may be older than that.

@@ -12,7 +12,7 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, SAVEPOINT, Instant
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.instant_range import Span
+from pyhudi.timeline.instant_range import InstantRange
 
 
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
@@ -30,11 +30,11 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
         )
     _check_complete(timeline, instant)
     _check_not_cleaned(timeline, instant)
-    check_begun(timeline, Span(until=instant), f"as_of {instant}")
+    check_after_first_commit(timeline, InstantRange(until=instant), f"as_of {instant}")
     return timeline.until(instant)
 
 
-def check_begun(timeline: Timeline, span: Span, asked: str) -> None:
+def check_after_first_commit(timeline: Timeline, span: InstantRange, asked: str) -> None:
     """Raises `HistoryUnavailable` when all commits of a table are later than the end of a span.
 
     A table without commits has no first one, and is empty at any time. asked: the end of the span,
@@ -43,7 +43,7 @@ def check_begun(timeline: Timeline, span: Span, asked: str) -> None:
     if not timeline.commits or any(map(span.holds, timeline.commits)):
         return
     undated = span.by_completion and not timeline.completes_in_names
-    archived = timeline.archive.commits(Span(until=span.until) if undated else span)
+    archived = timeline.archive.commits(InstantRange(until=span.until) if undated else span)
     if not archived:
         known = (*timeline.commits, *timeline.archive.commits())
         first = min(filter(None, map(span.time_of, known)), default="")
@@ -76,7 +76,7 @@ def schema_before_start(timeline: Timeline) -> str | None:
     if timeline.bound is None:
         return None
     archive, uncut = timeline.archive, timeline.uncut
-    for instant in reversed(archive.commits(Span(until=timeline.bound))):
+    for instant in reversed(archive.commits(InstantRange(until=timeline.bound))):
         schema = archive.commit_metadata(instant).table_schema
         if schema:
             return schema
@@ -101,7 +101,7 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
     commit stay, though Hudi refuses its time all the same; what a savepoint lacks, the removed
     files tell (`slices/cleaned_files.py`).
     """
-    if any(saved.requested == instant for saved in timeline.uncut.completed(SAVEPOINT)):
+    if any(saved.requested == instant for saved in timeline.uncut.filter_completed(SAVEPOINT)):
         return
     clean = _last_clean(timeline, instant)
     if clean is None:
@@ -119,7 +119,7 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
 
 def _last_clean(timeline: Timeline, instant: str) -> dict[str, Any] | None:
     whole = timeline.uncut
-    active = whole.completed(CLEAN)
+    active = whole.filter_completed(CLEAN)
     if active:
         return whole.read(active[-1]) or {}
     if not whole.is_before_start(instant):

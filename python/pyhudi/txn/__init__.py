@@ -1,6 +1,6 @@
 """The commit protocol: an instant from requested to completed.
 
-Every instant, of any action and of either table, is an `OpenInstant` (`pending_instant.py`).
+Every instant, of any action and of either table, is an `PendingInstant` (`pending_instant.py`).
 Completing it checks that it is still inflight.
 
 A write (`transaction.py`):

@@ -28,20 +28,25 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.extra_metadata import COMMIT_ID, STREAM_BATCHES, stream_batch, stream_entries
+from pyhudi.config.extra_metadata import (
+    COMMIT_ID,
+    STREAM_BATCHES,
+    stream_batch,
+    stream_batches_by_id,
+)
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import GroupKey, groups_of_plan
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.rollback import target_of
 
-AS_IT_WAS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
+ROW_PRESERVING_OPERATIONS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
 """Operations that leave every row as it was."""
 
 FileGroups = frozenset[tuple[str, str]]
@@ -49,10 +54,10 @@ FileGroups = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Since:
+class ConcurrentCommits:
     """What was completed since a write was planned."""
 
-    table: Table
+    table: TableSnapshot
     """As it is now."""
     commits: tuple[tuple[Instant, CommitMetadata], ...]
     """In the order of their requested times."""
@@ -65,29 +70,29 @@ class Since:
         """
         found: dict[Instant, FileGroups] = {}
         for instant, metadata in self.commits:
-            groups = touched(metadata)
-            if groups and metadata.operation_type not in AS_IT_WAS:
+            groups = collect_written_file_groups(metadata)
+            if groups and metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
                 found[instant] = groups
         for instant, metadata in self.commits:
             moved = metadata.replaced if metadata.operation_type == "CLUSTER" else frozenset()
             if any(moved & groups for groups in found.values()):
-                found[instant] = touched(metadata)
+                found[instant] = collect_written_file_groups(metadata)
         return tuple((instant, found[instant]) for instant, _ in self.commits if instant in found)
 
 
-Recheck: TypeAlias = Callable[[Since], None]
+CommitCheck: TypeAlias = Callable[[ConcurrentCommits], None]
 """Looks again at what a write went by; raises `CommitConflict` where that has changed."""
 
 
-def timeline_of_now(table: Table) -> Timeline:
+def reload_timeline(table: TableSnapshot) -> Timeline:
     """Within a section. Raises `CommitConflict` while the table is being restored."""
-    timeline = zombie_commits.load(table)
+    timeline = zombie_commits.load_timeline(table)
     check_may_begin(timeline)
     table.generator.observe(timeline)
     return timeline
 
 
-def check_known(seen: Timeline, now: Timeline) -> None:
+def check_planned_commits_exist(seen: Timeline, now: Timeline) -> None:
     """Raises `CommitConflict` where a commit that a write was planned on was taken back.
 
     Also before it was pending for others to see. Or a compaction that was planned: up to table
@@ -101,7 +106,9 @@ def check_known(seen: Timeline, now: Timeline) -> None:
         and not now.is_before_start(known.requested)
     ]
     for known in gone:
-        raise overtaken(f"{known}, which the write was planned on, was taken back meanwhile")
+        raise retryable_conflict(
+            f"{known}, which the write was planned on, was taken back meanwhile"
+        )
 
 
 def check_may_begin(timeline: Timeline) -> None:
@@ -110,7 +117,7 @@ def check_may_begin(timeline: Timeline) -> None:
         raise CommitConflict(f"{restore} has begun", hint="Write again when it is complete.")
 
 
-def check_own(timeline: Timeline, instant: str, action: str) -> None:
+def check_still_inflight(timeline: Timeline, instant: str, action: str) -> None:
     """Raises `CommitConflict` unless a write is inflight still and nobody is taking it back.
 
     Also where another action has its time. timeline: of now.
@@ -119,18 +126,18 @@ def check_own(timeline: Timeline, instant: str, action: str) -> None:
     states = {file.state for file in timeline.files(own)} if own is not None else set()
     if states != {State.REQUESTED, State.INFLIGHT}:
         what = "is complete already" if State.COMPLETED in states else "was taken back"
-        raise overtaken(f"the {action} {instant} {what} by another writer")
+        raise retryable_conflict(f"the {action} {instant} {what} by another writer")
     for rollback in timeline.pending(ROLLBACK):
         target = target_of(timeline, rollback)
         if target is not None and target[0] == instant:
             msg = f"another writer takes the {action} {instant} back as {rollback}"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
     for other in timeline.of_same_time(instant, action):
-        raise overtaken(f"{other} has the time of the {action} {instant}")
+        raise retryable_conflict(f"{other} has the time of the {action} {instant}")
     check_may_begin(timeline)
 
 
-def check_markers(table: Table, instant: str, mine: FileGroups) -> None:
+def check_markers(table: TableSnapshot, instant: str, mine: FileGroups) -> None:
     """Raises `CommitConflict` where an older living write has begun files of file groups of mine.
 
     Hudi looks before each marker (`SimpleDirectMarkerBasedDetectionStrategy`, 1.2.0); here it is
@@ -144,22 +151,22 @@ def check_markers(table: Table, instant: str, mine: FileGroups) -> None:
             file_id = base.file_id if base else log.file_id if log else ""
             if (marker.partition, file_id) in mine:
                 msg = f"the write {other} is changing file group {file_id} of {marker.partition!r}"
-                raise overtaken(msg)
+                raise retryable_conflict(msg)
 
 
-def since_plan(table: Table, now: Timeline, instant: str) -> Since:
+def commits_since_plan(table: TableSnapshot, now: Timeline, instant: str) -> ConcurrentCommits:
     """What was completed since a write was planned.
 
     table: as the write was planned on it. instant: the write's own. Raises `CommitConflict` where
     that is not known, and where a commit that it was planned on was taken back.
     """
     seen = table.timeline
-    check_known(seen, now)
+    check_planned_commits_exist(seen, now)
     before = {known.requested for known in seen.commits}
     _check_reaches(seen, now, instant)
     commits = (known for known in now.commits if known.requested not in before)
     found = tuple((known, now.commit_metadata(known)) for known in commits)
-    return Since(table.at(now), found)
+    return ConcurrentCommits(table.with_timeline(now), found)
 
 
 def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
@@ -180,7 +187,7 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
         or any(time > newest for time in behind)
     ):
         msg = "the timeline was archived beyond what the write was planned on"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
 
 
 def _last_stays(seen: Timeline, now: Timeline) -> bool:
@@ -191,11 +198,11 @@ def _last_stays(seen: Timeline, now: Timeline) -> bool:
     last = seen.commits[-1] if seen.commits else None
     if last is None or now.find(last.requested, last.action) is None:
         return False
-    return all(saved.requested != last.requested for saved in now.completed(SAVEPOINT))
+    return all(saved.requested != last.requested for saved in now.filter_completed(SAVEPOINT))
 
 
-def check_since(
-    since: Since,
+def check_file_group_conflicts(
+    since: ConcurrentCommits,
     seen: Timeline,
     metadata: CommitMetadata,
     *,
@@ -207,13 +214,16 @@ def check_since(
     seen: what the write was planned on. metadata: what it did. appends: where it has added log
     files others may have, too. goes_first: clusterings that are planned give way to it.
     """
-    mine, appended = touched(metadata), _appended_only(since.table.config, metadata)
+    mine, appended = (
+        collect_written_file_groups(metadata),
+        _groups_appended_to(since.table.config, metadata),
+    )
     if appends:
         gone = (theirs.replaced for _, theirs in since.commits)
         mine -= appended - frozenset().union(*gone)
     planned = {known.requested for known in seen.pending(COMPACTION)}
     for other, theirs in since.commits:
-        common = mine & touched(theirs)
+        common = mine & collect_written_file_groups(theirs)
         if theirs.operation_type == "COMPACT":
             # What was planned before is known to the plan; below what is appended all is well.
             common -= mine if other.requested in planned else appended
@@ -242,10 +252,10 @@ def _check_plans(
 def _refuse(other: Instant, common: FileGroups, does: str) -> None:
     for partition, file_id in sorted(common)[:1]:
         msg = f"{other} {does} file group {file_id} of partition {partition!r} meanwhile"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
 
 
-def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
+def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
     """File groups to which a write adds log files that count above every base file made meanwhile.
 
     Up to table version 6 a log file belongs to the base file that it was planned on.
@@ -261,7 +271,7 @@ def _appended_only(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
     return frozenset(logs - others) - metadata.replaced
 
 
-def check_writers(now: Table, groups: Collection[GroupKey]) -> None:
+def check_writers(now: TableSnapshot, groups: Collection[GroupKey]) -> None:
     """Raises `CommitConflict` where a living writer is at file groups of a service that gives way.
 
     Inflight files say what writers are about to change (`PreferWriterConflictResolutionStrategy`,
@@ -271,33 +281,35 @@ def check_writers(now: Table, groups: Collection[GroupKey]) -> None:
     for other in timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT):
         if other.state is not State.INFLIGHT or timeline.is_clustering(other):
             continue
-        common = touched(timeline.workload(other)).intersection(groups)
+        common = collect_written_file_groups(timeline.workload(other)).intersection(groups)
         if common and heartbeat.live_instants(now.storage, {other.requested}, now.clock):
             _refuse(other, common, "is changing")
 
 
-def check_once(now: Timeline, metadata: CommitMetadata) -> None:
+def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
     """Raises `CommitConflict` where another write has brought what this one is to bring once.
 
     Whoever looked before the write may have done so before it was planned.
     """
     mine = metadata.extra_metadata.get(COMMIT_ID)
     said = metadata.extra_metadata
-    streams = stream_entries(said, STREAM_BATCHES, "the write")
+    streams = stream_batches_by_id(said, STREAM_BATCHES, "the write")
     batches = {stream: stream_batch(said, stream, "the write") for stream in streams}
     for other in reversed(now.commits):
         if mine is None and not batches:
             return
         theirs = now.commit_metadata(other).extra_metadata
         if mine is not None and theirs.get(COMMIT_ID) == mine:
-            raise overtaken(f"{other} is the same write {mine!r}")
+            raise retryable_conflict(f"{other} is the same write {mine!r}")
         for stream in tuple(batches):
             last = stream_batch(theirs, stream, other)
             if last is not None and (batches.pop(stream) or 0) <= last:
                 raise CommitConflict(f"{other} has brought batch {last} of the stream {stream!r}")
 
 
-def check_schema(since: Since, seen: Table, instant: str, avro: str | None) -> None:
+def check_schema(
+    since: ConcurrentCommits, seen: TableSnapshot, instant: str, avro: str | None
+) -> None:
     """Raises `CommitConflict` where the table got other columns since a write was planned.
 
     avro: the columns as the write's commit has them, None for one that leaves them as they are.
@@ -312,11 +324,11 @@ def check_schema(since: Since, seen: Table, instant: str, avro: str | None) -> N
     same = (before.avro, _ids(before)) == (after.avro, _ids(after))
     # The first commit may spell what the table was created with in its own way.
     if not same and (seen.timeline.commits or before.arrow != after.arrow):
-        raise overtaken(f"{since.commits[-1][0]} has changed the table's columns")
+        raise retryable_conflict(f"{since.commits[-1][0]} has changed the table's columns")
     for other, _ in since.commits if avro not in (None, before.avro) else ():
         if other.requested > instant:
             msg = f"{other} was completed while the table's columns were to change"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
 
 def _ids(schema: TableSchema) -> str:
@@ -324,15 +336,15 @@ def _ids(schema: TableSchema) -> str:
     return "" if schema.history is None else schema.history.current
 
 
-def check_config(table: Table) -> None:
+def check_config(table: TableSnapshot) -> None:
     """Raises `CommitConflict` where the table's properties have changed since it was opened."""
     now = TableConfig.load(table.storage, table.clock)
     if now.properties != table.config.properties:
         msg = "the table's properties have changed while it was written to"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
 
 
-def touched(metadata: CommitMetadata) -> FileGroups:
+def collect_written_file_groups(metadata: CommitMetadata) -> FileGroups:
     """The file groups that a commit writes to or takes away."""
     written = {
         (partition, stat.file_id)

@@ -68,7 +68,7 @@ def live_instants(
     return sorted(file.name for file in beating if _is_alive(storage, file, now))
 
 
-def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
+def live_hudi_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
     """Those of pending instants that living writers of Apache Hudi are at work on, sorted.
 
     Their files are empty.
@@ -78,7 +78,7 @@ def live_of_hudi(storage: Storage, instants: Collection[str], clock: Clock) -> l
     return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
 
 
-def may_be_unseen(
+def may_be_running_without_heartbeat(
     storage: Storage, instant: str, begun: Entry | None, written: Iterable[Entry], clock: Clock
 ) -> bool:
     """Whether somebody who shows no heartbeat may be at work on an instant.
@@ -240,7 +240,7 @@ class Heartbeat:
         now, ticks = self._last
         return max(self._clock.now_ms() - now, self._clock.ticks_ms() - ticks)
 
-    def publishes(self) -> None:
+    def begin_publication(self) -> None:
         """Within the section in which the write is published: from now on it is late sooner.
 
         Beats that come after a stand would tell others that there was none (`zombie_commits.py`).
@@ -256,18 +256,18 @@ class Heartbeat:
             yield
 
     @property
-    def is_anothers(self) -> bool:
+    def is_taken_over(self) -> bool:
         """Whether another process goes on with what this one has begun."""
         there = self._storage.read_or_none(self._path)
         return there is not None and _name_in(there) != self._said.get("name")
 
-    def disowns(self) -> bool:
+    def mark_zombie(self) -> bool:
         """Has everybody find that what was published came late, and ends beating.
 
         False where others have found before that it counts, or have taken it back. That of another
         process stays, which goes on with what this one has begun.
         """
-        self.rest()
+        self.stop_beating()
         with self._lock:
             there = self._storage.read_version(self._path)
             if there is None:
@@ -283,7 +283,7 @@ class Heartbeat:
                 self._storage.put(self._path, data)
                 return True
 
-    def rest(self) -> None:
+    def stop_beating(self) -> None:
         """Ends beating and leaves the file: others go on with the write, or it has failed."""
         self._ended.set()
         process_liveness.at_work.discard(self._name)
@@ -293,14 +293,14 @@ class Heartbeat:
 
         That of another process stays, which goes on with what a late one has begun.
         """
-        self.rest()
+        self.stop_beating()
         with self._lock:
-            if not (self.is_late and self.is_anothers):
+            if not (self.is_late and self.is_taken_over):
                 self._storage.delete_all([self._path])
 
     def __del__(self) -> None:
         """Lets the thread end."""
-        self.rest()
+        self.stop_beating()
 
 
 @contextmanager
@@ -311,7 +311,7 @@ def beating(storage: Storage, instant: str, clock: Clock) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        beat.rest()
+        beat.stop_beating()
         raise
     beat.stop()
 

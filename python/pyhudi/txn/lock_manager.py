@@ -19,10 +19,10 @@ from pyhudi.errors import (
     CorruptTable,
     LockTimeout,
     LockWarning,
-    overtaken,
+    retryable_conflict,
     without_hint,
 )
-from pyhudi.slices.table_snapshot import Guard, Unguarded
+from pyhudi.slices.table_snapshot import LockManager, NoLock
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
@@ -30,7 +30,7 @@ from pyhudi.txn.locks.base import TableLock, give_back, take
 from pyhudi.txn.locks.providers import table_lock
 
 
-class LockGuard(Guard):
+class TableLockManager(LockManager):
     """Sections under a lock. Belongs to one writer, which is one thread."""
 
     def __init__(
@@ -61,7 +61,7 @@ class LockGuard(Guard):
         self._leaving: _Leaving | None = None
 
     @contextmanager
-    def section(self) -> Iterator[None]:
+    def critical_section(self) -> Iterator[None]:
         """Holds the lock for the block. Raises `LockTimeout` where it cannot be had.
 
         `CommitConflict` takes the place of `CorruptTable` where the lock was lost, and of
@@ -81,7 +81,7 @@ class LockGuard(Guard):
         except FileExistsError as error:
             # Who stood still goes on with what this writer has taken over.
             msg = f"another writer has made a file of the same instant: {error}"
-            raise overtaken(msg) from error
+            raise retryable_conflict(msg) from error
         finally:
             self._depth = outer
             if not outer and self._held:
@@ -120,7 +120,7 @@ class LockGuard(Guard):
         try:
             self._lock.check()
         except CommitConflict:
-            give_back(self._lock, _told)
+            give_back(self._lock, _warn_of_error)
             return False
         return True
 
@@ -152,10 +152,10 @@ class LockGuard(Guard):
 
     def _give_back(self) -> None:
         self._held = False
-        give_back(self._lock, _told)
+        give_back(self._lock, _warn_of_error)
 
     @contextmanager
-    def leaving_late(self) -> Iterator[None]:
+    def release_later(self) -> Iterator[None]:
         """A block after which the lock is given back, and not before the block goes on.
 
         What follows a section need not wait for clocks, nor for the lock's service; and a section
@@ -169,9 +169,9 @@ class LockGuard(Guard):
             self._leaves_late = False
             # Interrupted, a section may not have got that far.
             self._depth = outer
-            self.finish_leaving()
+            self.finish_release()
 
-    def finish_leaving(self) -> None:
+    def finish_release(self) -> None:
         """Waits until the lock of the last section is given back."""
         leaving, self._leaving = self._leaving, None
         if leaving is not None:
@@ -181,26 +181,26 @@ class LockGuard(Guard):
             self._give_back()
 
     @property
-    def is_entered(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this writer is in a section."""
         return self._depth > 0
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         """Raises `CommitConflict` where the lock may be another's by now, or before so long."""
         self._lock.check(for_ms)
 
-    def again(self) -> None:
+    def reacquire(self) -> None:
         """Within a section: takes the lock again that may be another's by now."""
-        give_back(self._lock, _told)
+        give_back(self._lock, _warn_of_error)
         self._take()
         forget()
 
     @property
-    def lasts_ms(self) -> int | None:
+    def lease_ms(self) -> int | None:
         """For how long one who stands still keeps the lock at least."""
         return self._lock.lasts_ms
 
-    def settle(self, since_ms: int) -> None:
+    def wait_out_clock_skew(self, since_ms: int) -> None:
         """Has the section last until a time that was taken then is past for every clock."""
         # Not by the time of day, which may be set back meanwhile.
         left = min(since_ms + self._skew_ms - self._clock.now_ms(), self._skew_ms)
@@ -238,26 +238,26 @@ class _Leaving(threading.Thread):
         if self.is_alive():
             self.join()
         if self._failure is not None:
-            _told(self._failure)
+            _warn_of_error(self._failure)
 
 
-def _told(error: Exception) -> None:
+def _warn_of_error(error: Exception) -> None:
     cause = without_hint(error)
     msg = f"the table's lock could not be given back, others wait until its time is over: {cause}"
     warn(msg, LockWarning)
 
 
-def guard_of(storage: Storage, options: Mapping[str, str], clock: Clock) -> Guard:
+def lock_manager_for(storage: Storage, options: Mapping[str, str], clock: Clock) -> LockManager:
     """How the writers of a table keep out of each other's way, by the options of the handle.
 
     Raises `ConfigError` for an option that the lock needs and that is missing.
     """
     chosen = LockOptions.of(options)
     if chosen.mode is ConcurrencyMode.SINGLE_WRITER:
-        return Unguarded()
+        return NoLock()
     lock = table_lock(storage, chosen, clock)
     remote = is_remote(storage.uri)
-    return LockGuard(
+    return TableLockManager(
         lock,
         clock,
         patience_ms=chosen.patience_ms,

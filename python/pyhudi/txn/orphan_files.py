@@ -19,7 +19,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.storage.storage import Entry, Paths, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
-from pyhudi.txn.zombie_commits import come_late
+from pyhudi.txn.zombie_commits import find_zombies
 
 OLD_MS = 600_000
 """Age from which such a file is a dead writer's."""
@@ -27,7 +27,7 @@ OLD_MS = 600_000
 _STAGED = re.compile(r".\.\d+-\d+\.tmp$")
 
 
-def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Paths:
+def remove_orphan_files(storage: Storage, timeline: Timeline, clock: Clock) -> Paths:
     """Removes what was left beside the timeline and the properties; gives the folders of those.
 
     timeline: as it has just been listed.
@@ -47,7 +47,7 @@ def remove_left_files(storage: Storage, timeline: Timeline, clock: Clock) -> Pat
 def _remove_heartbeats(storage: Storage, timeline: Timeline, clock: Clock) -> None:
     old = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
     if old:
-        kept = {*timeline.pending(), *come_late(storage, timeline, old)}
+        kept = {*timeline.pending(), *find_zombies(storage, timeline, old)}
         times = {instant.requested for instant in kept}
         storage.delete_all(file.path for file in old if file.name not in times)
 

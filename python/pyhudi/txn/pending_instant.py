@@ -15,17 +15,17 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True)
-class OpenInstant:
+class PendingInstant:
     """One instant of a table between its request and its completion."""
 
-    table: Table
+    table: TableSnapshot
     time: str
     """Its requested time."""
     action: str
@@ -42,16 +42,16 @@ class OpenInstant:
         know of them would hide what they wrote. That takes a writer who stood still as the file was
         made, and whose lock was taken. It stays where they may have gone by it already.
         """
-        self.table.guard.check()
+        self.table.guard.check_held()
         self.request(plan)
         try:
-            self.table.guard.check()
+            self.table.guard.check_held()
         except CommitConflict:
-            if self.others_went_on(seen) and not self._may_be_gone_by():
+            if self.has_newer_instants(seen) and not self._may_be_gone_by():
                 self.withdraw_request()
                 raise
 
-    def others_went_on(self, seen: Timeline) -> bool:
+    def has_newer_instants(self, seen: Timeline) -> bool:
         """Whether the timeline has more by now than this instant and what was seen of it."""
         table = self.table
         now = Timeline.load(table.storage, table.config)
@@ -68,7 +68,7 @@ class OpenInstant:
         if self.action != COMPACTION or not table.config.version.logs_named_by_base_instant:
             return False
         # Nobody begins or completes a write between the look and the plan's end.
-        table.guard.again()
+        table.guard.reacquire()
         now = Timeline.load(table.storage, table.config)
         planned = now.find(self.time, self.action)
         if planned is None or any(not now.is_clustering(w) for w in now.pending(*COMMIT_ACTIONS)):
@@ -82,7 +82,9 @@ class OpenInstant:
         """Creates the inflight file. Raises `CommitConflict` if there is one."""
         self.table.config.layout.inflight(self.table.storage, self.time, self.action, content)
 
-    def keep_only(self, metadata: CommitMetadata, begun: Iterable[str] | None = None) -> None:
+    def delete_unnamed_files(
+        self, metadata: CommitMetadata, begun: Iterable[str] | None = None
+    ) -> None:
         """Deletes what was begun and the commit does not name: of failed or repeated attempts.
 
         begun: paths of all files that may have been begun; None for those that markers name. Log
@@ -90,11 +92,11 @@ class OpenInstant:
         """
         storage = self.table.storage
         if begun is None:
-            begun = self.begun()
+            begun = self.read_marked_paths()
         listed = metadata.paths
         storage.delete_all(path for path in begun if path not in listed)
 
-    def begun(self) -> list[str]:
+    def read_marked_paths(self) -> list[str]:
         """Paths of the files that markers name, of whoever has begun them."""
         return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
@@ -107,14 +109,14 @@ class OpenInstant:
         """
         completion = self.table.generator.next()
         self.check_inflight()
-        self.table.guard.check()
+        self.table.guard.check_held()
         self.publish(completion, content)
         try:
-            self.table.guard.check()
+            self.table.guard.check_held()
         except CommitConflict:
             exists = self.table.storage.exists
-            if self.was_overtaken(completion) or not all(map(exists, files)):
-                self.take_publication_back(completion)
+            if self.is_publication_lost(completion) or not all(map(exists, files)):
+                self.delete_completed_file(completion)
                 raise
         return completion
 
@@ -132,13 +134,13 @@ class OpenInstant:
             raise
         except Exception:
             # The answer may have been lost on the way.
-            if storage.read_or_none(self.completed_path(completion)) != content:
+            if storage.read_or_none(self.path_of_completed(completion)) != content:
                 raise
         done = COMPLETED_ACTION.get(self.action, self.action)
         if layout.completion_in_name and done in COMMIT_ACTIONS:
-            keep_commit(storage, self.completed_path(completion), content)
+            keep_commit(storage, self.path_of_completed(completion), content)
 
-    def was_overtaken(self, completion: str) -> bool:
+    def is_publication_lost(self, completion: str) -> bool:
         """Whether another writer took the instant back while `publish` made the completed file.
 
         Or over: then it is complete by another time, too.
@@ -148,25 +150,25 @@ class OpenInstant:
             table.storage, self.time, self.action, completion
         )
 
-    def clear(self) -> None:
+    def delete_markers(self) -> None:
         """Removes its markers, once it is complete or gone."""
         markers.delete_all(self.table.storage, self.time)
 
-    def back_to_plan(self, begun: Iterable[str] | None = None) -> None:
+    def revert_to_requested(self, begun: Iterable[str] | None = None) -> None:
         """Removes what was written, which no reader sees, and leaves it requested.
 
         Raises `CommitConflict` where the lock may be another's: its files may have the same names.
         """
         if begun is None:
-            begun = self.begun()
-        self.table.guard.check()
-        self.keep_only(CommitMetadata(), begun)
+            begun = self.read_marked_paths()
+        self.table.guard.check_held()
+        self.delete_unnamed_files(CommitMetadata(), begun)
         self.withdraw_attempt()
 
     def withdraw_attempt(self) -> None:
         """Leaves it requested. What the attempt wrote must be gone."""
         self._remove(State.INFLIGHT)
-        self.clear()
+        self.delete_markers()
 
     def remove(self, gone: Collection[str] | None = None) -> None:
         """Takes it off the timeline. What it wrote must be gone.
@@ -176,8 +178,8 @@ class OpenInstant:
         """
         self._remove(State.INFLIGHT)
         self._remove(State.REQUESTED)
-        if gone is None or {*self.begun()} <= {*gone}:
-            self.clear()
+        if gone is None or {*self.read_marked_paths()} <= {*gone}:
+            self.delete_markers()
 
     def withdraw_request(self) -> None:
         """Takes its requested file away, of an instant that has written nothing."""
@@ -191,9 +193,9 @@ class OpenInstant:
         """Makes a completed instant inflight again: the completed file goes, the others stay."""
         self._remove(State.COMPLETED)
 
-    def take_publication_back(self, completion: str) -> None:
+    def delete_completed_file(self, completion: str) -> None:
         """Removes the completed file that `publish` has made."""
-        self.table.storage.delete(self.completed_path(completion))
+        self.table.storage.delete(self.path_of_completed(completion))
 
     @property
     def is_requested(self) -> bool:
@@ -211,7 +213,7 @@ class OpenInstant:
             layout.path(layout.file_name(self.time, self.action, state))
         )
 
-    def completed_path(self, completion: str) -> str:
+    def path_of_completed(self, completion: str) -> str:
         """The file that `publish` makes."""
         layout = self.table.config.layout
         name = layout.file_name(self.time, self.action, State.COMPLETED, completion)

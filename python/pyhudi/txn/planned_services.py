@@ -16,63 +16,65 @@ from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices import markers
-from pyhudi.slices.clustering_plan import written_early
+from pyhudi.slices.clustering_plan import has_early_log_files
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import conflicts, heartbeat
-from pyhudi.txn.conflicts import Since
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.conflicts import ConcurrentCommits
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 
-Check = Callable[[Since, CommitMetadata], None]
+Check = Callable[[ConcurrentCommits, CommitMetadata], None]
 """Raises `CommitConflict` where what was completed since rules out what a service did."""
 
 
-def schedule(table: Table, action: str, plan: Callable[[Table, str], bytes | None]) -> str | None:
+def schedule(
+    table: TableSnapshot, action: str, plan: Callable[[TableSnapshot, str], bytes | None]
+) -> str | None:
     """Plans a service within a section and requests it; its instant, None where nothing is due.
 
     plan: gives the requested file's content from the table as it is then and the instant. Raises
     what it raises, and `CommitConflict` where others went on meanwhile, with nothing left.
     """
-    with table.guard.section():
-        timeline = conflicts.timeline_of_now(table)
+    with table.guard.critical_section():
+        timeline = conflicts.reload_timeline(table)
         began_ms = table.clock.now_ms()
         instant = table.generator.next()
-        content = plan(table.at(timeline), instant)
+        content = plan(table.with_timeline(timeline), instant)
         if content is None:
             return None
-        OpenInstant(table, instant, action).request_planned(content, timeline)
-        table.guard.settle(began_ms)
+        PendingInstant(table, instant, action).request_planned(content, timeline)
+        table.guard.wait_out_clock_skew(began_ms)
     return instant
 
 
-def unschedule(table: Table, instant: str, action: str, *, insists: bool = False) -> None:
+def cancel_plan(table: TableSnapshot, instant: str, action: str, *, insists: bool = False) -> None:
     """Takes a plan off the timeline, with what was begun of it.
 
     insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
     where somebody is carrying it out, or it is not pending any more, or writers count on it.
     """
-    with table.guard.section():
-        timeline = conflicts.timeline_of_now(table)
+    with table.guard.critical_section():
+        timeline = conflicts.reload_timeline(table)
         pending = _check_free(table, timeline, instant, action, insists=insists)
         is_damaged = timeline.has_damaged_plan(pending)
-        if not is_damaged and written_early(table.storage, timeline.plan(pending)):
+        if not is_damaged and has_early_log_files(table.storage, timeline.plan(pending)):
             msg = f"writers have written to the buckets that the {action} {instant} is to make"
             raise CommitConflict(msg, hint="Carry it out with cluster().")
-        table.guard.check()
-        opened = OpenInstant(table, instant, action)
+        table.guard.check_held()
+        opened = PendingInstant(table, instant, action)
         _back_to_plan(opened, timeline)
         opened.withdraw_request()
 
 
-def after_commit(table: Table) -> Table:
+def after_commit(table: TableSnapshot) -> TableSnapshot:
     """The table with its properties of now, for the next plan of the same caller.
 
     A commit counts in the properties how often others have gone on without one who has left work
@@ -88,7 +90,7 @@ def _but_undone(config: TableConfig) -> dict[str, str]:
 
 
 def _check_free(
-    table: Table, timeline: Timeline, instant: str, action: str, *, insists: bool
+    table: TableSnapshot, timeline: Timeline, instant: str, action: str, *, insists: bool
 ) -> Instant:
     """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
     pending = _pending(timeline, instant, action)
@@ -100,11 +102,13 @@ def _check_free(
     return pending
 
 
-def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> None:
+def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
     storage, instant = table.storage, pending.requested
     begun = storage.head(timeline.path(pending))
-    written = _written(table, timeline, pending)
-    if not heartbeat.may_be_unseen(storage, instant, begun, written, table.clock):
+    written = _files_of_attempt(table, timeline, pending)
+    if not heartbeat.may_be_running_without_heartbeat(
+        storage, instant, begun, written, table.clock
+    ):
         return
     msg = f"another writer may be carrying out the {pending.action} {instant}: it has no heartbeat"
     hint = "Wait until it is done, or an hour if it has died"
@@ -115,7 +119,9 @@ def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> Non
     raise CommitConflict(msg, hint=f"{hint}.")
 
 
-def _written(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+def _files_of_attempt(
+    table: TableSnapshot, timeline: Timeline, pending: Instant
+) -> Iterator[Entry]:
     """Markers of an attempt, and its base files."""
     yield from table.storage.list(markers.folder(pending.requested))
     yield from _base_files(table, timeline, pending)
@@ -125,18 +131,18 @@ def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
     pending = timeline.find(instant, action)
     if pending is None or pending.is_completed:
         msg = f"the {action} {instant} is not pending any more"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
     return pending
 
 
-def _back_to_plan(opened: OpenInstant, timeline: Timeline) -> None:
+def _back_to_plan(opened: PendingInstant, timeline: Timeline) -> None:
     """Removes what was written, also by companions, and leaves the instant requested."""
     for companion in opened.table.companions:
-        companion.on_removal(opened.table, opened.time)
-    opened.back_to_plan(_begun(opened, timeline))
+        companion.on_revoke(opened.table, opened.time)
+    opened.revert_to_requested(_find_started_files(opened, timeline))
 
 
-def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
+def _find_started_files(opened: PendingInstant, timeline: Timeline) -> list[str] | None:
     """Base files that were begun; None where markers tell, which may be gone."""
     if markers.read_all(opened.table.storage, opened.time) is not None:
         return None
@@ -145,7 +151,9 @@ def _begun(opened: OpenInstant, timeline: Timeline) -> list[str] | None:
     return [file.path for file in found]
 
 
-def _planned_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+def _files_in_partitions_of_plan(
+    table: TableSnapshot, timeline: Timeline, pending: Instant
+) -> Iterator[Entry]:
     """Files in the partitions of a plan; in all partitions if nobody can read the plan."""
     if timeline.has_damaged_plan(pending) or timeline.plan(pending) is None:
         for _, files in walk_partitions(table.storage):
@@ -155,9 +163,9 @@ def _planned_files(table: Table, timeline: Timeline, pending: Instant) -> Iterat
         yield from table.storage.list_dir(partition)[1]
 
 
-def _base_files(table: Table, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
+def _base_files(table: TableSnapshot, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
     """Those that bear the instant, in the partitions of its plan."""
-    for file in _planned_files(table, timeline, pending):
+    for file in _files_in_partitions_of_plan(table, timeline, pending):
         base = parse_base_name(file.name)
         if base is not None and base.instant == pending.requested:
             yield file
@@ -167,7 +175,7 @@ def _partitions(timeline: Timeline, pending: Instant) -> list[str]:
     return sorted({partition for partition, _ in groups_of_plan(timeline.plan(pending))})
 
 
-def own_stage(table: Table) -> int:
+def new_stage_id(table: TableSnapshot) -> int:
     """In the names of the files of one who carries a plan out, and of nobody else.
 
     Whoever was at the plan before may be writing its own files still, or removing them, also where
@@ -182,7 +190,7 @@ class PlannedTransaction(Transaction):
 
     def __init__(
         self,
-        table: Table,
+        table: TableSnapshot,
         operation: str,
         instant: str,
         action: str,
@@ -194,7 +202,7 @@ class PlannedTransaction(Transaction):
 
         table: as it is read to carry the plan out. operation: Hudi's name, such as COMPACT. action:
         of the pending files. check: looks at what others completed since the table was loaded; None
-        where that does not matter. insists: as in `unschedule`.
+        where that does not matter. insists: as in `cancel_plan`.
         """
         super().__init__(table, operation)
         self._open = replace(self._open, time=instant, action=action)
@@ -207,34 +215,34 @@ class PlannedTransaction(Transaction):
 
     def _begin(self) -> None:
         table, instant = self._table, self.instant
-        timeline = conflicts.timeline_of_now(table)
+        timeline = conflicts.reload_timeline(table)
         action = self._open.action
         pending = _check_free(table, timeline, instant, action, insists=self._insists)
         self._takes_over = pending.state is State.INFLIGHT
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
-        table.guard.check()
+        table.guard.check_held()
         if self._takes_over:
             # Whoever began it may publish it this moment, and looks for a heartbeat then.
-            timeline = conflicts.timeline_of_now(table)
+            timeline = conflicts.reload_timeline(table)
             _pending(timeline, instant, action)
             _back_to_plan(self._open, timeline)
-        self.stage = own_stage(table)
+        self.stage = new_stage_id(table)
         self._open.begin()
         if not self._open.is_requested:
             # It stood still, and others have carried the plan out and archived it.
             self._open.withdraw_beginning()
-            raise overtaken(f"the {action} {instant} is not pending any more")
+            raise retryable_conflict(f"the {action} {instant} is not pending any more")
         self._state = State.INFLIGHT
 
-    def _check_others(self, since: Since, metadata: CommitMetadata) -> None:
+    def _check_others(self, since: ConcurrentCommits, metadata: CommitMetadata) -> None:
         if self._check is not None:
             self._check(since, metadata)
 
     def _withdraw_request(self) -> None:
         if self._takes_over and self._heartbeat is not None:
             # What is published late is found by it (`zombie_commits.py`).
-            self._heartbeat.rest()
+            self._heartbeat.stop_beating()
         else:
             super()._withdraw_request()
 

@@ -15,7 +15,9 @@ from pyhudi.errors import (
 
 
 @contextmanager
-def standing(uri: str, instant: str, what: str, until: str = "a later commit") -> Iterator[None]:
+def warn_on_failure(
+    uri: str, instant: str, what: str, until: str = "a later commit"
+) -> Iterator[None]:
     """Makes a warning of what goes wrong.
 
     instant: of the commit; "" for an act that does no harm when it is done again. what: is done

@@ -47,7 +47,7 @@ def is_dead_here(content: bytes) -> bool:
 
 def _is_gone(pid: Any, started: Any) -> bool:
     """Whether no process of that number was started then; not where that cannot be told."""
-    now = _started(pid)
+    now = _start_time(pid)
     if now is not None:
         return bool(now != started)
     # Processes of other users may be hidden (the option hidepid of /proc).
@@ -63,7 +63,7 @@ def _is_gone(pid: Any, started: Any) -> bool:
 @cache
 def _this_process(pid: int) -> dict[str, Any]:
     """pid: its own, which a fork changes."""
-    machine, started = _machine(), _started(pid)
+    machine, started = _machine(), _start_time(pid)
     if machine is None or started is None:
         return {}
     return {"machine": machine, "pid": pid, "started": started}
@@ -78,7 +78,7 @@ def _machine() -> str | None:
         return None
 
 
-def _started(pid: Any) -> str | None:
+def _start_time(pid: Any) -> str | None:
     """When a process was started, None where there is none that can be seen."""
     try:
         status = (_PROCESSES / f"{int(pid)}/stat").read_bytes()

@@ -22,13 +22,13 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombie_commits
-from pyhudi.txn.orphan_files import remove_left_files
+from pyhudi.txn.orphan_files import remove_orphan_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
 """When it was last looked for files that dead writers left, by the handle's storage."""
@@ -36,7 +36,7 @@ _LOOK_EVERY_MS = 60_000
 
 
 def recover(
-    table: Table,
+    table: TableSnapshot,
     check: Callable[[Timeline], None],
     timeline: Timeline | None = None,
     *,
@@ -50,31 +50,31 @@ def recover(
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
-    if table.guard.is_entered:
-        timeline = zombie_commits.taken_back(table, timeline)
+    if table.guard.is_held:
+        timeline = zombie_commits.revoke_zombies(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
-    left = [*timeline.pending(ROLLBACK), *failed_writes(timeline)]
+    left = [*timeline.pending(ROLLBACK), *find_failed_writes(timeline)]
     has_dead = bool(
         timeline.pending(SAVEPOINT, RESTORE)
         or _of_dead(table, left)
-        or rollback.came_later(timeline)
+        or rollback.find_commits_after_rollback(timeline)
     )
     if has_dead:
-        with table.guard.section():
+        with table.guard.critical_section():
             # What is taken back is so in all partitions of the metadata table that there are.
             conflicts.check_config(table)
-            timeline = _taken_back(table, insists=insists)
+            timeline = _roll_back_failed(table, insists=insists)
             # A companion may have dropped indexes that a rollback has made wrong.
             conflicts.check_config(table)
     if has_dead or _is_time_to_look(table):
-        folders = remove_left_files(table.storage, timeline, table.clock)
+        folders = remove_orphan_files(table.storage, timeline, table.clock)
         if markers.MARKER_FOLDER in folders:
             _remove_left_markers(table, timeline)
     return timeline
 
 
-def _is_time_to_look(table: Table) -> bool:
+def _is_time_to_look(table: TableSnapshot) -> bool:
     """Files that nobody reads are not looked for with each of many small commits."""
     now, last = table.clock.now_ms(), _LOOKED.get(table.storage)
     if last is not None and 0 <= now - last < _LOOK_EVERY_MS:
@@ -83,14 +83,14 @@ def _is_time_to_look(table: Table) -> bool:
     return True
 
 
-def _of_dead(table: Table, pending: Collection[Instant]) -> list[Instant]:
+def _of_dead(table: TableSnapshot, pending: Collection[Instant]) -> list[Instant]:
     """Those of pending instants that nobody is at work on, in their order."""
     times = {instant.requested for instant in pending}
     alive = heartbeat.live_instants(table.storage, times, table.clock)
     return [instant for instant in pending if instant.requested not in alive]
 
 
-def _taken_back(table: Table, *, insists: bool) -> Timeline:
+def _roll_back_failed(table: TableSnapshot, *, insists: bool) -> Timeline:
     """Within a section: ends what the dead have left, as it is now."""
     timeline = _load(table)
     if timeline.pending(SAVEPOINT):
@@ -99,40 +99,43 @@ def _taken_back(table: Table, *, insists: bool) -> Timeline:
     for pending in timeline.pending(RESTORE):
         restore.resume(table, timeline, pending, insists=insists)
         timeline = _load(table)
-    if timeline.pending(ROLLBACK) and timeline.completed(RESTORE):
+    if timeline.pending(ROLLBACK) and timeline.filter_completed(RESTORE):
         restore.remove_left(table, timeline)
         timeline = _load(table)
     for pending in _of_dead(table, timeline.pending(ROLLBACK)):
         rollback.resume(table, timeline, pending)
         # Another may be of the same write, where somebody stood still as it was requested.
         timeline = _load(table)
-    failed, late = _of_dead(table, failed_writes(timeline)), rollback.came_later(timeline)
+    failed, late = (
+        _of_dead(table, find_failed_writes(timeline)),
+        rollback.find_commits_after_rollback(timeline),
+    )
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
     for instant in late:
-        rollback.unpublish(table, timeline, instant)
+        rollback.reopen_instant(table, timeline, instant)
     return _load(table) if failed or late else timeline
 
 
-def _load(table: Table) -> Timeline:
-    timeline = zombie_commits.load(table)
+def _load(table: TableSnapshot) -> Timeline:
+    timeline = zombie_commits.load_timeline(table)
     table.generator.observe(timeline)
     return timeline
 
 
-def failed_writes(timeline: Timeline) -> list[Instant]:
+def find_failed_writes(timeline: Timeline) -> list[Instant]:
     """Pending writes, oldest first; pending compactions and clusterings are none."""
     return list(incomplete_writes(timeline))
 
 
-def check_no_live_writer(table: Table, timeline: Timeline) -> None:
+def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
     """Raises `CommitConflict` where another writer is at work, for what has to be alone.
 
     Hudi 1.2 gives a heartbeat to what it writes, compacts and rolls back beside others. Within a
     section a commit that came late is one of a writer at work.
     """
-    if table.guard.is_entered:
-        timeline = zombie_commits.taken_back(table, timeline)
+    if table.guard.is_held:
+        timeline = zombie_commits.revoke_zombies(table, timeline)
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
         msg = f"another writer is at work on instant {instant}"
@@ -141,7 +144,7 @@ def check_no_live_writer(table: Table, timeline: Timeline) -> None:
         )
 
 
-def _remove_left_markers(table: Table, timeline: Timeline) -> None:
+def _remove_left_markers(table: TableSnapshot, timeline: Timeline) -> None:
     """Removes markers of writers that died after they had committed or rolled back.
 
     With files of a write that was rolled back while a task of it went on: once the timeline no
@@ -158,7 +161,7 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
     known = {instant.requested for instant in timeline.instants}
     commits = {commit.requested: commit for commit in timeline.commits}
     found -= {instant.requested for instant in timeline.pending()}
-    found -= {instant.requested for instant in zombie_commits.come_late(storage, timeline)}
+    found -= {instant.requested for instant in zombie_commits.find_zombies(storage, timeline)}
     alive = heartbeat.live_instants(storage, found, table.clock)
     for instant in sorted(found):
         if instant in alive:
@@ -166,9 +169,9 @@ def _remove_left_markers(table: Table, timeline: Timeline) -> None:
         # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
         storage.delete(heartbeat.path_of(instant))
         if instant not in known and not timeline.is_before_start(instant):
-            with table.guard.section():
+            with table.guard.critical_section():
                 # What is planned meanwhile would name what goes.
-                remove_marked(storage, Timeline.load(storage, table.config), instant)
+                remove_marked_files(storage, Timeline.load(storage, table.config), instant)
         elif instant in commits:
             _remove_unnamed(storage, timeline, commits[instant])
         markers.delete_all(storage, instant)
@@ -185,14 +188,14 @@ def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> No
     )
 
 
-def remove_marked(storage: Storage, timeline: Timeline, instant: str) -> None:
+def remove_marked_files(storage: Storage, timeline: Timeline, instant: str) -> None:
     """Within a section: removes the files of a write that the timeline does not have any more.
 
     Before table version 8 others may have written to a log file of an older name.
     """
     found = [marker.path for marker in markers.read_all(storage, instant) or ()]
     own = {path for path in found if f"_{instant}." in path.rsplit("/", 1)[-1]}
-    others = {*found} - own - rollback.those_that_stay(timeline, instant)
+    others = {*found} - own - rollback.log_files_to_keep(timeline, instant)
     storage.delete_all([*own, *(path for path in others if _holds_only(storage, path, instant))])
 
 
@@ -203,8 +206,8 @@ def _holds_only(storage: Storage, path: str, instant: str) -> bool:
     return block_instants(storage, path) == [instant]
 
 
-def missed(
-    table: Table,
+def files_after_rollback(
+    table: TableSnapshot,
     timeline: Timeline,
     instant: str,
     records: Collection[rollback.Record] | None = None,
@@ -219,13 +222,13 @@ def missed(
         return set()
     if records is None:
         records = list(rollback.rollbacks_of(timeline, instant))
-    called_off = rollback.called_off_by(records)
+    called_off = rollback.find_rolled_back_log_files(records)
     partitions = {path for record in records for path in record["partitionMetadata"]}
     found = {file.path for path in partitions for file in table.storage.list_dir(path)[1]}
     return {path for path in found - called_off if _is_of(table, path, instant)}
 
 
-def _is_of(table: Table, path: str, instant: str) -> bool:
+def _is_of(table: TableSnapshot, path: str, instant: str) -> bool:
     name = path.rsplit("/", 1)[-1]
     base, log = parse_base_name(name, table.config.base_extension), parse_log_name(name)
     if base is not None or log is None:

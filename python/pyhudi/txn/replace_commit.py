@@ -26,7 +26,7 @@ def action_of(config: TableConfig, operation: str) -> str:
     return DELTA_COMMIT if config.is_merge_on_read else COMMIT
 
 
-def requested(version: TableVersion, operation: str, clock: Clock) -> bytes:
+def content_of_request(version: TableVersion, operation: str, clock: Clock) -> bytes:
     """The content of an operation's requested file: empty but for a replace commit.
 
     Of that one it is a plan without a clustering (as 0.15.0, 1.0.2 and 1.2.0 write it).

@@ -21,23 +21,23 @@ from typing import Any
 
 from pyhudi.config.actions import CLEAN, CLUSTERING, INDEXING, RESTORE, ROLLBACK, Instant, State
 from pyhudi.config.formatting import count_text, names_text, size_text
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn import rollback
-from pyhudi.txn.heartbeat import beating, live_instants, may_be_unseen
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.txn.restore_target import view_without, writes_after
+from pyhudi.txn.heartbeat import beating, live_instants, may_be_running_without_heartbeat
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.restore_target import file_system_view_after_restore, instants_to_revert
 from pyhudi.txn.rollback_plan import plan_rollback
-from pyhudi.txn.savepoint import saved_instants, savepoints
+from pyhudi.txn.savepoint import find_saved_instants, savepoints
 
 _PLAN_VERSION = 2
 
 
 @dataclass(frozen=True)
-class RestoreResult(Shown):
+class RestoreResult(HtmlRepr):
     """What a restore or a rollback did, or would do."""
 
     instant: str
@@ -78,7 +78,7 @@ def commit_at(timeline: Timeline, time: str) -> Instant:
     return found[-1]
 
 
-def plan_restore(table: Table, to: Instant) -> list[Instant]:
+def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
     """What has to go for the table to be as it was when a commit was completed, newest first.
 
     What failed writes have left is not among it. Raises `ConfigError` where a later commit is
@@ -86,8 +86,8 @@ def plan_restore(table: Table, to: Instant) -> list[Instant]:
     a clean or the making of an index is pending.
     """
     timeline = table.timeline
-    saved = saved_instants(timeline)
-    targets = writes_after(table, to)
+    saved = find_saved_instants(timeline)
+    targets = instants_to_revert(table, to)
     if not targets:
         return []
     for target in targets:
@@ -98,7 +98,7 @@ def plan_restore(table: Table, to: Instant) -> list[Instant]:
     return sorted(targets, key=partial(_age, timeline), reverse=True)
 
 
-def check_kept(table: Table, to: Instant, targets: Sequence[Instant]) -> None:
+def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) -> None:
     """Raises where a table cannot be brought back to a commit: files are gone, or will be.
 
     See `plan_restore`.
@@ -110,7 +110,7 @@ def check_kept(table: Table, to: Instant, targets: Sequence[Instant]) -> None:
     saved = next((point for point in savepoints(timeline) if point.instant == to.requested), None)
     if saved is None:
         timeline_as_of(timeline, to.requested)
-    view_without(table, to, targets)
+    file_system_view_after_restore(table, to, targets)
     if saved is None:
         return
     for path, names in saved.files.items():
@@ -122,7 +122,7 @@ def check_kept(table: Table, to: Instant, targets: Sequence[Instant]) -> None:
                 raise CorruptTable(msg, file=lost)
 
 
-def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
+def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) -> str:
     """Takes instants back, in their order, so that `to` is the newest; the restore's own instant.
 
     Within a section. Nobody else may be at work, and nothing but services be pending.
@@ -130,7 +130,7 @@ def restore_to(table: Table, to: Instant, targets: Iterable[Instant]) -> str:
     targets = list(targets)
     for companion in table.companions:
         companion.before_restore(table, [target.requested for target in targets])
-    restore = OpenInstant(table, table.generator.next(), RESTORE)
+    restore = PendingInstant(table, table.generator.next(), RESTORE)
     plan = {
         "instantsToRollback": [_info(target.requested, target.action) for target in targets],
         "version": _PLAN_VERSION,
@@ -150,7 +150,9 @@ def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
     return [info["commitTime"] for info in plan.get("instantsToRollback") or ()]
 
 
-def resume(table: Table, timeline: Timeline, pending: Instant, *, insists: bool = False) -> None:
+def resume(
+    table: TableSnapshot, timeline: Timeline, pending: Instant, *, insists: bool = False
+) -> None:
     """Ends a pending restore by its plan, within a section.
 
     insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
@@ -166,11 +168,11 @@ def resume(table: Table, timeline: Timeline, pending: Instant, *, insists: bool 
         raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
     if not insists:
         _check_not_unseen(table, timeline, pending)
-    restore = OpenInstant(table, pending.requested, RESTORE)
+    restore = PendingInstant(table, pending.requested, RESTORE)
     if plan is None:
         restore.remove()
         return
-    table = table.at(timeline)
+    table = table.with_timeline(timeline)
     for companion in table.companions:
         companion.before_restore(table, targets_of(timeline, pending))
     with beating(table.storage, restore.time, table.clock):
@@ -179,7 +181,7 @@ def resume(table: Table, timeline: Timeline, pending: Instant, *, insists: bool 
         _carry_out(restore, plan)
 
 
-def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> None:
+def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
     storage = table.storage
     begun = storage.head(timeline.path(pending))
     rollbacks = (
@@ -188,7 +190,7 @@ def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> Non
         if made.action == ROLLBACK and made.requested > pending.requested
     )
     written = (file for file in rollbacks if file is not None)
-    if may_be_unseen(storage, pending.requested, begun, written, table.clock):
+    if may_be_running_without_heartbeat(storage, pending.requested, begun, written, table.clock):
         msg = f"another writer may be at work on {pending}: it has no heartbeat"
         hint = (
             "Write again when it is complete, or in an hour if its writer has died; restore(to=...)"
@@ -197,7 +199,7 @@ def _check_not_unseen(table: Table, timeline: Timeline, pending: Instant) -> Non
         raise CommitConflict(msg, hint=hint)
 
 
-def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
+def _carry_out(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     table = restore.table
     started = table.clock.now_ms()
     done: list[tuple[str, str, rollback.Record]] = []
@@ -221,7 +223,7 @@ def _carry_out(restore: OpenInstant, plan: Mapping[str, Any]) -> None:
 
 
 def _take_back(
-    restore: OpenInstant, target: str, action: str, targets: Sequence[str]
+    restore: PendingInstant, target: str, action: str, targets: Sequence[str]
 ) -> rollback.Record | None:
     """One instant of the plan, `targets`; None where it has gone already."""
     table = restore.table
@@ -230,33 +232,35 @@ def _take_back(
     publish = table.config.version.rollback_appends_command
     if found is None:
         for companion in table.companions:
-            companion.on_removal(table, target)
+            companion.on_revoke(table, target)
         return None
     for pending in timeline.pending(ROLLBACK):
         if rollback.target_of(timeline, pending) != (target, action):
             continue
         if pending.state is State.INFLIGHT:
             # Hudi begins first.
-            rollback.unpublish(table, timeline, found)
+            rollback.reopen_instant(table, timeline, found)
             timeline = Timeline.load(table.storage, table.config)
         record = rollback.resume(table, timeline, pending, publish=publish, for_restore=True)
         if record is not None:
             return record
-    return rollback.take_back(table, timeline, found, with_others=targets, publish=publish)[1]
+    return rollback.roll_back_completed(
+        table, timeline, found, with_others=targets, publish=publish
+    )[1]
 
 
-def remove_left(table: Table, timeline: Timeline) -> None:
+def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
     """Removes the rollbacks that completed restores have made and not completed."""
-    for restore in timeline.completed(RESTORE):
+    for restore in timeline.filter_completed(RESTORE):
         targets = targets_of(timeline, restore)
         for made in timeline.pending(ROLLBACK):
             target = rollback.target_of(timeline, made)
             if made.requested > restore.requested and target and target[0] in targets:
-                OpenInstant(table, made.requested, ROLLBACK).remove()
+                PendingInstant(table, made.requested, ROLLBACK).remove()
 
 
-def planned(
-    table: Table, targets: Iterable[Instant], *, restored_to: str, dry_run: bool
+def preview_restore(
+    table: TableSnapshot, targets: Iterable[Instant], *, restored_to: str, dry_run: bool
 ) -> RestoreResult:
     """What taking instants back will do, looked up without doing it."""
     storage, timeline = table.storage, table.timeline

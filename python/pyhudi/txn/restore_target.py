@@ -21,13 +21,13 @@ from pyhudi.config.actions import (
 from pyhudi.slices.cleaned_files import check_taken
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
-def writes_after(table: Table, to: Instant) -> list[Instant]:
+def instants_to_revert(table: TableSnapshot, to: Instant) -> list[Instant]:
     """Commits and planned services that a restore to a completed commit takes back.
 
     What failed writes have left is not among them; that is `recovery.py`'s part.
@@ -37,7 +37,9 @@ def writes_after(table: Table, to: Instant) -> list[Instant]:
     ]
 
 
-def view_without(table: Table, to: Instant, gone: Collection[Instant]) -> FileSystemView:
+def file_system_view_after_restore(
+    table: TableSnapshot, to: Instant, gone: Collection[Instant]
+) -> FileSystemView:
     """The files of the table as a restore to a commit leaves it, which takes instants back.
 
     Raises `HistoryUnavailable` where a clean has taken some of them, `MissingFile` where storage
@@ -49,7 +51,7 @@ def view_without(table: Table, to: Instant, gone: Collection[Instant]) -> FileSy
         # To a clean before them, what they have replaced was current.
         since = min(instant.requested for instant in gone)
         check_taken(left, view, since, f"as restored to {to.requested}")
-    check_complete(table.at(left), view, past=bool(gone))
+    check_complete(table.with_timeline(left), view, past=bool(gone))
     return view
 
 
@@ -63,7 +65,7 @@ def _writes(timeline: Timeline) -> Iterator[Instant]:
             yield instant
 
 
-def _is_after(instant: Instant, to: Instant, table: Table) -> bool:
+def _is_after(instant: Instant, to: Instant, table: TableSnapshot) -> bool:
     """Whether an instant is no part of the table as it was when `to` was completed.
 
     Compactions of merge-on-read tables, and what is pending, go by their requested times: log files

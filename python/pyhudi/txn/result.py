@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyhudi.config.formatting import count_text, duration_text, size_text
-from pyhudi.config.html_repr import Shown
+from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
-class WriteResult(Shown):
+class WriteResult(HtmlRepr):
     """What a write did. `committed` is false for one that had nothing to change."""
 
     instant: str

@@ -31,14 +31,14 @@ from pyhudi.config.file_names import (
     parse_base_name,
     parse_log_name,
 )
-from pyhudi.errors import CommitConflict, overtaken
-from pyhudi.slices.service_plans import named_by_plans
-from pyhudi.slices.table_snapshot import Rollback, Table
+from pyhudi.errors import CommitConflict, retryable_conflict
+from pyhudi.slices.service_plans import files_of_plans
+from pyhudi.slices.table_snapshot import Rollback, TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.rollback_plan import RollbackRequest, plan_rollback
 
 Record: TypeAlias = dict[str, Any]
@@ -50,7 +50,9 @@ COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no 
 # --- carrying out ---------------------------------------------------------------------------------
 
 
-def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | None = None) -> str:
+def roll_back(
+    table: TableSnapshot, timeline: Timeline, target: Instant, *, time: str | None = None
+) -> str:
     """Rolls back a pending write. Returns the rollback's own instant.
 
     time: that instant; None takes a new one. Raises `CommitConflict`, with the write as it was,
@@ -61,14 +63,14 @@ def roll_back(table: Table, timeline: Timeline, target: Instant, *, time: str | 
     if now is not None and now.is_completed:
         rollback.withdraw_request()
         msg = f"{now} was completed by its writer while it was to be rolled back"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
     rollback.begin()
-    _carry_out(rollback, _opened(table, timeline, target), requests, publish=True)
+    _carry_out(rollback, _open_instant(table, timeline, target), requests, publish=True)
     return rollback.time
 
 
-def take_back(
-    table: Table,
+def roll_back_completed(
+    table: TableSnapshot,
     timeline: Timeline,
     target: Instant,
     *,
@@ -82,20 +84,20 @@ def take_back(
     restore.
     """
     rollback, requests = _request_rollback(table, timeline, target, None, with_others)
-    unpublish(table, timeline, target)
+    reopen_instant(table, timeline, target)
     rollback.begin()
-    opened = _opened(table, timeline, target)
+    opened = _open_instant(table, timeline, target)
     return rollback.time, _carry_out(rollback, opened, requests, publish=publish)
 
 
-def unpublish(table: Table, timeline: Timeline, target: Instant) -> None:
+def reopen_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> None:
     """Makes a completed instant inflight again; readers of the table see it no more."""
     if target.is_completed:
-        _opened(table, timeline, target).unpublish()
+        _open_instant(table, timeline, target).unpublish()
 
 
 def resume(
-    table: Table,
+    table: TableSnapshot,
     timeline: Timeline,
     pending: Instant,
     *,
@@ -110,7 +112,7 @@ def resume(
     `CommitConflict` for an inflight one of a completed commit. Gives what was done.
     """
     target = target_of(timeline, pending)
-    rollback = OpenInstant(table.at(timeline), pending.requested, ROLLBACK)
+    rollback = PendingInstant(table.with_timeline(timeline), pending.requested, ROLLBACK)
     if target is None:
         rollback.remove()
         return None
@@ -123,11 +125,11 @@ def resume(
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()
-    requests = _planned(timeline, pending)
+    requests = _read_plan(timeline, pending)
     if found is None:
-        return _carry_out(rollback, OpenInstant(table, *target), requests, publish=publish)
+        return _carry_out(rollback, PendingInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, found)
-    failed = _opened(table, timeline, found)
+    failed = _open_instant(table, timeline, found)
     return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
 
 
@@ -146,35 +148,37 @@ def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
     return None if target is None else (target["commitTime"], target["action"])
 
 
-def _planned(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
+def _read_plan(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
     """What a pending rollback is to do."""
     plan = timeline.plan(pending) or {}
     return [_request(record) for record in plan.get("RollbackRequests") or ()]
 
 
 def _request_rollback(
-    table: Table,
+    table: TableSnapshot,
     timeline: Timeline,
     target: Instant,
     time: str | None,
     with_others: Collection[str] = (),
-) -> tuple[OpenInstant, list[RollbackRequest]]:
+) -> tuple[PendingInstant, list[RollbackRequest]]:
     version = table.config.version
     requests = plan_rollback(table.storage, version, timeline, target, with_others)
-    rollback = OpenInstant(table.at(timeline), time or table.generator.next(), ROLLBACK)
+    rollback = PendingInstant(
+        table.with_timeline(timeline), time or table.generator.next(), ROLLBACK
+    )
     record = _plan_record(table.storage.native.uri, target, requests)
     rollback.request(serde.encode_container("HoodieRollbackPlan", record, table.clock))
     return rollback, requests
 
 
-def _opened(table: Table, timeline: Timeline, target: Instant) -> OpenInstant:
+def _open_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> PendingInstant:
     """The instant by the action that its pending files have."""
-    return OpenInstant(table, target.requested, timeline.files(target)[0].action)
+    return PendingInstant(table, target.requested, timeline.files(target)[0].action)
 
 
 def _carry_out(
-    rollback: OpenInstant,
-    target: OpenInstant,
+    rollback: PendingInstant,
+    target: PendingInstant,
     requests: Sequence[RollbackRequest],
     *,
     publish: bool,
@@ -186,7 +190,7 @@ def _carry_out(
     done = []
     for request in requests:
         # Who stood still may find that another writer has carried it out.
-        table.guard.check()
+        table.guard.check_held()
         done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
     # Files that bear a plan's instant may be of writers that live.
@@ -219,7 +223,7 @@ def _unmark(storage: Storage) -> None:
         storage.delete_all(file.path for file in files if is_partition_metadata(file.name))
 
 
-def _undo(table: Table, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
+def _undo(table: TableSnapshot, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
     """Does one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
     storage = table.storage
     storage.delete_all(request.path(name) for name in request.files)
@@ -238,7 +242,7 @@ def _undo(table: Table, request: RollbackRequest, time: str, target: str) -> dic
     }
 
 
-def _append_command(table: Table, request: RollbackRequest, block: bytes) -> str:
+def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes) -> str:
     """Writes the command block as the next log version of the request's slice; returns its path.
 
     Unless somebody has who died, or stands still, before the rollback was complete. Raises
@@ -257,7 +261,7 @@ def _append_command(table: Table, request: RollbackRequest, block: bytes) -> str
             return path
         version += 1
     try:
-        table.guard.check()
+        table.guard.check_held()
     except CommitConflict:
         if _commands(storage, request, block)[0] != [path]:
             storage.delete(path)
@@ -281,7 +285,7 @@ def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple
 
 def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
     """What the completed rollbacks of an instant say."""
-    for instant in timeline.completed(ROLLBACK):
+    for instant in timeline.filter_completed(ROLLBACK):
         record = timeline.read(instant) or {}
         if target in (record.get("commitsRollback") or ()):
             yield record
@@ -291,11 +295,11 @@ def was_rolled_back(timeline: Timeline, target: str) -> bool:
     """Whether a rollback of an instant, or a restore that took it back, is complete."""
     if any(True for _ in rollbacks_of(timeline, target)):
         return True
-    restores = (timeline.read(restore) or {} for restore in timeline.completed(RESTORE))
+    restores = (timeline.read(restore) or {} for restore in timeline.filter_completed(RESTORE))
     return any(target in (record.get("instantsToRollback") or ()) for record in restores)
 
 
-def came_later(timeline: Timeline) -> list[Instant]:
+def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
     """Commits of which only the completed file is there: it came after their rollback.
 
     Those in the archive are whole: who archived them died between their files, and what was rolled
@@ -311,13 +315,13 @@ def came_later(timeline: Timeline) -> list[Instant]:
     ]
 
 
-def those_that_stay(timeline: Timeline, target: str) -> set[str]:
+def log_files_to_keep(timeline: Timeline, target: str) -> set[str]:
     """Log files with blocks of a failed write that its rollbacks call off, or a plan names.
 
     Up to table version 6 a plan has what came after the rollback, since names do not tell it.
     """
-    called_off = called_off_by(rollbacks_of(timeline, target))
-    return called_off | _to_be_called_off(timeline, target) | named_by_plans(timeline)
+    called_off = find_rolled_back_log_files(rollbacks_of(timeline, target))
+    return called_off | _to_be_called_off(timeline, target) | files_of_plans(timeline)
 
 
 def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
@@ -326,12 +330,12 @@ def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
         request.path(name.rsplit("/", 1)[-1])
         for pending in timeline.pending(ROLLBACK)
         if (target_of(timeline, pending) or ("",))[0] == target
-        for request in _planned(timeline, pending)
+        for request in _read_plan(timeline, pending)
         for name in request.log_blocks
     }
 
 
-def called_off_by(records: Iterable[Record]) -> set[str]:
+def find_rolled_back_log_files(records: Iterable[Record]) -> set[str]:
     """Log files with blocks that completed rollbacks have called off."""
     found: set[str] = set()
     for record in records:

@@ -21,7 +21,7 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.service_plans import named_by_plans
+from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
@@ -237,7 +237,7 @@ def requests_by_listing(
         if stat.file_id and stat.prev_commit != NO_PREVIOUS_COMMIT
     }
     requests = []
-    for partition, files in _listed(storage, profile.partition_to_write_stats):
+    for partition, files in _list_partitions(storage, profile.partition_to_write_stats):
         names = [file.name for file in files]
         requests += [
             RollbackRequest(partition, files=(name,)) for name in names if _instant(name) == target
@@ -247,7 +247,7 @@ def requests_by_listing(
     return requests
 
 
-def _listed(storage: Storage, more: Iterable[str]) -> Iterator[tuple[str, list[Entry]]]:
+def _list_partitions(storage: Storage, more: Iterable[str]) -> Iterator[tuple[str, list[Entry]]]:
     """The table's partitions, and folders that may be none any more: an index was dropped."""
     seen = set()
     for partition, files in walk_partitions(storage):
@@ -309,7 +309,7 @@ def _log_version(name: str) -> int:
 
 def _is_named(timeline: Timeline, path: str) -> bool:
     committed = (path in timeline.commit_metadata(commit).paths for commit in timeline.commits)
-    return any(committed) or path in named_by_plans(timeline)
+    return any(committed) or path in files_of_plans(timeline)
 
 
 def _file_id(name: str) -> str:

@@ -17,11 +17,11 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import zombie_commits
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.txn.restore_target import view_without, writes_after
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.restore_target import file_system_view_after_restore, instants_to_revert
 
 SAVED_BY = "pyhudi"
 
@@ -48,17 +48,17 @@ class Savepoint:
 def savepoints(timeline: Timeline) -> list[Savepoint]:
     """The savepoints of a timeline, oldest commit first."""
     return [
-        _parsed(savepoint, timeline.read(savepoint) or {})
-        for savepoint in timeline.completed(SAVEPOINT)
+        _parse(savepoint, timeline.read(savepoint) or {})
+        for savepoint in timeline.filter_completed(SAVEPOINT)
     ]
 
 
-def saved_instants(timeline: Timeline) -> set[str]:
+def find_saved_instants(timeline: Timeline) -> set[str]:
     """The commits that are saved."""
-    return {savepoint.requested for savepoint in timeline.completed(SAVEPOINT)}
+    return {savepoint.requested for savepoint in timeline.filter_completed(SAVEPOINT)}
 
 
-def create(table: Table, comment: str = "", instant: str | None = None) -> Savepoint:
+def create(table: TableSnapshot, comment: str = "", instant: str | None = None) -> Savepoint:
     """Saves a completed commit of the active timeline, by default the last that was completed.
 
     Up to table version 6, where that is not kept, the last that was requested. Raises
@@ -66,53 +66,53 @@ def create(table: Table, comment: str = "", instant: str | None = None) -> Savep
     `ConfigError` for one that is saved already, `CommitConflict` where a pending clean is about to
     take files of it, `LockTimeout` where others hold the table's lock.
     """
-    with table.guard.section():
-        return _create(table.at(zombie_commits.load(table)), comment, instant)
+    with table.guard.critical_section():
+        return _create(table.with_timeline(zombie_commits.load_timeline(table)), comment, instant)
 
 
-def _create(table: Table, comment: str, instant: str | None) -> Savepoint:
+def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoint:
     table.generator.observe(table.timeline)
     commit = _commit(table.timeline, instant)
-    if commit.requested in saved_instants(table.timeline):
+    if commit.requested in find_saved_instants(table.timeline):
         msg = f"the commit {commit.requested} is saved already"
         raise ConfigError(msg, hint="savepoints() lists what is saved.")
-    gone = writes_after(table, commit)
+    gone = instants_to_revert(table, commit)
     if gone:
         _check_not_cleaned(table.timeline, commit)
-    files = _files(view_without(table, commit, gone))
+    files = _files(file_system_view_after_restore(table, commit, gone))
     saved = Savepoint(commit.requested, files, comment, SAVED_BY, table.clock.now_ms())
     _check_not_to_be_cleaned(table.timeline, saved)
     _write(table, saved)
     return saved
 
 
-def delete(table: Table, instant: str) -> None:
+def delete(table: TableSnapshot, instant: str) -> None:
     """Takes a savepoint away, or what a writer that died has left of one.
 
     Raises `ConfigError` where there is none, `LockTimeout` where others hold the table's lock.
     """
-    with table.guard.section():
-        _delete(table.at(zombie_commits.load(table)), instant)
+    with table.guard.critical_section():
+        _delete(table.with_timeline(zombie_commits.load_timeline(table)), instant)
 
 
-def _delete(table: Table, instant: str) -> None:
+def _delete(table: TableSnapshot, instant: str) -> None:
     found = table.timeline.find(instant, SAVEPOINT)
     if found is None:
         msg = f"there is no savepoint of {instant}"
         raise ConfigError(msg, hint="savepoints() lists what is saved.")
     if found.is_completed:
-        OpenInstant(table, instant, SAVEPOINT).unpublish()
-    OpenInstant(table, instant, SAVEPOINT).remove()
+        PendingInstant(table, instant, SAVEPOINT).unpublish()
+    PendingInstant(table, instant, SAVEPOINT).remove()
 
 
-def remove_left(table: Table, timeline: Timeline) -> None:
+def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
     """Removes savepoints that were begun only. Their writers must be known to be dead."""
     for left in timeline.pending(SAVEPOINT):
-        OpenInstant(table, left.requested, SAVEPOINT).remove()
+        PendingInstant(table, left.requested, SAVEPOINT).remove()
 
 
-def _write(table: Table, saved: Savepoint) -> None:
-    savepoint = OpenInstant(table, saved.instant, SAVEPOINT)
+def _write(table: TableSnapshot, saved: Savepoint) -> None:
+    savepoint = PendingInstant(table, saved.instant, SAVEPOINT)
     if not savepoint.is_inflight:
         savepoint.begin()
     record = _record(saved)
@@ -206,7 +206,7 @@ def _record(saved: Savepoint) -> dict[str, Any]:
     }
 
 
-def _parsed(instant: Instant, record: Mapping[str, Any]) -> Savepoint:
+def _parse(instant: Instant, record: Mapping[str, Any]) -> Savepoint:
     partitions = record.get("partitionMetadata") or {}
     return Savepoint(
         instant.requested,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.schema import commit_schema
-from pyhudi.slices.table_snapshot import Commit, Companion, Rollback, Table
+from pyhudi.slices.table_snapshot import Commit, CommitParticipant, Rollback, TableSnapshot
 
 
-class SchemaHistoryFile(Companion):
+class SchemaHistoryFile(CommitParticipant):
     """Keeps the history file in step with the commits of a table."""
 
-    def before_complete(self, table: Table, commit: Commit) -> Mapping[str, str]:
+    def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Writes the file; a table without column ids has none."""
         if commit.schema.internal is not None:
             text = commit.schema.history_text(commit.instant)
@@ -20,10 +20,10 @@ class SchemaHistoryFile(Companion):
             )
         return {}
 
-    def on_rollback(self, table: Table, rollback: Rollback) -> None:
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Removes the file."""
         commit_schema.forget(table.storage, rollback.target)
 
-    def on_removal(self, table: Table, instant: str) -> None:
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Removes the file."""
         commit_schema.forget(table.storage, instant)

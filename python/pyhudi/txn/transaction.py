@@ -44,19 +44,19 @@ from pyhudi.errors import (
     CommitUnknown,
     InterruptedAfterCommit,
     LockTimeout,
-    overtaken,
+    retryable_conflict,
     without_hint,
 )
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
-from pyhudi.slices.table_snapshot import Commit, Companion, Table
+from pyhudi.slices.table_snapshot import Commit, CommitParticipant, TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, recovery, replace_commit, rollback, zombie_commits
-from pyhudi.txn.conflicts import Recheck
+from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
-from pyhudi.txn.pending_instant import OpenInstant
+from pyhudi.txn.pending_instant import PendingInstant
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,10 +69,10 @@ class Transaction:
 
     def __init__(
         self,
-        table: Table,
+        table: TableSnapshot,
         operation: str,
         *,
-        rechecks: Iterable[Recheck] = (),
+        rechecks: Iterable[CommitCheck] = (),
         appends: bool = False,
         shared: bool = False,
     ) -> None:
@@ -87,7 +87,7 @@ class Transaction:
         self._operation = operation
         self._rechecks = tuple(rechecks)
         self._appends = appends
-        self._open = OpenInstant(table, "", replace_commit.action_of(table.config, operation))
+        self._open = PendingInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
         # Another writer has taken it back.
@@ -99,11 +99,11 @@ class Transaction:
         self._written = CommitMetadata()
         self.by_record_index = False
         """Keys were found by the record index: what was tagged is in it already."""
-        self.companions: list[Companion] = []
+        self.companions: list[CommitParticipant] = []
         """What keeps step with this write, besides those of the table."""
 
     @classmethod
-    def resumed(cls, table: Table, operation: str, instant: str) -> Transaction:
+    def resume(cls, table: TableSnapshot, operation: str, instant: str) -> Transaction:
         """One that another process has started."""
         txn = cls(table, operation)
         txn._open = replace(txn._open, time=instant)
@@ -124,7 +124,7 @@ class Transaction:
             self._heartbeat.start()
             return self
         try:
-            with self._table.guard.section():
+            with self._table.guard.critical_section():
                 self._begin()
         except BaseException:
             # What the storage does not let go, the next writer removes.
@@ -132,7 +132,7 @@ class Transaction:
                 self._withdraw_request()
             raise
         if self._shared and self._heartbeat is not None:
-            self._heartbeat.rest()
+            self._heartbeat.stop_beating()
         return self
 
     def _new_heartbeat(self) -> Heartbeat:
@@ -142,28 +142,28 @@ class Transaction:
             self.instant,
             table.clock,
             owned=not self._shared,
-            lock_lasts_ms=table.guard.lasts_ms,
+            lock_lasts_ms=table.guard.lease_ms,
         )
 
     def _begin(self) -> None:
         table = self._table
-        conflicts.check_known(table.timeline, conflicts.timeline_of_now(table))
+        conflicts.check_planned_commits_exist(table.timeline, conflicts.reload_timeline(table))
         began_ms = table.clock.now_ms()
         self._open = replace(self._open, time=table.generator.next())
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
-        table.guard.check()
+        table.guard.check_held()
         self._state = State.REQUESTED
-        plan = replace_commit.requested(table.config.version, self._operation, table.clock)
+        plan = replace_commit.content_of_request(table.config.version, self._operation, table.clock)
         self._open.request(plan)
-        table.guard.settle(began_ms)
+        table.guard.wait_out_clock_skew(began_ms)
 
     def _withdraw_request(self) -> None:
         """Takes back the beginning of a write, of which there is the requested file at most."""
         beat, begun = self._heartbeat, self._state is State.REQUESTED
         self._state = None
         if beat is not None:
-            beat.rest()
+            beat.stop_beating()
         if begun:
             self._open.withdraw_request()
         if beat is not None:
@@ -183,8 +183,10 @@ class Transaction:
     def _check_early(self, profile: CommitMetadata) -> None:
         """Before files are written, where that is wanted, and another one could be faster."""
         table = self._table
-        if LockOptions.of(table.options).early_detection and not table.guard.is_entered:
-            conflicts.check_markers(table, self.instant, conflicts.touched(profile))
+        if LockOptions.of(table.options).early_detection and not table.guard.is_held:
+            conflicts.check_markers(
+                table, self.instant, conflicts.collect_written_file_groups(profile)
+            )
 
     def on_completed(self, step: Callable[[], None]) -> None:
         """Has a step done once the write is complete. Its failure is a warning then."""
@@ -213,50 +215,52 @@ class Transaction:
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
-        with table.guard.section():
+        with table.guard.critical_section():
             if self._heartbeat is not None:
-                self._heartbeat.publishes()
-            with asked_ahead(
+                self._heartbeat.begin_publication()
+            with prefetch_commit_reads(
                 table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
             ):
-                now = self._checked(metadata, schema)
-                begun = self._open.begun()
+                now = self._check_before_publish(metadata, schema)
+                begun = self._open.read_marked_paths()
                 # Whoever took a plan over meanwhile has begun files of the same instant.
                 self._check_alive()
-                self._open.keep_only(metadata, begun)
+                self._open.delete_unnamed_files(metadata, begun)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 for companion in table.companions:
-                    companion.on_change(now)
+                    companion.before_publish(now)
                 self._told_companions = True
-                metadata = in_step(now, commit, self.companions)
+                metadata = run_participants(now, commit, self.companions)
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
             self._publish(completion, data)
-            self._follow(now)
-            self._clear(partial(table.guard.settle, began_ms))
+            self._run_post_commit(now)
+            self._clear(partial(table.guard.wait_out_clock_skew, began_ms))
         return completion
 
-    def _checked(self, metadata: CommitMetadata, schema: CommitSchema) -> Table:
+    def _check_before_publish(
+        self, metadata: CommitMetadata, schema: CommitSchema
+    ) -> TableSnapshot:
         """The table of now, where the write may be complete on it."""
         table, instant = self._table, self.instant
         known = {commit.requested for commit in table.timeline.commits}
         timeline = Timeline.load(table.storage, table.config)
-        timeline = zombie_commits.taken_back(table, timeline, known)
+        timeline = zombie_commits.revoke_zombies(table, timeline, known)
         table.generator.observe(timeline)
-        conflicts.check_own(timeline, instant, self._open.action)
+        conflicts.check_still_inflight(timeline, instant, self._open.action)
         self._check_alive()
         conflicts.check_config(table)
-        since = conflicts.since_plan(table, timeline, instant)
+        since = conflicts.commits_since_plan(table, timeline, instant)
         self._check_others(since, metadata)
         conflicts.check_schema(since, table, instant, metadata.table_schema and schema.avro)
         for recheck in self._rechecks:
             recheck(since)
         return since.table
 
-    def _check_others(self, since: conflicts.Since, metadata: CommitMetadata) -> None:
-        conflicts.check_once(since.table.timeline, metadata)
-        conflicts.check_since(
+    def _check_others(self, since: conflicts.ConcurrentCommits, metadata: CommitMetadata) -> None:
+        conflicts.check_idempotency(since.table.timeline, metadata)
+        conflicts.check_file_group_conflicts(
             since,
             self._table.timeline,
             metadata,
@@ -272,11 +276,11 @@ class Transaction:
         return True
 
     def _check_alive(self, for_ms: int = 0) -> None:
-        self._table.guard.check(for_ms)
+        self._table.guard.check_held(for_ms)
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = f"{write} stood still so long that it counts as dead"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
     @property
     def _is_late(self) -> bool:
@@ -286,7 +290,7 @@ class Transaction:
         with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
             self._open.check_inflight()
             late_ms = 0 if self._heartbeat is None else self._heartbeat.late_ms
-            self._check_alive(min(late_ms, self._table.guard.lasts_ms or 0))
+            self._check_alive(min(late_ms, self._table.guard.lease_ms or 0))
             self._publishing = True
             try:
                 self._open.publish(completion, data)
@@ -294,38 +298,38 @@ class Transaction:
                 self._publishing = False
                 raise
         # The writer may have stood still as the completed file was made, and others gone on.
-        if not self._is_surely_alone() and not self._counts(completion):
-            self._open.take_publication_back(completion)
+        if not self._is_surely_alone() and not self._is_committed(completion):
+            self._open.delete_completed_file(completion)
             self._publishing = False
-            raise self._taken_back()
+            raise self._conflict_error()
         self._state = State.COMPLETED
 
-    def _counts(self, completion: str) -> bool:
+    def _is_committed(self, completion: str) -> bool:
         """Whether what was published counts: others who have found it meanwhile have decided."""
         table = self._table
-        table.guard.again()
-        if self._heartbeat is None or self._heartbeat.disowns():
+        table.guard.reacquire()
+        if self._heartbeat is None or self._heartbeat.mark_zombie():
             return False
         timeline = Timeline.load(table.storage, table.config)
         if timeline.find(self.instant, self._open.action) is None:
-            return self._is_own(self._archived(timeline))
-        path = self._open.completed_path(completion)
-        return table.storage.exists(path) and not self._open.was_overtaken(completion)
+            return self._is_own(self._find_archived(timeline))
+        path = self._open.path_of_completed(completion)
+        return table.storage.exists(path) and not self._open.is_publication_lost(completion)
 
     def _is_own(self, archived: CommitMetadata | None) -> bool:
         """Whether what others have archived is what this writer has published."""
         return self._publishing and archived is not None and self._written.paths <= archived.paths
 
-    def _archived(self, timeline: Timeline) -> CommitMetadata | None:
+    def _find_archived(self, timeline: Timeline) -> CommitMetadata | None:
         action = COMPLETED_ACTION.get(self._open.action, self._open.action)
         found = timeline.archive.find(self.instant, action)
         return None if found is None else timeline.archive.commit_metadata(found)
 
-    def _taken_back(self) -> CommitConflict:
+    def _conflict_error(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was taken back by another writer"
-        return overtaken(msg)
+        return retryable_conflict(msg)
 
-    def _follow(self, table: Table) -> None:
+    def _run_post_commit(self, table: TableSnapshot) -> None:
         """What is due once the write is complete, which stands whatever happens here."""
         for step in self._followers:
             self._try(step)
@@ -334,10 +338,10 @@ class Transaction:
 
     def _clear(self, settle: Callable[[], None]) -> None:
         """Removes heartbeat and markers while clocks settle, for which others wait anyway."""
-        steps = [self._open.clear, settle]
+        steps = [self._open.delete_markers, settle]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
-        self._table.storage.at_once(*(partial(self._try, step) for step in steps))
+        self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
 
     def _try(self, step: Callable[[], None]) -> None:
         try:
@@ -355,7 +359,7 @@ class Transaction:
 
         begun: paths of all files that may have been begun; None for those that markers name.
         """
-        self._open.keep_only(CommitMetadata(), begun)
+        self._open.delete_unnamed_files(CommitMetadata(), begun)
         self._open.remove()
         self._state = None
         if self._heartbeat is not None:
@@ -371,7 +375,7 @@ class Transaction:
             self._end(error)
         finally:
             if self._heartbeat is not None:
-                self._heartbeat.rest()
+                self._heartbeat.stop_beating()
 
     def _end(self, error: BaseException | None) -> None:
         """Takes back what is not complete; tells a caller whose error came after the commit."""
@@ -380,16 +384,16 @@ class Transaction:
         published = self._state is State.COMPLETED
         if not published:
             try:
-                published = self._settled()
+                published = self._finish()
             except Exception as secondary:
                 if error is None:
                     raise
                 # The next writer rolls back; what went wrong first is what the caller must hear.
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
-                    raise self._unknown(error) from error
+                    raise self._outcome_unknown_error(error) from error
         if self._gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
-            raise self._taken_back() from error
+            raise self._conflict_error() from error
         if published and isinstance(error, KeyboardInterrupt):
             raise InterruptedAfterCommit(self.instant) from error
         if published and isinstance(error, Exception):
@@ -398,7 +402,7 @@ class Transaction:
                 instant=self.instant,
             ) from error
 
-    def _unknown(self, error: Exception) -> CommitUnknown:
+    def _outcome_unknown_error(self, error: Exception) -> CommitUnknown:
         what = (
             "the table's lock was lost" if isinstance(error, LockTimeout) else "the storage failed"
         )
@@ -409,46 +413,46 @@ class Transaction:
 
     def roll_back(self) -> None:
         """Takes the write back, unless it is complete or gone already."""
-        self._settled()
+        self._finish()
 
-    def _settled(self) -> bool:
+    def _finish(self) -> bool:
         """Takes a pending write back; whether it was complete."""
         guard = self._table.guard
-        with guard.section():
+        with guard.critical_section():
             # A section of this writer's may go on without its lock, or lose it while it looks.
             try:
-                guard.check()
-                return self._settled_alone()
+                guard.check_held()
+                return self._settle_alone()
             except Exception:
                 if self._holds_lock():
                     raise
-            guard.again()
-            return self._settled_alone()
+            guard.reacquire()
+            return self._settle_alone()
 
     def _holds_lock(self) -> bool:
         try:
-            self._table.guard.check()
+            self._table.guard.check_held()
         except CommitConflict:
             return False
         return True
 
-    def _settled_alone(self) -> bool:
+    def _settle_alone(self) -> bool:
         table = self._table
-        timeline = zombie_commits.load(table)
+        timeline = zombie_commits.load_timeline(table)
         table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
         if instant is None:
-            archived = self._archived(timeline)
+            archived = self._find_archived(timeline)
             if self._is_own(archived):
                 return True
             self._gone = True
             if archived is None:
-                self._remove_what_came_late(timeline)
+                self._remove_files_after_rollback(timeline)
             else:
-                self._remove_what_is_not_named(archived)
+                self._remove_unnamed_files(archived)
             return False
         if instant.is_completed:
-            self._remove_what_is_not_named(timeline.commit_metadata(instant))
+            self._remove_unnamed_files(timeline.commit_metadata(instant))
             return True
         self._take_back(timeline, instant)
         return False
@@ -462,7 +466,7 @@ class Transaction:
         """
         table = self._table
         if self._shares_markers(timeline) and not self._told_companions:
-            self._open.keep_only(CommitMetadata(), self._written.paths)
+            self._open.delete_unnamed_files(CommitMetadata(), self._written.paths)
             self._open.withdraw_beginning()
             self._open.withdraw_request()
             return
@@ -489,46 +493,46 @@ class Transaction:
         others = now.of_same_time(self.instant, self._open.action)
         return any(not o.is_completed and o.completed_action in COMMIT_ACTIONS for o in others)
 
-    def _remove_what_is_not_named(self, metadata: CommitMetadata) -> None:
+    def _remove_unnamed_files(self, metadata: CommitMetadata) -> None:
         """Removes what this writer wrote of a plan that another one has taken over and completed.
 
         Up to table version 6 Hudi's completed file may be empty for a moment.
         """
         if metadata.paths:
             own = self._own(metadata.partition_to_write_stats)
-            self._open.keep_only(metadata, [*self._open.begun(), *own])
-            self._open.clear()
+            self._open.delete_unnamed_files(metadata, [*self._open.read_marked_paths(), *own])
+            self._open.delete_markers()
 
     def _own(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
         """Paths of what this writer wrote, whose markers others may have removed."""
         return self._written.paths
 
-    def _remove_what_came_late(self, timeline: Timeline) -> None:
+    def _remove_files_after_rollback(self, timeline: Timeline) -> None:
         """Removes what was written after another writer had taken the write back."""
         table = self._table
         for companion in table.companions:
-            companion.on_removal(table, self.instant)
-        recovery.remove_marked(table.storage, timeline, self.instant)
+            companion.on_revoke(table, self.instant)
+        recovery.remove_marked_files(table.storage, timeline, self.instant)
         self._remove_written(timeline)
         if not any(other.requested == self.instant for other in timeline.pending()):
             self._remove_missed(timeline)
-        self._open.clear()
+        self._open.delete_markers()
         table.storage.delete(heartbeat.path_of(self.instant))
 
     def _remove_written(self, timeline: Timeline) -> None:
         """Removes the files that this writer knows of, but for those that are to stay."""
-        stays = rollback.those_that_stay(timeline, self.instant)
+        stays = rollback.log_files_to_keep(timeline, self.instant)
         self._table.storage.delete_all(self._written.paths - stays)
 
     def _remove_missed(self, timeline: Timeline) -> None:
-        found = recovery.missed(self._table, timeline, self.instant)
-        stays = rollback.those_that_stay(timeline, self.instant) if found else ()
+        found = recovery.files_after_rollback(self._table, timeline, self.instant)
+        stays = rollback.log_files_to_keep(timeline, self.instant) if found else ()
         self._table.storage.delete_all(found.difference(stays))
 
 
 @contextmanager
-def asked_ahead(
-    table: Table,
+def prefetch_commit_reads(
+    table: TableSnapshot,
     metadata: CommitMetadata,
     *,
     files: Iterable[str] = (),
@@ -540,13 +544,15 @@ def asked_ahead(
     """
     with ExitStack() as block:
         folders = [table.config.layout.folder]
-        block.enter_context(table.storage.ahead(files=files, folders=folders, trees=trees))
+        block.enter_context(table.storage.prefetch(files=files, folders=folders, trees=trees))
         for companion in table.companions:
-            block.enter_context(companion.ahead(table, metadata))
+            block.enter_context(companion.prefetch(table, metadata))
         yield
 
 
-def in_step(table: Table, commit: Commit, others: Iterable[Companion] = ()) -> CommitMetadata:
+def run_participants(
+    table: TableSnapshot, commit: Commit, others: Iterable[CommitParticipant] = ()
+) -> CommitMetadata:
     """Brings what keeps step with a table up to a commit, and gives what the commit then says."""
     said = dict(commit.metadata.extra_metadata)
     for companion in (*table.companions, *others):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pyhudi import _native
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.payloads import with_defaults, written_merge
+from pyhudi.schema.payloads import merge_on_rewrite, with_defaults
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.cdc_format import change_log_form
 from pyhudi.slices.nested_partitions import least_levels
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
 
 
-def write_options(table: Table) -> WriteOptions:
+def write_options(table: TableSnapshot) -> WriteOptions:
     """The options of the table's handle, as its base files have them."""
     return WriteOptions.of(table.options, table.config.base_extension)
 
 
 def write_target(
-    table: Table,
+    table: TableSnapshot,
     options: WriteOptions,
     instant: str,
     task_memory: int | None = None,
@@ -29,7 +29,7 @@ def write_target(
     task_memory: bytes that one task may use for records that it merges, None for no limit.
     """
     config, schema = table.config, table.schema
-    committed, start = committed_blocks(table)
+    committed, start = find_committed_blocks(table)
     return WriteTarget(
         storage=table.storage,
         version=config.version,
@@ -43,7 +43,7 @@ def write_target(
         ordering_fields=config.ordering_fields,
         options=options,
         task_memory=task_memory,
-        fields=with_defaults(written_merge(config), schema),
+        fields=with_defaults(merge_on_rewrite(config), schema),
         change_log=change_log_form(config, data_schema(schema.arrow), schema.avro),
         valid_instants=committed,
         timeline_start=start,
@@ -52,7 +52,7 @@ def write_target(
     )
 
 
-def committed_blocks(table: Table) -> tuple[tuple[str, ...] | None, str | None]:
+def find_committed_blocks(table: TableSnapshot) -> tuple[tuple[str, ...] | None, str | None]:
     """Instants whose log blocks count, and the instant before which all do.
 
     Neither is looked at where only whole files count.

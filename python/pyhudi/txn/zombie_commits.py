@@ -15,32 +15,34 @@ from collections.abc import Collection
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 
 
-def load(table: Table) -> Timeline:
+def load_timeline(table: TableSnapshot) -> Timeline:
     """Within a section: the timeline as it is now, on which every commit counts.
 
     Raises `CommitConflict` where one came late, and this writer's lock was lost meanwhile.
     """
     folders = [table.config.layout.folder, heartbeat.HEARTBEAT_FOLDER]
-    with table.storage.ahead(folders=folders):
-        return taken_back(table, Timeline.load(table.storage, table.config))
+    with table.storage.prefetch(folders=folders):
+        return revoke_zombies(table, Timeline.load(table.storage, table.config))
 
 
-def taken_back(table: Table, timeline: Timeline, known: Collection[str] = ()) -> Timeline:
+def revoke_zombies(
+    table: TableSnapshot, timeline: Timeline, known: Collection[str] = ()
+) -> Timeline:
     """As `load`, of a timeline that was just loaded. known: times of commits that surely count."""
     storage = table.storage
     unknown = {one.requested: one for one in timeline.commits if one.requested not in known}
     beats = [beat for beat in heartbeat.files_of(storage, unknown) if beat.size]
     if not beats:
         return timeline
-    late = come_late(storage, timeline, beats)
-    table.guard.check()
+    late = find_zombies(storage, timeline, beats)
+    table.guard.check_held()
     for commit in late:
         logger.info("%s: takes back %s, which came late", storage.uri, commit)
         storage.delete(timeline.path(commit))
@@ -50,7 +52,7 @@ def taken_back(table: Table, timeline: Timeline, known: Collection[str] = ()) ->
     return Timeline.load(storage, table.config) if late else timeline
 
 
-def come_late(
+def find_zombies(
     storage: Storage, timeline: Timeline, beats: Collection[Entry] | None = None
 ) -> list[Instant]:
     """The commits that came late. beats: the heartbeats, where they were listed before."""

@@ -19,15 +19,15 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.partition_types.registry import KINDS
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.write_checks import BEING_MADE
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.write.async_indexing import remove_left
-from pyhudi.write.write_context import Handle, open_whole
+from pyhudi.write.write_context import Handle, open_for_change
 
 _NAME = re.compile(r"\w+")
 """Of a partition of the metadata table, which is a folder."""
@@ -40,7 +40,7 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
     the index is being made is what goes last. Raises `CommitConflict` where a heartbeat of the
     indexing is there.
     """
-    with handle.guarded.section():
+    with handle.guarded.critical_section():
         config = TableConfig.load(handle.storage, clock)
         timeline = Timeline.load(handle.storage, config)
         names = {name, *(kind.name + name for kind in KINDS if kind.has_names)}
@@ -52,12 +52,12 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
             return ()
         _check_dead(handle.storage, {instant.requested for instant, _ in indexings}, clock)
         properties = {key: text for key, text in config.properties.items() if key != BEING_MADE}
-        table = open_whole(handle, clock, TableConfig(properties))
+        table = open_for_change(handle, clock, TableConfig(properties))
         for instant, _ in indexings:
             remove_left(table, instant.requested)
         _remove_files(table, gone)
         left = [partition for partition in begun if partition not in gone]
-        config.updated(handle.storage, {BEING_MADE: ",".join(left)}, clock)
+        config.update(handle.storage, {BEING_MADE: ",".join(left)}, clock)
         return tuple(sorted(gone))
 
 
@@ -70,7 +70,7 @@ def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
 
 def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instant, list[str]]]:
     """Those that are not complete, and what they were to make; of pyhudi's own there is none."""
-    own = Unfinished.of(config).by
+    own = PendingOperation.of(config).by
     for instant in timeline.pending(INDEXING):
         if instant.requested != own:
             infos = (timeline.plan(instant) or {}).get("indexPartitionInfos") or ()
@@ -82,7 +82,7 @@ def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instan
             yield instant, found
 
 
-def _remove_files(table: Table, gone: set[str]) -> None:
+def _remove_files(table: TableSnapshot, gone: set[str]) -> None:
     if FILES in gone:
         remove_metadata_table(table.storage, table.guard)
         return

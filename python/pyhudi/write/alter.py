@@ -24,7 +24,7 @@ from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.execute import carry_out
+from pyhudi.write.execute import execute
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 ALTER_SCHEMA = "ALTER_SCHEMA"
@@ -39,12 +39,14 @@ def alter(
     whose columns pyhudi does not alter, and what every write raises.
     """
     table = Handle.of(table, clock or SystemClock())
-    context = WriteContext.open(table, clock, metadata_lifecycle.finished(table, clock))
+    context = WriteContext.open(
+        table, clock, metadata_lifecycle.finish_pending_operation(table, clock)
+    )
     config = context.config
     _check_alterable(config)
     before = tree_of(context.schema, config)
     rules = Rules(
-        _fixed_columns(config),
+        _columns_that_stay(config),
         config.version.internal_schema_has_all_types,
         before.root.name,
         context.indexed,
@@ -53,10 +55,10 @@ def alter(
     for change in changes:
         after = alter_apply.apply(after, change, rules)
     _check_indexes(config, changes)
-    schema = _altered(context.schema, before, after, config)
-    context = context.with_schema(schema).recovered()
+    schema = _alter_schema(context.schema, before, after, config)
+    context = context.with_schema(schema).recover()
     with Transaction(context.table, ALTER_SCHEMA) as txn:
-        return carry_out(context, txn, [], ALTER_SCHEMA)
+        return execute(context, txn, [], ALTER_SCHEMA)
 
 
 def _check_alterable(config: TableConfig) -> None:
@@ -73,7 +75,7 @@ def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
             raise UnsupportedTableFeature(msg, hint=f'Take them away first: drop_index("{name}").')
 
 
-def _fixed_columns(config: TableConfig) -> frozenset[str]:
+def _columns_that_stay(config: TableConfig) -> frozenset[str]:
     """Columns that keys, partitions, orderings or deletes depend on."""
     merge = config.merge
     named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
@@ -81,7 +83,7 @@ def _fixed_columns(config: TableConfig) -> frozenset[str]:
     return frozenset(named)
 
 
-def _altered(
+def _alter_schema(
     schema: TableSchema, before: ColumnTree, after: ColumnTree, config: TableConfig
 ) -> TableSchema:
     """The table's schema with the columns of `after`."""

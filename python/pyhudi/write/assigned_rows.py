@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.cached_property import cached_property
-from pyhudi.engine.local import worth_waiting
+from pyhudi.engine.local import choose_io_engine
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
@@ -46,7 +46,7 @@ class LeavingKeys:
 
 @dataclass(frozen=True)
 class PlacedRows:
-    """See `rows.Placed`."""
+    """See `rows.AssignedRows`."""
 
     context: WriteContext
     groups: Sequence[FileGroup] = ()
@@ -87,13 +87,13 @@ class PlacedRows:
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
         """Writes the files, each with the rows that it takes."""
-        tasks = [self.filled(file) for file in files]
+        tasks = [self.fill_task(file) for file in files]
         label = f"write files of {instant}"
         size = sum(map(_size, tasks))
-        engine = worth_waiting(self.context.engine, self.context.storage, size)
+        engine = choose_io_engine(self.context.engine, self.context.storage, size)
         return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
-    def filled(self, file: PlannedFile) -> WriteTask:
+    def fill_task(self, file: PlannedFile) -> WriteTask:
         """The task of a file with its rows."""
         updates = gone = None
         if file.group is not None:

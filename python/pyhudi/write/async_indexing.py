@@ -38,7 +38,7 @@ from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, overtaken
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
 from pyhudi.metadata.index_definitions_file import change_definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -48,28 +48,28 @@ from pyhudi.metadata.initial_records import (
     Source,
     derive_initial,
 )
-from pyhudi.metadata.initialize import STAGE, Making, end_making
+from pyhudi.metadata.initialize import STAGE, PartitionBuild, end_making
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
 from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
 from pyhudi.metadata.partition_types.registry import (
     kinds_of,
 )
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
 from pyhudi.metadata.write_checks import check_kept
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.timeline.key_uniqueness import counted_words
+from pyhudi.timeline.key_uniqueness import key_uniqueness_property
 from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
-from pyhudi.txn.pending_instant import OpenInstant
-from pyhudi.write.index_build import Wanted, wanted
+from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.write.index_build import Wanted, plan_build
 from pyhudi.write.input_rows import memory_limit
-from pyhudi.write.write_context import Handle, WriteContext, open_whole
+from pyhudi.write.write_context import Handle, WriteContext, open_for_change
 
 PATIENCE_MS = 900_000
 """How long writers that were there first are waited for (`HoodieIndexer`, 1.2.0)."""
@@ -87,40 +87,40 @@ def create(
     table, `CommitConflict` where others are at the metadata table, or a write of Apache Hudi does
     not end.
     """
-    build = _begun(handle, asked, options, clock)
+    build = _start(handle, asked, options, clock)
     try:
         stats = [stat for making in build.makings for stat in making.write_files()]
-        return build.ended(stats)
+        return build.finish(stats)
     except BaseException:
-        with suppress(Exception), handle.guarded.section():
+        with suppress(Exception), handle.guarded.critical_section():
             build.take_back()
         raise
     finally:
-        build.heartbeat.rest()
+        build.heartbeat.stop_beating()
 
 
-def _begun(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
+def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
     guard = handle.guarded
-    with guard.section():
-        context = WriteContext.open(handle.plain(), clock).recovered()
-        made_of, table = wanted(context, asked, options), context.table
+    with guard.critical_section():
+        context = WriteContext.open(handle.without_index_options(), clock).recover()
+        made_of, table = plan_build(context, asked, options), context.table
         table.generator.observe(context.timeline)
         began_ms = clock.now_ms()
-        build = _Build(handle.plain(), table, table.generator.next(), made_of)
+        build = _Build(handle.without_index_options(), table, table.generator.next(), made_of)
         build.look()
         try:
             build.heartbeat.start()
-            guard.check()
-            context.config.updated(table.storage, build.undone.properties, clock)
+            guard.check_held()
+            context.config.update(table.storage, build.undone.properties, clock)
             clear_partitions(table.storage, build.names, guard)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
         except BaseException:
             with suppress(Exception):
                 build.take_back()
-            build.heartbeat.rest()
+            build.heartbeat.stop_beating()
             raise
-        guard.settle(began_ms)
+        guard.wait_out_clock_skew(began_ms)
     return build
 
 
@@ -129,7 +129,7 @@ class _Build:
     """One index between its first section and its last."""
 
     handle: Handle
-    table: Table
+    table: TableSnapshot
     """As it was in the first section."""
     instant: str
     wanted: Wanted
@@ -143,14 +143,14 @@ class _Build:
         return Heartbeat(self.table.storage, self.instant, self.table.clock)
 
     @property
-    def action(self) -> OpenInstant:
-        return OpenInstant(self.table, self.instant, INDEXING)
+    def action(self) -> PendingInstant:
+        return PendingInstant(self.table, self.instant, INDEXING)
 
     @property
-    def undone(self) -> Unfinished:
+    def undone(self) -> PendingOperation:
         only, definitions = self.names, self.wanted.definitions
         code = self.table.config.version.code
-        return Unfinished(self.instant, code, only, definitions, removed=only, beside=True)
+        return PendingOperation(self.instant, code, only, definitions, removed=only, beside=True)
 
     def record(self, schema: str) -> bytes:
         """The plan, or what is said at the end."""
@@ -165,7 +165,7 @@ class _Build:
         ]
         return serde.encode_container(schema, {"indexPartitionInfos": infos}, self.table.clock)
 
-    def source(self, table: Table) -> Source:
+    def source(self, table: TableSnapshot) -> Source:
         known = index_definitions(table.storage, table.config)
         defined = {**known, **parse_definitions(self.wanted.definitions)}
         return Source(table, self.wanted.options, defined, memory_limit(None), beside=True)
@@ -180,23 +180,25 @@ class _Build:
             kind.catch_up(self.first, self.first, name, ())
 
     @cached_property
-    def makings(self) -> list[Making]:
+    def makings(self) -> list[PartitionBuild]:
         metadata_table = open_metadata_table(self.table)
         made = []
         for kind, name in kinds_of(self.names):
             partition = kind.initial(self.first, name)
-            made.append(Making(self.table, metadata_table, partition, self.first, self.instant))
+            made.append(
+                PartitionBuild(self.table, metadata_table, partition, self.first, self.instant)
+            )
         return made
 
     # --- the end ---
 
-    def ended(self, stats: list[WriteStat]) -> tuple[str, ...]:
+    def finish(self, stats: list[WriteStat]) -> tuple[str, ...]:
         """Completes what was made, as soon as all who write know of it or are done."""
         table, clock = self.table, self.table.clock
         until = clock.now_ms() + PATIENCE_MS
         while True:
-            with table.guard.section():
-                timeline = zombie_commits.load(table)
+            with table.guard.critical_section():
+                timeline = zombie_commits.load_timeline(table)
                 others = self._unknowing(timeline)
                 if not others:
                     return self._complete(timeline, stats)
@@ -221,39 +223,43 @@ class _Build:
         table.generator.observe(timeline)
         config = TableConfig.load(table.storage, clock)
         self._check_own(config)
-        stats = [*stats, *self._caught_up(config, timeline)]
+        stats = [*stats, *self._catch_up(config, timeline)]
         self._check_own(TableConfig.load(table.storage, clock))
         # No delta commit without an instant of the table is left, whenever this writer dies.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
         # Whoever stood still meanwhile would take away what others made in its place.
-        table.guard.check()
+        table.guard.check_held()
         self._end_delta(stats)
-        table.guard.check()
+        table.guard.check_held()
         changes = change_definitions(table.storage, config, definitions)
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
-        changes.update(self._counted(stats))
-        # Whoever wrote while this one stood still has changed them (`let_fail`).
-        config = config.updated(table.storage, changes, clock, removed=(UNFINISHED,))
+        changes.update(self._count_files(stats))
+        # Whoever wrote while this one stood still has changed them (`fence_build`).
+        config = config.update(table.storage, changes, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
         return config.metadata_partitions
 
     def _check_own(self, config: TableConfig) -> None:
         """Raises `CommitConflict` where others may have taken this writer for dead."""
-        self.table.guard.check()
+        self.table.guard.check_held()
         listed = config.metadata_partitions
-        ours = Unfinished.of(config).by == self.instant and FILES in listed
+        ours = PendingOperation.of(config).by == self.instant and FILES in listed
         for kind, name in kinds_of(self.names):
             if name in listed:
-                raise overtaken(f"another writer has made the index {name} meanwhile")
+                raise retryable_conflict(f"another writer has made the index {name} meanwhile")
             if kind.needs is not None and kind.needs not in (*listed, *self.names):
-                raise overtaken(f"another writer has taken the index {kind.needs} away meanwhile")
+                raise retryable_conflict(
+                    f"another writer has taken the index {kind.needs} away meanwhile"
+                )
         if not ours or self.heartbeat.is_late or not self.action.is_inflight:
-            raise overtaken(f"the indexing {self.instant} was taken back by another writer")
+            raise retryable_conflict(
+                f"the indexing {self.instant} was taken back by another writer"
+            )
 
-    def _caught_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
+    def _catch_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
         """What came since, appended to the file groups."""
-        now = open_whole(self.handle, self.table.clock, config).at(timeline)
+        now = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
         source = self.source(now)
         # Columns may have been altered.
         check_kept(self.names, config, source.definitions, now.schema)
@@ -262,14 +268,14 @@ class _Build:
         for place, (kind, name) in enumerate(kinds_of(self.names)):
             definition, known = source.definitions.get(name), _groups(self.makings[place])
             more = kind.new_groups(definition, known, paths, self.instant)
-            making = self.makings[place] = self.makings[place].grown(more)
+            making = self.makings[place] = self.makings[place].with_more_groups(more)
             groups = _groups(making)
             tasks = kind.catch_up(self.first, source, name, groups)
-            stats += self._written(making, groups, tasks)
+            stats += self._write_groups(making, groups, tasks)
         return stats
 
-    def _written(
-        self, making: Making, groups: list[FileGroup], tasks: Sequence[RecordTask]
+    def _write_groups(
+        self, making: PartitionBuild, groups: list[FileGroup], tasks: Sequence[RecordTask]
     ) -> list[WriteStat]:
         if not tasks:
             return []
@@ -290,36 +296,36 @@ class _Build:
 
     def _end_delta(self, stats: list[WriteStat]) -> None:
         table = open_metadata_table(self.table)
-        delta = OpenInstant(table, self.instant, DELTA_COMMIT)
+        delta = PendingInstant(table, self.instant, DELTA_COMMIT)
         for making in self.makings:
             making.tell_folder()
         delta.request()
         delta.begin()
         end_making(delta, self.makings, stats)
 
-    def _counted(self, stats: list[WriteStat]) -> dict[str, str]:
+    def _count_files(self, stats: list[WriteStat]) -> dict[str, str]:
         for making in self.makings:
             records = making.partition.records
             if records is not None:
                 name = making.partition.name
                 made = sum(stat.num_inserts for stat in stats if stat.partition_path == name)
-                return counted_words(self.table.timeline, unique=made == records)
+                return key_uniqueness_property(self.table.timeline, unique=made == records)
         return {}
 
     def take_back(self) -> None:
         """Removes what there is of it, but its place on the timeline unless it is another's."""
         table, clock = self.table, self.table.clock
         config = TableConfig.load(table.storage, clock)
-        if Unfinished.of(config).by != self.instant:
+        if PendingOperation.of(config).by != self.instant:
             # What it put on the timeline after others had taken it over.
             remove_left(table, self.instant)
             return
         # Others who went on with it under its name, and stand still, must not list what goes.
-        config = Unfinished.of(config).overtake(table.storage, config, clock)
+        config = PendingOperation.of(config).fence(table.storage, config, clock)
         for name in self.names:
             self._remove_files(config, name)
         remove_left(table, self.instant)
-        config.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+        config.update(table.storage, {}, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
 
     def _remove_files(self, config: TableConfig, name: str) -> None:
@@ -332,19 +338,19 @@ class _Build:
                 storage.delete(file.path)
 
 
-def remove_left(table: Table, instant: str) -> None:
+def remove_left(table: TableSnapshot, instant: str) -> None:
     """Takes an indexing off both timelines that its writer left pending."""
     pending = Timeline.load(table.storage, table.config).pending(INDEXING)
     if instant in {left.requested for left in pending}:
-        OpenInstant(table, instant, INDEXING).remove()
+        PendingInstant(table, instant, INDEXING).remove()
     if FILES in table.config.metadata_partitions:
         metadata_table = open_metadata_table(table)
         delta = delta_commit(metadata_table, instant)
         if delta is not None and not delta.is_completed:
-            OpenInstant(metadata_table, instant, DELTA_COMMIT).remove()
+            PendingInstant(metadata_table, instant, DELTA_COMMIT).remove()
 
 
-def _groups(making: Making) -> list[FileGroup]:
+def _groups(making: PartitionBuild) -> list[FileGroup]:
     """With the log files that they begin with: up to version 6 the next is numbered after them."""
     target, groups = making.target, []
     for number, file_id in enumerate(target.file_ids):

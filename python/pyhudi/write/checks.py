@@ -24,7 +24,7 @@ from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.write_checks import check_partitions
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.internal_schema import is_evolved
-from pyhudi.schema.key_generator import supported_generator
+from pyhudi.schema.key_generator import check_key_generator
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys, check_virtual_types
 from pyhudi.slices.combine import check_mergeable
@@ -106,7 +106,7 @@ def check_config(config: TableConfig) -> None:
         msg = f"{config.not_parquet} in a table with {BOOTSTRAP_PATH}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_partitions(config)
-    for key, value in _unsupported(config).items():
+    for key, value in _find_unsupported(config).items():
         msg = f"{key} is {value}: pyhudi does not write to such tables"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     if config.bootstrap_path is not None and not config.populate_meta_fields:
@@ -114,7 +114,7 @@ def check_config(config: TableConfig) -> None:
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     _check_meta_fields(config)
     check_mergeable(config)
-    supported_generator(config)
+    check_key_generator(config)
     check_virtual_keys(config)
 
 
@@ -136,7 +136,7 @@ def _check_meta_fields(config: TableConfig) -> None:
         raise UnsupportedTableFeature(msg, hint=hint)
 
 
-def _unsupported(config: TableConfig) -> dict[str, str]:
+def _find_unsupported(config: TableConfig) -> dict[str, str]:
     tests = {
         "hoodie.datasource.write.drop.partition.columns": config.drop_partition_columns,
         "hoodie.partition.metafile.use.base.format": _is_true(

@@ -21,14 +21,14 @@ from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
 from pyhudi.metadata.consistency import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
-from pyhudi.schema.input_data import given_batches, is_read_once
+from pyhudi.schema.input_data import is_read_once, read_batches
 from pyhudi.slices.cleaned_files import was_never_committed, was_taken
-from pyhudi.slices.missing_files import explained
+from pyhudi.slices.missing_files import explain_missing_file
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.write_context import Handle, WritableTable, open_whole
+from pyhudi.write.write_context import Handle, WritableTable, open_for_change
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _IN_MEMORY = 1024 * 1024
@@ -36,7 +36,7 @@ _IN_MEMORY = 1024 * 1024
 Result = TypeVar("Result")
 
 
-def retried(
+def retry_on_conflict(
     table: WritableTable,
     given: Any,
     verb: Callable[[Handle, Any], Result],
@@ -54,7 +54,7 @@ def retried(
     retries = LockOptions.of(handle.options).retries
     # A DataFrame, which from PySpark 4 on is a stream as well, is worked out anew each time.
     once = is_read_once(given) and not is_spark_frame(given)
-    again = _Again(given) if retries and once else None
+    again = _ReplayableStream(given) if retries and once else None
     is_decided = False
     mended: set[type] = set()
     try:
@@ -68,7 +68,7 @@ def retried(
             except TimelineMoved as error:
                 cause = without_hint(error)
             except MissingFile as error:
-                lost = _lost(handle.storage, error)
+                lost = _error_of_lost_file(handle.storage, error)
                 # Or it is of a commit that came late: who overtook its writer has removed it.
                 if lost is not None and (is_decided or not _decide(handle, clock)):
                     raise lost from error
@@ -89,7 +89,7 @@ def retried(
             logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
-        with handle.guarded.section() if retries else nullcontext():
+        with handle.guarded.critical_section() if retries else nullcontext():
             return verb(handle, again.reader() if again else given)
     finally:
         if again is not None:
@@ -106,12 +106,12 @@ def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
 
 def _decide(handle: Handle, clock: Clock) -> bool:
     """Has every commit of the table count that stays. Whether some were taken back."""
-    with handle.guarded.section():
-        table = open_whole(handle, clock)
-        return zombie_commits.load(table).commits != table.timeline.commits
+    with handle.guarded.critical_section():
+        table = open_for_change(handle, clock)
+        return zombie_commits.load_timeline(table).commits != table.timeline.commits
 
 
-def _lost(storage: Storage, error: MissingFile) -> MissingFile | None:
+def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | None:
     """What to raise for a file that is lost; None where a slow writer's plan lost it to others.
 
     A cleaner has removed it then, or its commit was taken back.
@@ -121,14 +121,14 @@ def _lost(storage: Storage, error: MissingFile) -> MissingFile | None:
     name = (error.file or "").rsplit("/", 1)[-1]
     if was_never_committed(timeline, config.version, name) or was_taken(timeline, name):
         return None
-    return explained(error, config, timeline)
+    return explain_missing_file(error, config, timeline)
 
 
-class _Again:
+class _ReplayableStream:
     """The batches of a stream, which can be read once only, as often as wanted."""
 
     def __init__(self, stream: Any) -> None:
-        self._schema, self._rest = given_batches(stream)
+        self._schema, self._rest = read_batches(stream)
         self._kept = Spill(self._schema, _IN_MEMORY)
         self._is_begun = False
 

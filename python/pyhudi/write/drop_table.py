@@ -16,7 +16,7 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, live_instants
@@ -24,7 +24,7 @@ from pyhudi.txn.locks.file_lock import NAME
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.orphan_files import is_staged
-from pyhudi.write.write_context import WritableTable, open_whole
+from pyhudi.write.write_context import WritableTable, open_for_change
 
 _INSTANT_DIGITS = (14, 17)
 _HINT = "Choose another location, or take the file away."
@@ -44,16 +44,16 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
         return
     # Who died while removing it may have left no timeline.
     timeline = Timeline.load(storage, config, may_lack=True)
-    table = open_whole(handle, clock, config, timeline)
+    table = open_for_change(handle, clock, config, timeline)
     lock = LockOptions.of(table.options)
-    with table.guard.section():
+    with table.guard.critical_section():
         timeline = Timeline.load(storage, table.config, may_lack=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
         kept = (PATH, f"{folder}/{NAME}")
         _check_own(storage, kept)
-        table.guard.check()
+        table.guard.check_held()
         _remove(storage, kept)
 
 
@@ -65,7 +65,7 @@ def check_no_files(storage: Storage) -> None:
             raise ConfigError(msg, hint=_HINT)
 
 
-def _check_nobody_writes(table: Table) -> None:
+def _check_nobody_writes(table: TableSnapshot) -> None:
     """Also not at a metadata table, or at what else has no instant on the timeline."""
     names = {file.name for file in table.storage.list_dir(HEARTBEAT_FOLDER)[1]}
     for instant in live_instants(table.storage, names, table.clock):

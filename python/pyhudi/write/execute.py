@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.log import logger
-from pyhudi.index.duplicate_keys import groups_with_copies, written_anew
-from pyhudi.index.replaced_buckets import Renewed, in_place, renew_rings
+from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_copies
+from pyhudi.index.replaced_buckets import Renewed, in_place, replace_hashing_metadata
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.hashing_metadata_files import confirm_rings
 from pyhudi.slices.nested_partitions import check_apart
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.txn.conflicts import Recheck
+from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
-from pyhudi.write.commit_validation import buckets_are_new
+from pyhudi.write.commit_validation import check_buckets_not_taken
 from pyhudi.write.file_assignment import (
     Counts,
     PlannedFile,
@@ -29,7 +29,7 @@ from pyhudi.write.file_assignment import (
 from pyhudi.write.key_uniqueness_claims import key_claims
 from pyhudi.write.partition_path_checks import check_names
 from pyhudi.write.pending_clustering import check_free
-from pyhudi.write.rows import Placed
+from pyhudi.write.rows import AssignedRows
 from pyhudi.write.write_context import WriteContext
 
 UPSERT = "UPSERT"
@@ -44,14 +44,14 @@ Replaced = Mapping[str, tuple[str, ...]]
 
 
 def write(
-    placed: Placed,
+    placed: AssignedRows,
     operation: str,
     *,
     merge_by_key: bool = True,
     partial: bool = False,
     deletes: bool = False,
     copies: Collection[int] | None = None,
-    went_by: Iterable[Recheck] = (),
+    went_by: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to where they go.
 
@@ -69,9 +69,9 @@ def write(
     if deletes and counts.leaving:
         if copies is None:
             copies = groups_with_copies(context, counts.groups, placed.leaving_keys)
-        anew = written_anew(context, counts.groups, copies)
+        anew = groups_to_rewrite(context, counts.groups, copies)
     shared = context.options.index.shares_buckets
-    rechecks = went_by if shared else (buckets_are_new(context, counts), *went_by)
+    rechecks = went_by if shared else (check_buckets_not_taken(context, counts), *went_by)
     with Transaction(context.table, operation, rechecks=rechecks, appends=shared) as txn:
         files = plan_files(
             replace(context.target(txn.instant), partial=partial),
@@ -81,14 +81,14 @@ def write(
             anew=anew,
             new_file_id=context.new_file_id,
         )
-        return carry_out(context, txn, files, operation, write=placed.write)
+        return execute(context, txn, files, operation, write=placed.write)
 
 
 def write_new_files(
-    placed: Placed,
+    placed: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
-    went_by: Iterable[Recheck] = (),
+    went_by: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
@@ -100,14 +100,14 @@ def write_new_files(
             stretches,
             new_file_id=context.new_file_id,
         )
-        return carry_out(context, txn, files, operation, write=placed.write, replaced=replaced)
+        return execute(context, txn, files, operation, write=placed.write, replaced=replaced)
 
 
 def write_buckets(
-    placed: Placed,
+    placed: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
-    went_by: Iterable[Recheck] = (),
+    went_by: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to their buckets, of which new ones begin with base files.
 
@@ -120,10 +120,10 @@ def write_buckets(
     _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
-    rechecks = (buckets_are_new(context, counts), *went_by)
+    rechecks = (check_buckets_not_taken(context, counts), *went_by)
     with Transaction(context.table, operation, rechecks=rechecks) as txn:
         if replaced is not None:
-            groups = in_place(groups, new_rings(context, txn, replaced))
+            groups = in_place(groups, new_hashing_metadata(context, txn, replaced))
         target = context.target(txn.instant)
         files = plan_files(
             target,
@@ -133,12 +133,12 @@ def write_buckets(
             merge_by_key=not target.merge_on_read,
             new_file_id=context.new_file_id,
         )
-        return carry_out(context, txn, files, operation, write=placed.write, replaced=replaced)
+        return execute(context, txn, files, operation, write=placed.write, replaced=replaced)
 
 
-def new_rings(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
+def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
     """Rings for the buckets of a commit that takes file groups away; they count once it does."""
-    renewed = renew_rings(context, replaced, txn.instant)
+    renewed = replace_hashing_metadata(context, replaced, txn.instant)
     if context.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
     return renewed
@@ -153,7 +153,7 @@ def _check_partitions(context: WriteContext, counts: Counts) -> None:
     check_names(counts.growing, context.config)
 
 
-def carry_out(
+def execute(
     context: WriteContext,
     txn: Transaction,
     files: Sequence[PlannedFile],
@@ -164,7 +164,7 @@ def carry_out(
 ) -> WriteResult:
     """Writes planned files and commits them, unless that changes nothing.
 
-    write: as of `Placed`; None where there is nothing to write.
+    write: as of `AssignedRows`; None where there is nothing to write.
     """
     txn.by_record_index = context.index.is_record_index
     txn.companions += key_claims(context, operation)
@@ -174,7 +174,7 @@ def carry_out(
     written = write(files, txn.instant) if write is not None else ()
     stats = [stat for stats in written for stat in stats]
     instant, completion = txn.instant, ""
-    if stats or any((replaced or {}).values()) or is_worth_a_commit(context):
+    if stats or any((replaced or {}).values()) or needs_commit(context):
         completion = txn.commit(stats, context.commit_schema, replaced)
     else:
         txn.withdraw()
@@ -196,7 +196,7 @@ def carry_out(
     return result
 
 
-def is_worth_a_commit(context: WriteContext) -> bool:
+def needs_commit(context: WriteContext) -> bool:
     """Whether a write without files or replaced file groups is to be a commit all the same.
 
     It is where it changes the table's schema, where the handle's options have something to say in

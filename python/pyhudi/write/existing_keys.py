@@ -23,12 +23,12 @@ from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.write_context import WriteContext
 
 
-def without_known(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Table:
+def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Table:
     """Those of the rows whose keys the table lacks.
 
     Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
     """
-    known = tagging.known_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    known = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(known):
         key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
         msg = f"the table has a row of the key {key!r}, and of {len(known)} of the rows in all"
@@ -44,13 +44,13 @@ def counts_known(context: WriteContext) -> bool:
 
     It does unless an option says what becomes of them.
     """
-    indexed = context.index.is_record_index and INSERT_DUPLICATES not in context.given_options
+    indexed = context.index.is_record_index and INSERT_DUPLICATES not in context.handle_options
     return indexed and bool(last_written(context.timeline))
 
 
-def known_count(table: IndexedTable, rows: pa.Table) -> int:
-    """How many of the rows have keys that the table has. rows: as of `without_known`."""
-    return len(tagging.known_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
+def count_existing(table: IndexedTable, rows: pa.Table) -> int:
+    """How many of the rows have keys that the table has. rows: as of `drop_existing_keys`."""
+    return len(tagging.find_existing_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
 
 
 def warn_of_known(context: WriteContext, count: int) -> None:

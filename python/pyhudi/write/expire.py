@@ -19,11 +19,11 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.meta_columns import PARTITION_METADATA
-from pyhudi.txn.conflicts import touched
+from pyhudi.txn.conflicts import collect_written_file_groups
 from pyhudi.write import input_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.overwrite import remove_partitions
-from pyhudi.write.upsert import opened
+from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 _SERVICE = "expire_partitions"
@@ -38,13 +38,13 @@ def expire_partitions(
     if options.days < 1:
         msg = "after how many days partitions expire is not said, or less than 1"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
-    context = opened(table, clock, input_rows.memory_limit(None))
+    context = open_write(table, clock, input_rows.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
     if not context.config.partition_fields:
         raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")
-    context = context if dry_run else context.recovered()
+    context = context if dry_run else context.recover()
     slices = context.view().slices()
-    expired, left = _split(context, slices, options, clock)
+    expired, left = _split_expired(context, slices, options, clock)
     going = [slice_ for slice_ in slices if slice_.partition in expired]
     result = ServiceResult(
         _SERVICE,
@@ -59,12 +59,16 @@ def expire_partitions(
     return replace(result, duration_ms=clock.now_ms() - context.started_ms)
 
 
-def _split(
+def _split_expired(
     context: WriteContext, slices: list[FileSlice], options: TtlOptions, clock: Clock
 ) -> tuple[list[str], list[str]]:
     """The partitions that go, oldest first, and why others that are too old stay."""
     zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
-    times = dict(_created(context, slices) if options.by_creation else _modified(context, slices))
+    times = dict(
+        _creation_times(context, slices)
+        if options.by_creation
+        else _modification_times(context, slices)
+    )
     for path, instant in sorted(times.items()):
         if is_bootstrap(instant) and (not options.selected or path in options.selected):
             msg = f"{BOOTSTRAP_PATH}: nothing says when partition {path!r} was bootstrapped"
@@ -84,7 +88,9 @@ def _split(
     return free[: options.most], left
 
 
-def _modified(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+def _modification_times(
+    context: WriteContext, slices: list[FileSlice]
+) -> Iterator[tuple[str, str]]:
     """Partition paths with the time of the newest write to each."""
     newest: dict[str, str] = {}
     for slice_ in slices:
@@ -93,15 +99,17 @@ def _modified(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[
     # Up to version 6 a log file's name does not tell who has appended to it.
     if context.config.version.logs_named_by_base_instant:
         for commit in context.timeline.commits:
-            for partition, _ in touched(context.timeline.commit_metadata(commit)):
+            for partition, _ in collect_written_file_groups(
+                context.timeline.commit_metadata(commit)
+            ):
                 if partition in newest:
                     newest[partition] = max(newest[partition], commit.requested)
-        for partition, appended in _appended_before_start(context, slices):
+        for partition, appended in _append_times_in_archive(context, slices):
             newest[partition] = max(newest[partition], appended)
     return iter(newest.items())
 
 
-def _appended_before_start(
+def _append_times_in_archive(
     context: WriteContext, slices: list[FileSlice]
 ) -> Iterator[tuple[str, str]]:
     """Partition paths with times that no append of an archived commit to a log file is after.
@@ -117,7 +125,7 @@ def _appended_before_start(
                 yield partition, min(changed, start)
 
 
-def _created(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
+def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
     """Partition paths with the time of the write that made each."""
     for partition in sorted({slice_.partition for slice_ in slices}):
         file = f"{partition}/{PARTITION_METADATA}"

@@ -97,7 +97,7 @@ def plan_files(
     additions: dict[int, range] = {}
     new: list[PlannedFile] = []
     for partition, count in counts.inserts.items():
-        for number, part in _packed(target, counts, partition, count, row_bytes):
+        for number, part in _bin_pack_inserts(target, counts, partition, count, row_bytes):
             if number is None:
                 new.append(_new_group(target, partition, part, new_file_id()))
             else:
@@ -154,13 +154,13 @@ def _equal_parts(stretches: Sequence[Stretch], most: int) -> Iterator[range]:
 # --- where new rows go ----------------------------------------------------------------------------
 
 
-def _packed(
+def _bin_pack_inserts(
     target: WriteTarget, counts: Counts, partition: str, count: int, row_bytes: int
 ) -> Iterator[tuple[int | None, range]]:
     """Parts of new rows for each small file group while it has room, then for new ones (None)."""
     options, groups = target.options, counts.groups
     start = 0
-    for number in _small_groups(target, counts, partition, count * row_bytes):
+    for number in _small_file_groups(target, counts, partition, count * row_bytes):
         room = max(options.max_file_size - groups[number].slice.size, 0) // row_bytes
         if room and start < count:
             yield number, range(start, min(start + room, count))
@@ -170,7 +170,9 @@ def _packed(
         yield None, range(first, min(first + room_of_new, count))
 
 
-def _small_groups(target: WriteTarget, counts: Counts, partition: str, added: int) -> list[int]:
+def _small_file_groups(
+    target: WriteTarget, counts: Counts, partition: str, added: int
+) -> list[int]:
     """Numbers of the file groups of a partition that take inserts, smallest first.
 
     added: bytes of the inserts.

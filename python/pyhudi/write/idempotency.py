@@ -18,11 +18,11 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.result import WriteResult, result_of
-from pyhudi.txn.zombie_commits import come_late
+from pyhudi.txn.zombie_commits import find_zombies
 from pyhudi.write.write_context import WritableTable
 
 
-def written_before(
+def find_commit_by_id(
     table: WritableTable, commit_id: str, clock: Clock | None = None
 ) -> WriteResult | None:
     """What the write of an id did that is on the timeline, archived or not; None where none is.
@@ -41,7 +41,7 @@ def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instan
     # Before the timeline: whoever takes a commit back removes its heartbeat last.
     beats = storage.list_dir(HEARTBEAT_FOLDER)[1]
     timeline = Timeline.load(storage, config)
-    late = come_late(storage, timeline, beats)
+    late = find_zombies(storage, timeline, beats)
     for instant in reversed(timeline.commits):
         if instant not in late:
             yield instant, timeline.commit_metadata(instant)

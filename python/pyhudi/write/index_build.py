@@ -14,14 +14,14 @@ from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.index_definitions import parse_definitions
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
     in_order,
     kind_asked,
     new_definitions,
     partitions_asked,
 )
-from pyhudi.metadata.pending_operation import Unfinished
+from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.write_checks import can_be_kept, check_kept
 from pyhudi.write.checks import check_indexed_columns
@@ -38,7 +38,7 @@ class Wanted:
     definitions: Definitions
 
 
-def wanted(context: WriteContext, asked: IndexRequest, options: MetadataOptions) -> Wanted:
+def plan_build(context: WriteContext, asked: IndexRequest, options: MetadataOptions) -> Wanted:
     """As making it alone has it.
 
     Raises `ConfigError` where the table has the index or has no metadata table, `CommitConflict`
@@ -47,12 +47,12 @@ def wanted(context: WriteContext, asked: IndexRequest, options: MetadataOptions)
     _check(context)
     config, kind, table = context.config, kind_asked(asked), context.table
     if kind.has_names:
-        definitions = kind.defined(table.storage, config, asked)
+        definitions = kind.define(table.storage, config, asked)
         check_indexed_columns(definitions, context.schema)
         made = tuple(definitions)
     else:
-        options = kind.alone(options, asked)
-        wish = Wish(config, options, schema=table.columns)
+        options = kind.options_for_create_index(options, asked)
+        wish = PartitionRequest(config, options, schema=table.columns)
         there = config.metadata_partitions
         kept = can_be_kept(partitions_asked(kind, wish), context.schema, options)
         made = tuple(name for name in in_order(set(kept)) if name not in there)
@@ -72,6 +72,6 @@ def _check(context: WriteContext) -> None:
     if FILES not in config.metadata_partitions:
         msg = "the table has no metadata table, which is not made beside writers"
         raise ConfigError(msg, hint="Use rebuild_metadata first.")
-    if Unfinished.of(config):
+    if PendingOperation.of(config):
         msg = "another writer is making the metadata table, or changing the table's version"
         raise CommitConflict(msg, hint="Wait until it is done, then try again.")

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.schema.conform import to_table
-from pyhudi.schema.input_data import given_batches
-from pyhudi.write.memory_rows import MemoryRows, placed_deletes
+from pyhudi.schema.conform import read_table
+from pyhudi.schema.input_data import read_batches
+from pyhudi.write.memory_rows import MemoryRows, assign_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows
-from pyhudi.write.row_counters import Tally
-from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.row_counters import RowCounters
+from pyhudi.write.rows import AssignedRows, Rows
 from pyhudi.write.spilled_rows import SpilledRows
 from pyhudi.write.write_context import WriteContext
 
@@ -49,7 +49,7 @@ def memory_limit(given: int | None, data: Any = None) -> int:
 
 
 @contextmanager
-def given_rows(
+def read_rows(
     context: WriteContext,
     data: Any,
     limit: int,
@@ -73,26 +73,28 @@ def given_rows(
             yield stack.enter_context(rows)
         elif partial:
             rows = partial_rows(context, data)
-            yield MemoryRows(context, rows, Tally(rows.num_rows))
+            yield MemoryRows(context, rows, RowCounters(rows.num_rows))
         else:
-            yield _taken(stack, context, data, limit, schema_mode, generate=generate)
+            yield _take_rows(stack, context, data, limit, schema_mode, generate=generate)
 
 
 @contextmanager
-def given_deletes(context: WriteContext, keys: Any) -> Iterator[tuple[Placed, Tally | None]]:
+def read_delete_keys(
+    context: WriteContext, keys: Any
+) -> Iterator[tuple[AssignedRows, RowCounters | None]]:
     """The keys of data, to be deleted where a cleaned-up table has them, and their counts."""
     if is_spark_frame(keys):
         with spark("write_rows").placed_deletes(context, keys) as placed:
             yield placed, None
         return
-    given = to_table(keys, context.given_types)
+    given = read_table(keys, context.given_types)
     named, in_partitions = context.delete_keys(given)
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
-    tally = Tally(given.num_rows, given.num_rows - named.num_rows)
-    yield placed_deletes(context.recovered(), named, in_partitions=in_partitions), tally
+    tally = RowCounters(given.num_rows, given.num_rows - named.num_rows)
+    yield assign_deletes(context.recover(), named, in_partitions=in_partitions), tally
 
 
-def _taken(
+def _take_rows(
     stack: ExitStack,
     context: WriteContext,
     data: Any,
@@ -101,22 +103,22 @@ def _taken(
     *,
     generate: bool,
 ) -> Rows:
-    schema, batches = given_batches(data, context.given_types, uneven=True)
-    context, _ = context.evolved(schema.empty_table(), schema_mode)
+    schema, batches = read_batches(data, context.given_types, uneven=True)
+    context, _ = context.evolve(schema.empty_table(), schema_mode)
     keyed = (
         context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
         for piece in pieces(schema, batches, limit)
     )
-    tally = Tally()
-    return gathered(stack, context, tally.counted(keyed), limit, tally)
+    tally = RowCounters()
+    return buffer_rows(stack, context, tally.count_pieces(keyed), limit, tally)
 
 
-def gathered(
+def buffer_rows(
     stack: ExitStack,
     context: WriteContext,
     pieces: Iterator[pa.Table],
     limit: int,
-    tally: Tally | None = None,
+    tally: RowCounters | None = None,
 ) -> MemoryRows | SpilledRows:
     """Keyed rows of at least one piece, in memory if a limit of bytes leaves room for that.
 
@@ -128,11 +130,11 @@ def gathered(
         held.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(context, stack, drained(held, pieces), limit, tally=tally)
+            return SpilledRows(context, stack, drain(held, pieces), limit, tally=tally)
     return MemoryRows(context, pa.concat_tables(held), tally)
 
 
-def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Pieces that were taken, each let go as it is given, and the rest."""
     while held:
         yield held.pop(0)

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
-from pyhudi.errors import overtaken
+from pyhudi.errors import retryable_conflict
 from pyhudi.index.detection import last_written
-from pyhudi.slices.table_snapshot import Commit, Companion, Table
+from pyhudi.slices.table_snapshot import Commit, CommitParticipant, TableSnapshot
 from pyhudi.timeline.key_uniqueness import (
     MAY_REPEAT,
     OVERWRITE_TABLE,
     UNIQUE,
-    brings_no_copies,
     keys_are_unique,
+    preserves_key_uniqueness,
 )
 from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)
-class KeyClaim(Companion):
+class KeyClaim(CommitParticipant):
     """What one write does to keys that were unique, or were none."""
 
     operation: str
@@ -34,7 +34,7 @@ class KeyClaim(Companion):
     keeps: bool
     """Every key that it brings was looked for wherever it may be, or every new one is counted."""
 
-    def before_complete(self, table: Table, commit: Commit) -> dict[str, str]:
+    def before_complete(self, table: TableSnapshot, commit: Commit) -> dict[str, str]:
         """The claim; comes after the metadata table, which counts keys.
 
         Raises `CommitConflict` up to table version 6, which knows no times of completion, where a
@@ -42,7 +42,7 @@ class KeyClaim(Companion):
         """
         timeline = table.timeline
         first = self.operation == OVERWRITE_TABLE or not last_written(timeline)
-        no_copies = brings_no_copies(self.operation)
+        no_copies = preserves_key_uniqueness(self.operation)
         if not self.in_index:
             return {} if not first or no_copies else {KEYS: MAY_REPEAT}
         unique = self.keeps and keys_are_unique(timeline)
@@ -53,7 +53,7 @@ class KeyClaim(Companion):
         hides = last is not None and last.requested > commit.instant
         if hides and not unique and not timeline.completes_in_names and keys_are_unique(timeline):
             msg = f"{last} was completed meanwhile, and says that every key is there once"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
         return {KEYS: UNIQUE if unique else MAY_REPEAT}
 
 
@@ -61,7 +61,7 @@ def key_claims(context: WriteContext, operation: str) -> list[KeyClaim]:
     """The claim of a commit that is about to be written."""
     config, options, index = context.config, context.options, context.index
     in_index = RECORD_INDEX in config.metadata_partitions
-    if not brings_no_copies(operation):
+    if not preserves_key_uniqueness(operation):
         looked_up = operation == "INSERT" and options.insert_duplicates != "none"
         return [KeyClaim(operation, in_index, keeps=looked_up)]
     # A key that is looked for in its partition may be in another one, too.

@@ -20,27 +20,27 @@ import pyarrow.types as at
 from pyhudi import _native
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.tagged_rows import row_numbers, untagged
-from pyhudi.txn.conflicts import Recheck
+from pyhudi.slices.tagged_rows import find_untagged, row_numbers
+from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.write.assigned_rows import PlacedRows
-from pyhudi.write.commit_validation import no_files
+from pyhudi.write.commit_validation import check_partitions_unchanged
 from pyhudi.write.execute import TAG_STAGE
 from pyhudi.write.merge_clauses import Clause
 from pyhudi.write.merge_match import Matched, MatchTask, match_rows
 from pyhudi.write.merge_planning import (
     MergeClause,
+    add_source_keys,
+    build_inserts,
+    check_clauses,
     check_once,
-    checked_clauses,
-    inserted_rows,
-    keyed_source,
-    matched_slices,
+    tasks_for_groups,
 )
-from pyhudi.write.row_assignment import Placing, part_of
+from pyhudi.write.row_assignment import RowAssigner, slice_tagged
 from pyhudi.write.write_context import WriteContext
 
 _PARTS = 64
@@ -62,33 +62,37 @@ class LargeSource:
     schema: pa.Schema
     pieces: Iterator[pa.Table]
     memory_limit: int
-    rechecks: list[Recheck] = field(default_factory=list)
+    rechecks: list[CommitCheck] = field(default_factory=list)
     """What tells at the commit that no other write has brought a key of the source."""
 
     @contextmanager
-    def merged(self, context: WriteContext, clauses: Sequence[MergeClause]) -> Iterator[PlacedRows]:
+    def merge_parts(
+        self, context: WriteContext, clauses: Sequence[MergeClause]
+    ) -> Iterator[PlacedRows]:
         """What becomes of the source's rows. Raises as `merge` does."""
         empty = self.schema.empty_table()
-        on_match = checked_clauses(context, empty, clauses, matched=True)
-        on_absence = checked_clauses(context, empty, clauses, matched=False)
-        keyed_source(context, empty)
+        on_match = check_clauses(context, empty, clauses, matched=True)
+        on_absence = check_clauses(context, empty, clauses, matched=False)
+        add_source_keys(context, empty)
         with ExitStack() as stack:
             spills = _Spills(stack, self.memory_limit)
             parts = self._by_key(context, spills)
-            context = context.recovered()
+            context = context.recover()
             work = _Merge(context, spills, self.schema, on_match, on_absence)
             work.locate(parts)
             work.match()
             work.insert_lost()
             partitions = None if context.index.is_global else frozenset(work.partitions)
-            self.rechecks = [] if context.index.has_buckets else [no_files(partitions)]
-            yield replace(work.place.placed(), seen=work.seen)
+            self.rechecks = (
+                [] if context.index.has_buckets else [check_partitions_unchanged(partitions)]
+            )
+            yield replace(work.place.all_rows(), seen=work.seen)
 
     def _by_key(self, context: WriteContext, spills: _Spills) -> list[RouteRows]:
         """Keys, then the source's columns by number, in parts; no key is in two of them."""
         spill: PartitionedSpill[int] = spills.new()
         for piece in self.pieces:
-            rows = keyed_source(context, piece)
+            rows = add_source_keys(context, piece)
             for number, column in enumerate(piece.columns):
                 rows = rows.append_column(_name(number), column)
             spill.add(_parts(rows), rows)
@@ -137,7 +141,7 @@ class _Merge:
         on_match: tuple[Clause, ...],
         on_absence: tuple[Clause, ...],
     ) -> None:
-        self.place = Placing(context, spills.new(), spills.new())
+        self.place = RowAssigner(context, spills.new(), spills.new())
         self.partitions: set[str] = set()
         """Of the source's rows."""
         self.seen: frozenset[tuple[str, str]] = frozenset()
@@ -154,11 +158,11 @@ class _Merge:
         deletes = any(clause.values is None for clause in self._on_match)
         for some in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in some)
-            located = tagging.for_merge(self._context, keys, deletes=deletes)
+            located = tagging.tag_merge(self._context, keys, deletes=deletes)
             first = 0
             for part, own in some:
-                tagged = part_of(located.tagged, first, own.num_rows)
-                self._put(part.to_table(), Located(tagged, located.groups))
+                tagged = slice_tagged(located.tagged, first, own.num_rows)
+                self._put(part.to_table(), TagResult(tagged, located.groups))
                 first += own.num_rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
@@ -177,12 +181,12 @@ class _Merge:
         if held:
             yield held
 
-    def _put(self, rows: pa.Table, located: Located) -> None:
+    def _put(self, rows: pa.Table, located: TagResult) -> None:
         tagged = located.tagged
-        nowhere = untagged(rows.num_rows, tagged)
+        nowhere = find_untagged(rows.num_rows, tagged)
         self._insert(rows.take(nowhere), pa.nulls(len(nowhere), pa.int64()))
         found = rows.take(tagged.rows).append_column(_PLACES, _times(tagged.rows))
-        groups = self.place.numbered(located.groups, tagged.groups)
+        groups = self.place.to_group_numbers(located.groups, tagged.groups)
         new = pa.array([group.is_new for group in located.groups], pa.bool_()).take(tagged.groups)
         self._lose(found.filter(new), groups.filter(new))
         old = pc.invert(new)
@@ -195,7 +199,7 @@ class _Merge:
         routes = self._waiting.routes()
         groups = [self.place.groups[number] for number in routes]
         self.seen = frozenset((group.slice.partition, group.slice.file_id) for group in groups)
-        reads = dict(zip(routes, matched_slices(self._context, groups), strict=True))
+        reads = dict(zip(routes, tasks_for_groups(self._context, groups), strict=True))
         chunks = self._chunks(routes, reads)
         engine = self._context.engine
         while some := list(islice(chunks, engine.tasks_per_process)):
@@ -242,7 +246,7 @@ class _Merge:
             at = pa.repeat(pa.scalar(number, pa.int64()), result.updated.num_rows)
             self.place.put_at(result.updated, at)
         if result.deleted.num_rows:
-            self.place.leave(number, result.deleted.column(RECORD_KEY).combine_chunks())
+            self.place.delete_keys(number, result.deleted.column(RECORD_KEY).combine_chunks())
         numbers = row_numbers(rows.num_rows)
         missed = numbers.filter(pc.invert(pc.is_in(numbers, value_set=result.matched)))
         at = pa.repeat(pa.scalar(number, pa.int64()), len(missed))
@@ -276,7 +280,7 @@ class _Merge:
     def _insert(self, rows: pa.Table, at: pa.Array[Any]) -> None:
         numbers = row_numbers(rows.num_rows)
         keyed, source = rows.select(_KEYS), self._source(rows)
-        made = inserted_rows(self._context, source, keyed, numbers, self._on_absence)
+        made = build_inserts(self._context, source, keyed, numbers, self._on_absence)
         self.place.put_at(made.rows, at.take(made.numbers))
 
 

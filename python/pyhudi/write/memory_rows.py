@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.row_selection import SelectedRows
-from pyhudi.slices.tagged_rows import Tagged, row_numbers, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
 from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
-from pyhudi.write.existing_keys import known_count, without_known
+from pyhudi.write.existing_keys import count_existing, drop_existing_keys
 from pyhudi.write.partial_update import whole_rows
-from pyhudi.write.row_counters import Tally
-from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.row_counters import RowCounters
+from pyhudi.write.rows import AssignedRows, Rows
 from pyhudi.write.write_context import WriteContext
 
 
@@ -28,65 +28,65 @@ class MemoryRows:
     context: WriteContext
     rows: pa.Table
     """With record key and partition path in front."""
-    tally: Tally | None = None
+    tally: RowCounters | None = None
     """See `Rows`."""
 
-    def combined(self) -> Rows:
+    def combine(self) -> Rows:
         """See `Rows`."""
-        kept = tagging.combined(self.context, self.rows)
+        kept = tagging.combine(self.context, self.rows)
         if self.tally is not None:
             crossed = tagging.cross_partition_duplicates(self.context, self.rows, kept)
             self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
-        return self._left(kept)
+        return self._keep_rows(kept)
 
-    def unknown(self, *, fail: bool) -> Rows:
+    def without_existing_keys(self, *, fail: bool) -> Rows:
         """See `Rows`."""
-        return self._left(without_known(self.context, self.rows, fail=fail))
+        return self._keep_rows(drop_existing_keys(self.context, self.rows, fail=fail))
 
-    def known_counted(self) -> MemoryRows:
+    def count_known(self) -> MemoryRows:
         """See `Rows`."""
         if self.tally is not None:
-            self.tally.known += known_count(self.context, self.rows)
+            self.tally.known += count_existing(self.context, self.rows)
         return self
 
-    def _left(self, rows: pa.Table) -> MemoryRows:
+    def _keep_rows(self, rows: pa.Table) -> MemoryRows:
         if self.tally is not None:
-            self.tally.left(self.rows, rows)
+            self.tally.count_dropped(self.rows, rows)
         return replace(self, rows=rows)
 
-    def completed(self) -> Rows:
+    def fill_missing_columns(self) -> Rows:
         """See `Rows`."""
-        context = self.context.recovered()
+        context = self.context.recover()
         return replace(self, context=context, rows=whole_rows(context, self.rows))
 
-    def for_upsert(self) -> Placed:
+    def for_upsert(self) -> AssignedRows:
         """See `Rows`."""
-        context, rows = self.context.recovered(), self.rows
-        marked = context.marked_deleted(rows)
-        located = tagging.for_upsert(context, rows, marked)
-        kept_away = tagging.kept_away(context, rows, marked, located)
-        return replace(placed(context, rows, marked, located), kept_away=kept_away)
+        context, rows = self.context.recover(), self.rows
+        marked = context.find_delete_markers(rows)
+        located = tagging.tag_upsert(context, rows, marked)
+        kept_away = tagging.count_kept_in_partition(context, rows, marked, located)
+        return replace(assign_rows(context, rows, marked, located), kept_away=kept_away)
 
     def for_insert(
         self,
         order: tuple[str, ...] = (),
         *,
         whole: bool = False,  # noqa: ARG002 - all rows are here
-    ) -> Placed:
+    ) -> AssignedRows:
         """See `Rows`."""
-        return self._placed(tagging.for_insert, order)
+        return self._assign(tagging.tag_insert, order)
 
-    def for_new_buckets(self) -> Placed:
+    def for_new_buckets(self) -> AssignedRows:
         """See `Rows`."""
-        return self._placed(tagging.look_up_anew, ()).also_in(self._marked_paths())
+        return self._assign(tagging.tag_new_buckets, ()).also_in(self._paths_of_deletes())
 
-    def _placed(self, find: Any, order: tuple[str, ...]) -> PlacedRows:
+    def _assign(self, find: Any, order: tuple[str, ...]) -> PlacedRows:
         rows = self._live()
         if order:
-            rows = rows.take(_sorted(rows, order))
-        context = self.context.recovered()
+            rows = rows.take(_sort_indices(rows, order))
+        context = self.context.recover()
         none = pa.repeat(pa.scalar(value=False), rows.num_rows)
-        return placed(context, rows, none, find(context, rows, none))
+        return assign_rows(context, rows, none, find(context, rows, none))
 
     def for_new_files(
         self,
@@ -99,27 +99,27 @@ class MemoryRows:
         rows = self._live()
         paths, numbers = _paths(rows), row_numbers(rows.num_rows)
         if order:
-            numbers = _sorted(rows, order)
+            numbers = _sort_indices(rows, order)
             paths = paths.take(numbers)
         inserts = {
             partition: rows.take(part) if order else SelectedRows(rows, part)
-            for partition, part in split(paths, numbers)
+            for partition, part in group_values(paths, numbers)
         }
-        placed = PlacedRows(self.context.recovered(), inserts=inserts)
-        return placed.also_in(self._marked_paths())
+        placed = PlacedRows(self.context.recover(), inserts=inserts)
+        return placed.also_in(self._paths_of_deletes())
 
-    def _marked_paths(self) -> list[str]:
+    def _paths_of_deletes(self) -> list[str]:
         """Partition paths of the rows that delete."""
-        marked = self.context.marked_deleted(self.rows)
+        marked = self.context.find_delete_markers(self.rows)
         paths: list[str] = _paths(self.rows).filter(marked).unique().to_pylist()
         return paths
 
     def _live(self) -> pa.Table:
-        marked = self.context.marked_deleted(self.rows)
+        marked = self.context.find_delete_markers(self.rows)
         return self.rows.filter(pc.invert(marked)) if pc.any(marked).as_py() else self.rows
 
 
-def _sorted(rows: pa.Table, order: tuple[str, ...]) -> pa.Array[Any]:
+def _sort_indices(rows: pa.Table, order: tuple[str, ...]) -> pa.Array[Any]:
     keys = [(name, "ascending") for name in order]
     return pc.sort_indices(rows, sort_keys=keys).cast(pa.int64())
 
@@ -128,15 +128,15 @@ def _paths(rows: pa.Table) -> pa.Array[Any]:
     return rows.column(PARTITION_PATH).combine_chunks()
 
 
-def placed(
-    context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: Located
+def assign_rows(
+    context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> PlacedRows:
     """Rows by what an index said of them. Deletes of keys that are nowhere fall away.
 
     marked_deleted: for each row whether it deletes its key.
     """
     tagged, groups = located.tagged, located.groups
-    new = untagged(rows.num_rows, tagged)
+    new = find_untagged(rows.num_rows, tagged)
     new = new.filter(pc.invert(marked_deleted.take(new)))
     updates, leaving = dict(tagged.by_group()), tagged.leaving()
     if updates or leaving:
@@ -159,7 +159,8 @@ def placed(
             number: LeavingKeys(keys.take(at).combine_chunks()) for number, at in leaving.items()
         },
         inserts={
-            path: SelectedRows(rows, part) for path, part in split(_paths(rows).take(new), new)
+            path: SelectedRows(rows, part)
+            for path, part in group_values(_paths(rows).take(new), new)
         },
         absent=_absent(rows, tagged),
     )
@@ -167,16 +168,16 @@ def placed(
 
 def _absent(keys: pa.Table, tagged: Tagged) -> pa.Table:
     """Keys that are nowhere. They are a copy, since the rows go file by file."""
-    return keys.select([RECORD_KEY, PARTITION_PATH]).take(untagged(keys.num_rows, tagged))
+    return keys.select([RECORD_KEY, PARTITION_PATH]).take(find_untagged(keys.num_rows, tagged))
 
 
-def placed_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
+def assign_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
     """Keys to be deleted, by what the index of a cleaned-up table says of them.
 
     keys: columns record key and partition path, of which the first alone counts unless keys are to
     be looked for `in_partitions`.
     """
-    located = tagging.for_delete(context, keys, in_partitions=in_partitions)
+    located = tagging.tag_delete(context, keys, in_partitions=in_partitions)
     texts, base_rows = keys.column(RECORD_KEY).combine_chunks(), located.tagged.base_rows_by_group()
     leaving = {
         number: LeavingKeys(texts.take(at), base_rows.get(number))

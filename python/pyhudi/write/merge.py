@@ -19,36 +19,36 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.input_data import given_batches
+from pyhudi.schema.input_data import read_batches
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.txn.conflicts import Recheck
+from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
 from pyhudi.write.assigned_rows import LeavingKeys, PlacedRows
-from pyhudi.write.commit_validation import absent_keys, unchanged
+from pyhudi.write.commit_validation import check_file_groups_unchanged, check_missing_keys
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.large_merge import LargeSource, row_bytes
-from pyhudi.write.memory_rows import placed
+from pyhudi.write.memory_rows import assign_rows
 from pyhudi.write.merge_clauses import Clause
 from pyhudi.write.merge_match import Matched, MatchTask, match_rows
 from pyhudi.write.merge_planning import (
     Inserted,
     MergeClause,
+    add_source_keys,
+    build_inserts,
+    check_clauses,
     check_once,
-    checked_clauses,
-    inserted_rows,
-    keyed_source,
-    matched_slices,
+    tasks_for_groups,
 )
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_free
-from pyhudi.write.row_counters import Tally, told
-from pyhudi.write.rows import Placed
-from pyhudi.write.upsert import opened
+from pyhudi.write.row_counters import RowCounters, with_row_counts
+from pyhudi.write.rows import AssignedRows
+from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 _WHOLE = 16
@@ -74,17 +74,17 @@ def merge(
     `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, source)
-    context = opened(table, clock, limit)
+    context = open_write(table, clock, limit)
     check_on(context.config, on)
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
         # Without a row it has no columns that clauses could speak of.
         source, clauses = context.given_types.empty_table(), ()
-    tally = None if is_spark_frame(source) else Tally()
-    given = source if tally is None else _taken(context, source, limit, tally)
-    with _merged(context, given, clauses) as changes:
-        seen = unchanged(changes.seen)
-        return told(
+    tally = None if is_spark_frame(source) else RowCounters()
+    given = source if tally is None else _take_source(context, source, limit, tally)
+    with _merge_source(context, given, clauses) as changes:
+        seen = check_file_groups_unchanged(changes.seen)
+        return with_row_counts(
             write(changes, UPSERT, deletes=True, went_by=[*_absent(given, changes), seen]), tally
         )
 
@@ -99,10 +99,12 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
         )
 
 
-def _taken(context: WriteContext, source: Any, limit: int, tally: Tally) -> pa.Table | LargeSource:
+def _take_source(
+    context: WriteContext, source: Any, limit: int, tally: RowCounters
+) -> pa.Table | LargeSource:
     """The source in memory, or in pieces where it is too large for that."""
-    schema, batches = given_batches(source)
-    pieces = tally.counted(input_rows.pieces(schema, batches, limit))
+    schema, batches = read_batches(source)
+    pieces = tally.count_pieces(input_rows.pieces(schema, batches, limit))
     width = row_bytes(data_schema(context.schema.arrow))
     held: list[pa.Table] = []
     size = 0
@@ -110,51 +112,51 @@ def _taken(context: WriteContext, source: Any, limit: int, tally: Tally) -> pa.T
         held.append(piece)
         size += max(piece.nbytes, piece.num_rows * width)
         if size > limit // _WHOLE:
-            return LargeSource(schema, input_rows.drained(held, pieces), limit)
+            return LargeSource(schema, input_rows.drain(held, pieces), limit)
     return pa.concat_tables(held)
 
 
-def _absent(given: Any, changes: Placed) -> list[Recheck]:
-    found = absent_keys(changes)
+def _absent(given: Any, changes: AssignedRows) -> list[CommitCheck]:
+    found = check_missing_keys(changes)
     return given.rechecks if isinstance(given, LargeSource) else found
 
 
-def _merged(
+def _merge_source(
     context: WriteContext, source: Any, clauses: Sequence[MergeClause]
-) -> AbstractContextManager[Placed]:
+) -> AbstractContextManager[AssignedRows]:
     """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
     if is_spark_frame(source):
-        merged: AbstractContextManager[Placed] = spark("keyed_merge").merged(
+        merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merged(
             context, source, clauses
         )
         return merged
     if isinstance(source, LargeSource):
-        return source.merged(context, clauses)
-    return _merged_here(context, source, clauses)
+        return source.merge_parts(context, clauses)
+    return _merge_in_memory(context, source, clauses)
 
 
 @contextmanager
-def _merged_here(
+def _merge_in_memory(
     context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause]
-) -> Iterator[Placed]:
-    keyed = keyed_source(context, given)
+) -> Iterator[AssignedRows]:
+    keyed = add_source_keys(context, given)
     check_once(context, keyed)
-    on_match = checked_clauses(context, given, clauses, matched=True)
-    on_absence = checked_clauses(context, given, clauses, matched=False)
-    context = context.recovered()
+    on_match = check_clauses(context, given, clauses, matched=True)
+    on_absence = check_clauses(context, given, clauses, matched=False)
+    context = context.recover()
     deletes = any(clause.values is None for clause in on_match)
-    located = tagging.for_merge(context, keyed, deletes=deletes)
+    located = tagging.tag_merge(context, keyed, deletes=deletes)
     groups = located.groups
     found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
     check_free(context, (groups[number] for number in found))
     hits = _match(context, given, keyed, found, groups, on_match)
     live = [rows.take(hits[number].matched) for number, rows in found.items()]
-    inserted = inserted_rows(context, given, keyed, _fresh(keyed.num_rows, live), on_absence)
+    inserted = build_inserts(context, given, keyed, _fresh(keyed.num_rows, live), on_absence)
     gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
     leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
     # A row that the clauses leave alone now may be changed by them once another writer was there.
     seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in found)
-    changes = _placed(context, hits, inserted, located)
+    changes = _assign_rows(context, hits, inserted, located)
     yield replace(changes, leaving=leaving, absent=keyed, seen=seen)
 
 
@@ -167,7 +169,7 @@ def _match(
     clauses: tuple[Clause, ...],
 ) -> dict[int, Matched]:
     """What becomes of the source's rows that file groups have the keys of, by number of those."""
-    reads = matched_slices(context, [groups[number] for number in found])
+    reads = tasks_for_groups(context, [groups[number] for number in found])
     keys = keyed.column(RECORD_KEY)
     tasks = [
         MatchTask(
@@ -194,8 +196,8 @@ def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
     return numbers.filter(pc.invert(pc.is_in(numbers, value_set=found)))
 
 
-def _placed(
-    context: WriteContext, hits: Mapping[int, Matched], inserted: Inserted, located: Located
+def _assign_rows(
+    context: WriteContext, hits: Mapping[int, Matched], inserted: Inserted, located: TagResult
 ) -> PlacedRows:
     """New and changed rows, where they go."""
     rows = [inserted.rows, *(hit.updated for hit in hits.values())]
@@ -205,11 +207,11 @@ def _placed(
     everything = pa.concat_tables(rows).combine_chunks()
     back = _back(inserted, located)
     tagged = Tagged(pa.concat_arrays([back.rows, numbers]), pa.concat_arrays([back.groups, *at]))
-    marked = context.marked_deleted(everything)
-    return placed(context, everything, marked, Located(tagged, located.groups))
+    marked = context.find_delete_markers(everything)
+    return assign_rows(context, everything, marked, TagResult(tagged, located.groups))
 
 
-def _back(inserted: Inserted, located: Located) -> Tagged:
+def _back(inserted: Inserted, located: TagResult) -> Tagged:
     """Where new rows have to go: to their buckets, or where their keys were before.
 
     A deleted key may still be in log files of several groups; its row goes to one in its partition.

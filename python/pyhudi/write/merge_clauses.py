@@ -30,7 +30,7 @@ class Clause:
     """By column of the table; None deletes the row."""
 
 
-def joined(source: pa.Table | None, target: pa.Table | None) -> pa.Table:
+def join_sides(source: pa.Table | None, target: pa.Table | None) -> pa.Table:
     """The columns of both sides, row by row, with their side's name before their own."""
     columns = {
         f"{side}.{name}": rows.column(name)
@@ -51,7 +51,7 @@ def names(source: Iterable[pa.Field], target: Iterable[pa.Field]) -> Names:
     return found
 
 
-def chosen_rows(rows: pa.Table, clauses: Sequence[Clause]) -> list[pa.Array[Any]]:
+def select_rows(rows: pa.Table, clauses: Sequence[Clause]) -> list[pa.Array[Any]]:
     """For each clause the numbers of the rows that it decides.
 
     Raises `SchemaMismatch` for a condition that is neither true nor false.

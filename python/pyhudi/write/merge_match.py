@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.duplicate_keys import copies_error
+from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.schema.computed_columns import project
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.partial_update_checks import KeptValues
+from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.write.merge_clauses import Clause, join_sides, select_rows
 
 _SHARE = 4
 
@@ -35,7 +35,7 @@ class MatchTask:
     clauses: tuple[Clause, ...]
     null_elements: bool = False
     """Lists that clauses set may have some."""
-    kept: KeptValues | None = None
+    kept: IgnoredUpdateValues | None = None
     """What clauses cannot set."""
 
 
@@ -81,13 +81,15 @@ def _check_copies(keys: pa.Array[Any], found: Matched) -> None:
         for rows in (found.updated, found.deleted)
     )
     if len(updated):
-        raise copies_error(f"the table has copies of the key {updated[0].as_py()!r}")
+        raise duplicate_keys_error(f"the table has copies of the key {updated[0].as_py()!r}")
     gone = pc.value_counts(deleted)
     kept = pc.take(copies.field("counts"), pc.index_in(gone.field("values"), value_set=texts))
     some = gone.filter(pc.less(gone.field("counts"), kept))
     if len(some):
         key = some.field("values")[0].as_py()
-        raise copies_error(f"the table has copies of the key {key!r}, and only some of them go")
+        raise duplicate_keys_error(
+            f"the table has copies of the key {key!r}, and only some of them go"
+        )
 
 
 def _together(task: MatchTask) -> Iterator[pa.Table]:
@@ -108,11 +110,11 @@ def _some(task: MatchTask, rows: pa.Table) -> Matched:
     at = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
     rows = rows.filter(pc.is_valid(at))
     at = at.drop_null().cast(pa.int64())
-    both = joined(task.source.take(at), rows)
+    both = join_sides(task.source.take(at), rows)
     meta = rows.select([RECORD_KEY, PARTITION_PATH])
     schema = data_schema(task.read.schema)
     updated, deleted = [_with_meta(meta.slice(0, 0), schema.empty_table())], [meta.slice(0, 0)]
-    for clause, numbers in zip(task.clauses, chosen_rows(both, task.clauses), strict=True):
+    for clause, numbers in zip(task.clauses, select_rows(both, task.clauses), strict=True):
         if clause.values is None:
             deleted.append(meta.take(numbers))
             continue

@@ -18,7 +18,7 @@ from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write import checks, merge_clauses
-from pyhudi.write.merge_clauses import Clause, chosen_rows, joined
+from pyhudi.write.merge_clauses import Clause, join_sides, select_rows
 from pyhudi.write.update_delete import check_settable, set_values
 from pyhudi.write.write_context import WriteContext
 
@@ -34,14 +34,14 @@ class MergeClause:
     """None of an update or insert: every column that the source has."""
 
 
-def matched_slices(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
+def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
     """How file groups are read that have keys of the source."""
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read_slice for group in groups]
     return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
 
 
-def keyed_source(context: WriteContext, given: pa.Table) -> pa.Table:
+def add_source_keys(context: WriteContext, given: pa.Table) -> pa.Table:
     """Record key and partition path of the source's rows."""
     spec = context.key_spec()
     fields = dict.fromkeys((*spec.key_fields, *spec.partition_fields))
@@ -61,19 +61,19 @@ def check_once(context: WriteContext, keyed: pa.Table) -> None:
         raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
 
 
-def checked_clauses(
+def check_clauses(
     context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
 ) -> tuple[Clause, ...]:
     """The clauses for matched rows, or for the others, checked against both schemas."""
     schema = data_schema(context.schema.arrow)
     known = merge_clauses.names(given.schema, schema if matched else ())
-    both = joined(given.slice(0, 0), schema.empty_table() if matched else None)
+    both = join_sides(given.slice(0, 0), schema.empty_table() if matched else None)
     made = [
         _clause(context, given, known, clause)
         for clause in clauses
         if (clause.kind != "insert") is matched
     ]
-    chosen_rows(both, made)
+    select_rows(both, made)
     for clause in made:
         project(both, clause.values or {})
     return tuple(made)
@@ -110,7 +110,7 @@ class Inserted:
     numbers: pa.Array[Any]
 
 
-def inserted_rows(
+def build_inserts(
     context: WriteContext,
     given: pa.Table,
     keyed: pa.Table,
@@ -122,9 +122,9 @@ def inserted_rows(
     Raises `ConfigError` where they have other keys than the source's.
     """
     schema = data_schema(context.schema.arrow)
-    source = joined(given.take(fresh), None)
+    source = join_sides(given.take(fresh), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
-    for clause, chosen in zip(clauses, chosen_rows(source, clauses), strict=True):
+    for clause, chosen in zip(clauses, select_rows(source, clauses), strict=True):
         new = project(source.take(chosen), clause.values or {})
         made = frozenset(new.column_names)
         columns = {

@@ -26,17 +26,17 @@ from pyhudi.config.metadata_names import (
     RECORD_INDEX,
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
-from pyhudi.config.option_parsing import switch
+from pyhudi.config.option_parsing import parse_bool
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata import catching_up
-from pyhudi.metadata.build_heartbeat import at_work
+from pyhudi.metadata.build_heartbeat import build_heartbeat
 from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
 from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.initialize import check_can_start, initialise
-from pyhudi.metadata.partition_types.base import Wish
+from pyhudi.metadata.initialize import check_can_start, initialize_partitions
+from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
     KINDS,
     check_makeable,
@@ -45,14 +45,14 @@ from pyhudi.metadata.partition_types.registry import (
     kinds_of,
     new_definitions,
     partitions_asked,
-    wanted_partitions,
+    select_partitions,
 )
-from pyhudi.metadata.pending_operation import Unfinished, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, all_of
 from pyhudi.metadata.statistics_columns import (
     UndefinedStatistics,
     check_defined,
     check_nested,
-    chosen_as,
+    with_column_choice,
 )
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.write_checks import (
@@ -62,20 +62,20 @@ from pyhudi.metadata.write_checks import (
 )
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_cleanup import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
-from pyhudi.txn.recovery import check_no_live_writer, failed_writes
+from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes
 from pyhudi.write import abandoned_indexing, async_indexing
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_whole
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_for_change
 
 _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
-def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
+def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
     """The partitions of a new table's metadata table, none where it gets no such table.
 
     A record index is among them unless another index is chosen or the table has no key. Raises
@@ -88,19 +88,19 @@ def wanted_for_new(config: TableConfig, options: Mapping[str, str]) -> tuple[str
     if not chosen.for_new_table:
         return ()
     schema = _native.arrow_schema(_native.with_meta_fields(config.create_schema or ""))
-    wish = Wish(config, chosen, by_default=INDEX_TYPE not in options, schema=schema)
-    wanted = wanted_partitions(wish)
+    wish = PartitionRequest(config, chosen, by_default=INDEX_TYPE not in options, schema=schema)
+    wanted = select_partitions(wish)
     new_definitions(wanted, wish)
     return wanted
 
 
-def announced(
+def with_pending_partitions(
     config: TableConfig, wanted: Collection[str], options: Mapping[str, str], clock: Clock
 ) -> TableConfig:
     """A new table's properties that say which partitions it is about to get."""
-    definitions = new_definitions(wanted, Wish(config, MetadataOptions.of(options)))
+    definitions = new_definitions(wanted, PartitionRequest(config, MetadataOptions.of(options)))
     by = InstantGenerator(clock, config.timezone).next()
-    undone = Unfinished(by, config.version.code, in_order(set(wanted)), definitions)
+    undone = PendingOperation(by, config.version.code, in_order(set(wanted)), definitions)
     return TableConfig({**config.properties, **undone.properties})
 
 
@@ -115,16 +115,20 @@ def make_partitions(table: WritableTable, wanted: Collection[str]) -> None:
 def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     """Ends what a writer that died has begun, and makes what the handle's options want; the config.
 
-    Options matter only where `hoodie.metadata.enable` is given as true. Raises as `initialise`
-    does, and as opening the table for a write does; `CommitConflict` where another is at work.
+    Options matter only where `hoodie.metadata.enable` is given as true. Raises as
+    `initialize_partitions` does, and as opening the table for a write does; `CommitConflict` where
+    another is at work.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    config = finished(handle, clock)
-    if not switch(table.options, METADATA_ENABLE, default=False) or Unfinished.of(config).beside:
+    config = finish_pending_operation(handle, clock)
+    if (
+        not parse_bool(table.options, METADATA_ENABLE, default=False)
+        or PendingOperation.of(config).beside
+    ):
         return config
     options = MetadataOptions.of(table.options)
-    wanted = set(wanted_partitions(Wish(config, options)))
+    wanted = set(select_partitions(PartitionRequest(config, options)))
     if config.metadata_partitions:
         # What was dropped, or left out when the table was made, comes back by its own option alone.
         asked = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
@@ -136,7 +140,7 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     return TableConfig.load(table.storage, clock)
 
 
-def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
+def finish_pending_operation(table: WritableTable, clock: Clock | None) -> TableConfig:
     """The table's properties, after what a writer that died has begun was ended.
 
     Where that fails it stays undone, with a `MetadataTableWarning`. Rows are right all the same: a
@@ -146,7 +150,7 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     clock = clock or SystemClock()
     known = table.known if isinstance(table, Handle) else None
     config = TableConfig.load(table.storage, clock, known)
-    undone = Unfinished.of(config)
+    undone = PendingOperation.of(config)
     if not undone or not config.version.writable:
         return config
     if undone.beside and live_instants(table.storage, {undone.by}, clock):
@@ -154,8 +158,8 @@ def finished(table: WritableTable, clock: Clock | None) -> TableConfig:
     handle = Handle.of(table, clock)
     with _at_work(handle, clock) as (config, by):
         # Another writer may have been faster.
-        if Unfinished.of(config):
-            make_again(handle, clock, by)
+        if PendingOperation.of(config):
+            rebuild_dropped_partitions(handle, clock, by)
     return TableConfig.load(table.storage, clock)
 
 
@@ -176,10 +180,10 @@ def define_statistics(table: WritableTable, clock: Clock | None = None) -> None:
                 for name in config.metadata_partitions
                 if name in (COLUMN_STATS, PARTITION_STATS)
             ]
-            before = Unfinished.of(config)
+            before = PendingOperation.of(config)
             again = replace(all_of(handle.storage, config), by=by, moving=before.moving)
             _take_away(handle, config, gone, clock, again)
-            make_again(handle, clock, by)
+            rebuild_dropped_partitions(handle, clock, by)
 
 
 def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
@@ -194,21 +198,21 @@ def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
     """Adds commits that the metadata table lacks; whether that was possible (`catching_up.py`)."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    with handle.guarded.section():
-        opened = open_whole(handle, clock)
+    with handle.guarded.critical_section():
+        opened = open_for_change(handle, clock)
         check_no_live_writer(opened, opened.timeline)
         return catching_up.catch_up(opened)
 
 
 @contextmanager
 def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
-    with at_work(handle.storage, clock, handle.guarded) as (config, by):
-        if Unfinished.of(config).beside:
-            async_indexing.remove_left(open_whole(handle, clock, config), by)
+    with build_heartbeat(handle.storage, clock, handle.guarded) as (config, by):
+        if PendingOperation.of(config).beside:
+            async_indexing.remove_left(open_for_change(handle, clock, config), by)
         yield config, by
 
 
-def make_again(table: Handle, clock: Clock, by: str) -> None:
+def rebuild_dropped_partitions(table: Handle, clock: Clock, by: str) -> None:
     """Gives back what the table's properties say it is to have again, if that can be."""
     try:
         _make(table, set(), MetadataOptions.of(table.options), clock, by)
@@ -241,21 +245,21 @@ def rebuild(
         check_makeable(again.partitions)
         wanted = again.partitions_for(config.version)
         if not again.partitions:
-            wanted = wanted_partitions(Wish(config, options))
-        context = WriteContext.open(handle.plain(), clock)
+            wanted = select_partitions(PartitionRequest(config, options))
+        context = WriteContext.open(handle.without_index_options(), clock)
         _check_free(context)
         context.check_files(stale)
         as_before = _as_before(context, options, again)
-        new_definitions(wanted, Wish(config, as_before, schema=context.schema.arrow))
+        new_definitions(wanted, PartitionRequest(config, as_before, schema=context.schema.arrow))
         if again.partitions:
-            moving = Unfinished.of(config).moving
+            moving = PendingOperation.of(config).moving
             again = replace(again, by=by, moving=moving)
             _take_away(handle, config, config.metadata_partitions, clock, again)
         return _make(handle, set(wanted), options, clock, by, memory=memory)
 
 
 @contextmanager
-def taken_away(handle: Handle, clock: Clock) -> Iterator[None]:
+def without_metadata_table(handle: Handle, clock: Clock) -> Iterator[None]:
     """Takes the metadata table away for the block, and makes it anew after that.
 
     Where the block or the making fails, the next write makes it.
@@ -264,19 +268,19 @@ def taken_away(handle: Handle, clock: Clock) -> Iterator[None]:
         again = replace(all_of(handle.storage, config), by=by)
         _take_away(handle, config, config.metadata_partitions, clock, again)
         yield
-        make_again(handle, clock, by)
+        rebuild_dropped_partitions(handle, clock, by)
 
 
 def _check_free(context: WriteContext) -> None:
     """Raises `CommitConflict` for what would end a making halfway."""
     timeline = context.timeline
     check_no_live_writer(context.table, timeline)
-    settled = {*failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
     check_can_start(context.config, [begun for begun in timeline.pending() if begun not in settled])
 
 
 def _as_before(
-    context: WriteContext, options: MetadataOptions, undone: Unfinished
+    context: WriteContext, options: MetadataOptions, undone: PendingOperation
 ) -> MetadataOptions:
     """The options with the kind of record index and the columns with statistics that there were.
 
@@ -288,7 +292,7 @@ def _as_before(
     known = undone.column_stats if version.has_index_definitions else None
     if options.stats_columns or known is None or COLUMN_STATS not in undone.partitions:
         return options
-    return chosen_as(known, options, context.schema.arrow, version)
+    return with_column_choice(known, options, context.schema.arrow, version)
 
 
 def create_index(
@@ -303,22 +307,22 @@ def create_index(
     handle = Handle.of(table, clock)
     kind = kind_asked(asked)
     options = MetadataOptions.of(table.options)
-    finished(handle, clock)
+    finish_pending_operation(handle, clock)
     if concurrently:
         return async_indexing.create(handle, asked, options, clock)
     with _at_work(handle, clock) as (config, by):
         if kind.has_names:
-            defined = kind.defined(table.storage, config, asked)
+            defined = kind.define(table.storage, config, asked)
             _check_new(config, *defined)
             return _make(handle, set(defined), options, clock, by, defined)
         _check_new(config, kind.name)
-        only = kind.alone(options, asked)
-        wanted = partitions_asked(kind, Wish(config, only))
+        only = kind.options_for_create_index(options, asked)
+        wanted = partitions_asked(kind, PartitionRequest(config, only))
         return _make(handle, set(wanted), only, clock, by)
 
 
 def _check_new(config: TableConfig, name: str) -> None:
-    if name in (*config.metadata_partitions, *Unfinished.of(config).partitions):
+    if name in (*config.metadata_partitions, *PendingOperation.of(config).partitions):
         msg = f"the table has the index {name} already"
         raise ConfigError(msg, hint="Drop it first to make another one.")
 
@@ -331,8 +335,8 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
     if left_by_hudi:
         return left_by_hudi
     with _at_work(handle, clock) as (config, by):
-        gone = _dropped(config, name)
-        undone = Unfinished.of(config)
+        gone = _partitions_to_drop(config, name)
+        undone = PendingOperation.of(config)
         left = replace(
             undone,
             by=by,
@@ -341,18 +345,20 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
         )
         kept = _take_away(handle, config, gone, clock, left)
         if undone:
-            kept.updated(table.storage, left.properties, clock)
+            kept.update(table.storage, left.properties, clock)
         else:
-            kept.updated(table.storage, {}, clock, removed=(UNFINISHED,))
+            kept.update(table.storage, {}, clock, removed=(UNFINISHED,))
     return gone
 
 
-def _dropped(config: TableConfig, name: str) -> tuple[str, ...]:
+def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
     """The partitions that go with an index. Raises `ConfigError` where there is none.
 
     Those that are to be made again count as there.
     """
-    listed = tuple(dict.fromkeys((*config.metadata_partitions, *Unfinished.of(config).partitions)))
+    listed = tuple(
+        dict.fromkeys((*config.metadata_partitions, *PendingOperation.of(config).partitions))
+    )
     named = (kind.name + name for kind in KINDS if kind.has_names)
     found = next((partition for partition in (name, *named) if partition in listed), None)
     if found is None:
@@ -375,25 +381,25 @@ def _take_away(
     config: TableConfig,
     gone: Collection[str],
     clock: Clock,
-    undone: Unfinished,
+    undone: PendingOperation,
 ) -> TableConfig:
     """Partitions of the metadata table, or with `files` all of it; gives the new properties.
 
     undone: what is left to be done then, beside removing folders.
     """
     check_not_building(config)
-    handle.guarded.check()
+    handle.guarded.check_held()
     storage = handle.storage
     left = [partition for partition in config.metadata_partitions if partition not in gone]
     undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
     if FILES in gone or not left:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
-        config = config.updated(storage, undone.properties, clock, removed=properties)
+        config = config.update(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=gone)
         remove_metadata_table(storage, handle.guarded)
         return config
     changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
-    config = config.updated(storage, changes, clock)
+    config = config.update(storage, changes, clock)
     change_definitions(storage, config, {}, removed=gone)
     clear_partitions(storage, gone, handle.guarded)
     return config
@@ -414,29 +420,29 @@ def _make(
     by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
     them. memory: as of `memory_limit`.
     """
-    context = WriteContext.open(table.plain(), clock)
-    undone = Unfinished.of(context.config)
+    context = WriteContext.open(table.without_index_options(), clock)
+    undone = PendingOperation.of(context.config)
     check_indexed_columns(definitions or {}, context.schema)
     definitions = {**undone.index_definitions, **(definitions or {})}
     check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
     check_nested(context.config, options.stats_columns)
     options = _as_before(context, options, undone)
     check_no_live_writer(context.table, context.timeline)
-    context = _without_leftovers(table, context.recovered(), undone, clock)
+    context = _without_leftovers(table, context.recover(), undone, clock)
     config = context.config
     wanted = wanted | set(undone.partitions_for(config.version))
     wanted = set(can_be_kept(wanted, context.schema, options))
     if not wanted - set(config.metadata_partitions):
-        return _settled(context.table, config, undone).metadata_partitions
+        return _clear_record(context.table, config, undone).metadata_partitions
     arguments = (context.table, wanted, options, memory_limit(memory), definitions)
     if undone:
-        return initialise(*arguments).metadata_partitions
-    with _remembered(context, wanted, options, definitions, by):
-        return initialise(*arguments).metadata_partitions
+        return initialize_partitions(*arguments).metadata_partitions
+    with _record_build(context, wanted, options, definitions, by):
+        return initialize_partitions(*arguments).metadata_partitions
 
 
 @contextmanager
-def _remembered(
+def _record_build(
     context: WriteContext,
     wanted: Collection[str],
     options: MetadataOptions,
@@ -446,23 +452,23 @@ def _remembered(
     """For the block the properties say what is being made; what fails alive is made by nobody."""
     config, clock = context.config, context.table.clock
     new = in_order({*wanted, FILES} - {*config.metadata_partitions})
-    own = new_definitions(new, Wish(config, options, schema=context.schema.arrow))
-    begun = Unfinished(by, config.version.code, new, {**own, **definitions}, removed=new)
+    own = new_definitions(new, PartitionRequest(config, options, schema=context.schema.arrow))
+    begun = PendingOperation(by, config.version.code, new, {**own, **definitions}, removed=new)
     try:
-        config.updated(context.storage, begun.properties, clock)
+        config.update(context.storage, begun.properties, clock)
         yield
     except BaseException:
         with suppress(Exception):
             # One who goes on with it after the lock was lost does so under the same name.
-            context.table.guard.check()
+            context.table.guard.check_held()
             config = TableConfig.load(context.storage, clock)
-            if Unfinished.of(config).by == by:
-                _settled(context.table, config, begun)
+            if PendingOperation.of(config).by == by:
+                _clear_record(context.table, config, begun)
         raise
 
 
 def _without_leftovers(
-    table: Handle, context: WriteContext, undone: Unfinished, clock: Clock
+    table: Handle, context: WriteContext, undone: PendingOperation, clock: Clock
 ) -> WriteContext:
     """The context after what a change of the table's version has left was ended or removed."""
     if undone.moving:
@@ -472,11 +478,13 @@ def _without_leftovers(
         return context
     work = row_compaction(undone.by)
     if complete_pending(context.table, work, own=bool(undone.by)):
-        return WriteContext.open(table.plain(), clock).recovered()
+        return WriteContext.open(table.without_index_options(), clock).recover()
     return context
 
 
-def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConfig:
+def _clear_record(
+    table: TableSnapshot, config: TableConfig, undone: PendingOperation
+) -> TableConfig:
     """The properties without what was undone and is done; left folders go."""
     if not undone:
         return config
@@ -486,4 +494,4 @@ def _settled(table: Table, config: TableConfig, undone: Unfinished) -> TableConf
         remove_metadata_table(storage, table.guard)
     left = [name for name in undone.removed if name not in listed]
     clear_partitions(storage, left, table.guard)
-    return config.updated(storage, {}, clock, removed=(UNFINISHED,))
+    return config.update(storage, {}, clock, removed=(UNFINISHED,))

@@ -16,19 +16,25 @@ from pyhudi.schema.evolution import SchemaMode
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import walk_partitions
-from pyhudi.slices.missing_files import lost_files
+from pyhudi.slices.missing_files import find_lost_files
 from pyhudi.txn.replace_commit import DELETE_PARTITION, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import input_rows
-from pyhudi.write.commit_validation import no_files
-from pyhudi.write.execute import Replaced, carry_out, new_rings, write_buckets, write_new_files
+from pyhudi.write.commit_validation import check_partitions_unchanged
+from pyhudi.write.execute import (
+    Replaced,
+    execute,
+    new_hashing_metadata,
+    write_buckets,
+    write_new_files,
+)
 from pyhudi.write.file_assignment import check_not_clustered
-from pyhudi.write.input_rows import given_rows
+from pyhudi.write.input_rows import read_rows
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.partition_selection import chosen
-from pyhudi.write.row_counters import told
-from pyhudi.write.upsert import opened
+from pyhudi.write.partition_selection import select_partitions
+from pyhudi.write.row_counters import with_row_counts
+from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 
@@ -73,17 +79,19 @@ def delete_partitions(
     passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
     partition; the rest is as in `upsert`.
     """
-    context = opened(table, clock, input_rows.memory_limit(None))
+    context = open_write(table, clock, input_rows.memory_limit(None))
     check_appends(context, "delete_partitions", appends=False)
     if not context.config.partition_fields:
         msg = "the table has no partitions"
         raise ConfigError(msg, hint="overwrite with no rows empties it.")
     check_replaceable(context.config)
-    paths = chosen(context, partitions)
-    context = context.recovered()
+    paths = select_partitions(context, partitions)
+    context = context.recover()
     if not context.config.version.lists_absent_partitions:
         present = {path for path, _ in walk_partitions(context.storage)}
-        present |= {lost.partition for lost in lost_files(context.table, _view(context, paths))}
+        present |= {
+            lost.partition for lost in find_lost_files(context.table, _view(context, paths))
+        }
         paths = [path for path in paths if path in present]
     return remove_partitions(context, paths)
 
@@ -92,10 +100,10 @@ def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResul
     """Takes the file groups of partitions away, unless others write to them meanwhile."""
     check_replaceable(context.config)
     replaced = groups_of(context, paths)
-    rechecks = [no_files(replaced)]
+    rechecks = [check_partitions_unchanged(replaced)]
     with Transaction(context.table, DELETE_PARTITION, rechecks=rechecks) as txn:
-        new_rings(context, txn, replaced)
-        return carry_out(context, txn, [], DELETE_PARTITION, replaced=replaced)
+        new_hashing_metadata(context, txn, replaced)
+        return execute(context, txn, [], DELETE_PARTITION, replaced=replaced)
 
 
 def _overwrite(
@@ -107,18 +115,20 @@ def _overwrite(
     schema_mode: SchemaMode,
 ) -> WriteResult:
     limit = input_rows.memory_limit(memory_limit, data)
-    context = opened(table, clock, limit)
+    context = open_write(table, clock, limit)
     check_appends(context, "overwriting", appends=False)
     check_replaceable(context.config)
     in_buckets = context.index.has_buckets
-    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.combined() if context.options.combine_inserts else given
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
+        rows = given.combine() if context.options.combine_inserts else given
         placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
         whole = operation == INSERT_OVERWRITE_TABLE
         replaced = groups_of(placed.context, None if whole else placed.counts.partitions)
         put = write_buckets if in_buckets else write_new_files
-        result = put(placed, operation, replaced, [no_files(None if whole else replaced)])
-        return told(result, given.tally)
+        result = put(
+            placed, operation, replaced, [check_partitions_unchanged(None if whole else replaced)]
+        )
+        return with_row_counts(result, given.tally)
 
 
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
@@ -129,8 +139,8 @@ def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replac
     """
     view = _view(context, partitions)
     slices = view.slices()
-    check_not_clustered(file_groups(context.timeline, view.unmerged_slices(), slices))
-    lost = ((file.partition, file.file_id) for file in lost_files(context.table, view))
+    check_not_clustered(file_groups(context.timeline, view.iter_newest_slices(), slices))
+    lost = ((file.partition, file.file_id) for file in find_lost_files(context.table, view))
     return _by_partition(
         view.partitions if partitions is None else partitions,
         dict.fromkeys([*(slice_.key for slice_ in slices), *lost]),

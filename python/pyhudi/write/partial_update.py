@@ -21,7 +21,7 @@ from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.partial_rows import NUMBER, CompletingTask, stored_columns
+from pyhudi.slices.partial_rows import NUMBER, CompletingTask, read_existing_columns
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write import checks
 from pyhudi.write.file_assignment import Counts
@@ -48,7 +48,7 @@ def check_read(context: WriteContext, counts: Counts) -> None:
 
 
 def _check_slices(context: WriteContext, slices: Sequence[FileSlice]) -> None:
-    check_listed(context.storage, context.given_options, context.timeline, slices)
+    check_listed(context.storage, context.handle_options, context.timeline, slices)
 
 
 def partial_rows(context: WriteContext, data: Any) -> pa.Table:
@@ -58,7 +58,7 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
     a column of the record key, of the partition path or, in event-time mode, of the ordering value
     is not among the data.
     """
-    _, given = context.evolved(data, "strict")
+    _, given = context.evolve(data, "strict")
     schema = data_schema(context.schema.arrow)
     names = [name for name in given.column_names if name not in META_COLUMNS]
     checks.check_known_columns(names, schema)
@@ -87,7 +87,7 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     lacking = tuple(name for name in schema.names if name not in given)
     if not lacking:
         return rows
-    found = _found(context, rows, lacking)
+    found = _read_existing(context, rows, lacking)
     at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
     columns = {
         name: rows.column(name) if name in given else found.column(name).take(at)
@@ -102,7 +102,7 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     return whole
 
 
-def _found(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
+def _read_existing(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
     """The columns of rows whose keys the table has, with their numbers."""
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
     # As if all were deletes: nothing is to be made for them here.
@@ -117,5 +117,5 @@ def _found(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> p
     _check_slices(context, [task.slice for task in tasks])
     stored = context.table.columns
     fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
-    found = context.engine.run(stored_columns, tasks, label="complete rows")
+    found = context.engine.run(read_existing_columns, tasks, label="complete rows")
     return pa.concat_tables([pa.schema(fields).empty_table(), *found])

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.input_objects import of_columns
+from pyhudi.schema.input_objects import table_from_columns
 from pyhudi.schema.key_generator import PARTITION_PATH, add_keys, column_at
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.schema.predicates import kept_rows
+from pyhudi.schema.predicates import filter_rows
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
 from pyhudi.write.write_context import WriteContext
@@ -21,7 +21,7 @@ from pyhudi.write.write_context import WriteContext
 _KEY = "__key"
 
 
-def chosen(context: WriteContext, partitions: Any) -> list[str]:
+def select_partitions(context: WriteContext, partitions: Any) -> list[str]:
     """The paths of what `HudiTable.delete_partitions` is given, each once.
 
     Paths and values are taken as they are, whether or not the table has such a partition; a filter
@@ -36,11 +36,11 @@ def chosen(context: WriteContext, partitions: Any) -> list[str]:
         msg = "no partition is named"
         raise ConfigError(msg)
     if all(isinstance(partition, str) for partition in partitions):
-        return list(dict.fromkeys(_checked_path(path) for path in partitions))
+        return list(dict.fromkeys(_check_path(path) for path in partitions))
     return list(dict.fromkeys(_path(context, values) for values in partitions))
 
 
-def _checked_path(path: str) -> str:
+def _check_path(path: str) -> str:
     named = path.strip("/")
     if "\0" in named or any(part in ("", ".", "..") for part in named.split("/")):
         msg = f"{path!r} is no partition path"
@@ -64,7 +64,7 @@ def _path(context: WriteContext, values: Any) -> str:
         raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
     empty = context.schema.arrow.empty_table()
     columns = {name: _value(name, values[name], column_at(empty, name).type) for name in fields}
-    return str(_made_of(context, pa.table(columns))[0].as_py())
+    return str(_path_column(context, pa.table(columns))[0].as_py())
 
 
 def paths_of(context: WriteContext, rows: pa.Table) -> pa.ChunkedArray[Any]:
@@ -72,11 +72,11 @@ def paths_of(context: WriteContext, rows: pa.Table) -> pa.ChunkedArray[Any]:
 
     Raises `SchemaMismatch` for a column that is not there, or does not fit the table.
     """
-    _, given = context.evolved(rows, "strict")
-    return _made_of(context, context.key_columns(given, context.key_spec().partition_fields))
+    _, given = context.evolve(rows, "strict")
+    return _path_column(context, context.key_columns(given, context.key_spec().partition_fields))
 
 
-def _made_of(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
+def _path_column(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
     key = pa.repeat(pa.scalar("-"), columns.num_rows)
     spec = replace(context.key_spec(), key_fields=(_KEY,), key_prefixed=False)
     return add_keys(columns.append_column(_KEY, key), spec).column(PARTITION_PATH)
@@ -84,7 +84,7 @@ def _made_of(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
 
 def _value(name: str, value: Any, kind: pa.DataType) -> pa.ChunkedArray[Any]:
     try:
-        return of_columns({name: [value]}, pa.schema({name: kind})).column(name)
+        return table_from_columns({name: [value]}, pa.schema({name: kind})).column(name)
     except SchemaMismatch as error:
         msg = f"the partition column {name!r} is {kind}, not {value!r}"
         raise SchemaMismatch(msg) from error
@@ -124,4 +124,4 @@ def _matching(context: WriteContext, where: Any) -> list[str]:
         rows.append({name: told[name].as_py() for name in names})
     table = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in names]))
     found = table.append_column("__path", pa.array(paths, pa.string()))
-    return [str(path) for path in kept_rows(found, condition)["__path"].to_pylist()]
+    return [str(path) for path in filter_rows(found, condition)["__path"].to_pylist()]

@@ -15,7 +15,7 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.services.clustering import pending
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
-from pyhudi.txn.planned_services import unschedule
+from pyhudi.txn.planned_services import cancel_plan
 from pyhudi.write.file_assignment import check_not_clustered
 from pyhudi.write.write_context import WriteContext
 
@@ -28,12 +28,12 @@ def check_free(context: WriteContext, groups: Iterable[FileGroup]) -> None:
     met = [group for group in groups if group.clustering is not None]
     if not met:
         return
-    options = ClusteringOptions.of(context.given_options)
-    if not (options.allows_updates or LockOptions.of(context.given_options).prefers_writers):
+    options = ClusteringOptions.of(context.handle_options)
+    if not (options.allows_updates or LockOptions.of(context.handle_options).prefers_writers):
         check_not_clustered(met)
     if options.drops_overtaken:
         table = context.table
         times = {group.clustering for group in met}
         for instant in pending(Timeline.load(table.storage, table.config)):
             if instant.requested in times:
-                unschedule(table, instant.requested, instant.action)
+                cancel_plan(table, instant.requested, instant.action)

@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from pyhudi.engine.partitioned_spill import PartitionedSpill
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
-from pyhudi.slices.tagged_rows import Tagged, split, untagged
+from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
 from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.write_context import WriteContext
 
 
-class Placing:
+class RowAssigner:
     """Puts rows aside by where they go, and counts what each file group gets."""
 
     def __init__(
@@ -39,28 +39,28 @@ class Placing:
         self._leaving: dict[int, list[pa.Array[Any]]] = {}
         self._kept_away = 0
 
-    def put(self, rows: pa.Table, located: Located) -> None:
+    def put(self, rows: pa.Table, located: TagResult) -> None:
         """Rows to be merged by key. located: of these rows, as the index gives it."""
-        deleted = self._session.marked_deleted(rows)
-        located = tagging.settled(self._session, rows, deleted, located)
-        self._kept_away += tagging.kept_away(self._session, rows, deleted, located)
+        deleted = self._session.find_delete_markers(rows)
+        located = tagging.resolve_partition_moves(self._session, rows, deleted, located)
+        self._kept_away += tagging.count_kept_in_partition(self._session, rows, deleted, located)
         tagged = located.tagged
-        hit = self.numbered(located.groups, tagged.groups)
+        hit = self.to_group_numbers(located.groups, tagged.groups)
         self._put_hit(rows.take(tagged.rows), hit, deleted.take(tagged.rows))
-        left = self.numbered(located.groups, tagged.left_groups)
-        for number, at in split(left, tagged.left_rows):
-            self.leave(number, rows.column(RECORD_KEY).combine_chunks().take(at))
-        new = untagged(rows.num_rows, tagged)
+        left = self.to_group_numbers(located.groups, tagged.left_groups)
+        for number, at in group_values(left, tagged.left_rows):
+            self.delete_keys(number, rows.column(RECORD_KEY).combine_chunks().take(at))
+        new = find_untagged(rows.num_rows, tagged)
         self._put_fresh(rows.take(new), deleted.take(new))
 
     def put_at(self, rows: pa.Table, at: pa.Array[Any]) -> None:
         """Rows whose place is known. at: for each the number of a file group; null for new ones."""
-        deleted = self._session.marked_deleted(rows)
+        deleted = self._session.find_delete_markers(rows)
         known, new = pc.is_valid(at), pc.is_null(at)
         self._put_hit(rows.filter(known), at.filter(known), deleted.filter(known))
         self._put_fresh(rows.filter(new), deleted.filter(new))
 
-    def leave(self, number: int, keys: pa.Array[Any]) -> None:
+    def delete_keys(self, number: int, keys: pa.Array[Any]) -> None:
         """Record keys to be deleted from a file group."""
         self._leaving.setdefault(number, []).append(keys)
 
@@ -69,13 +69,15 @@ class Placing:
         paths = [group.slice.partition for group in self.groups]
         return pa.array(paths, pa.string()).take(at)
 
-    def numbered(self, groups: Sequence[FileGroup], numbers: pa.Array[Any]) -> pa.Array[Any]:
+    def to_group_numbers(
+        self, groups: Sequence[FileGroup], numbers: pa.Array[Any]
+    ) -> pa.Array[Any]:
         """Numbers that stand for file groups in one look-up, as those that stand for them here."""
         known = numbers.unique()
         own = [self._number(groups[number]) for number in known.to_pylist()]
         return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
 
-    def placed(self) -> PlacedRows:
+    def all_rows(self) -> PlacedRows:
         """All that was put."""
         fresh = self._fresh.routes()
         others = self._session.groups(list(fresh))[0]
@@ -114,7 +116,7 @@ class Placing:
         return self._session.index.place(group.slice)
 
 
-def part_of(tagged: Tagged, first: int, count: int) -> Tagged:
+def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:
     """What is known of some rows, numbered from 0."""
     after = pc.greater_equal(tagged.rows, first)
     inside = pc.and_(after, pc.less(tagged.rows, first + count))

@@ -14,7 +14,7 @@ from pyhudi.txn.result import WriteResult
 
 
 @dataclass
-class Tally:
+class RowCounters:
     """The counts of one write. They are right once its rows were read to their end."""
 
     rows_in: int = 0
@@ -26,19 +26,19 @@ class Tally:
     cross_partition_duplicates: int = 0
     """Those among them that another partition would have got, were keys unique in each alone."""
 
-    def counted(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def count_pieces(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Pieces of the data, counted as they are taken."""
         for piece in pieces:
             self.rows_in += piece.num_rows
             yield piece
 
-    def left(self, before: pa.Table, after: pa.Table) -> pa.Table:
+    def count_dropped(self, before: pa.Table, after: pa.Table) -> pa.Table:
         """The rows that are left of some, with those counted that are not."""
         self.dropped += before.num_rows - after.num_rows
         return after
 
 
-def told(result: WriteResult, tally: Tally | None) -> WriteResult:
+def with_row_counts(result: WriteResult, tally: RowCounters | None) -> WriteResult:
     """The result with what was counted; nothing where nobody counted."""
     if tally is None:
         return result

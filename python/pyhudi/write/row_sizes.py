@@ -74,10 +74,10 @@ def stretches(parts: Mapping[str, CutRows], options: WriteOptions) -> dict[str, 
     sizes = {path: _whole(rows) for path, rows in parts.items()}
     if sum(size for _, size in sizes.values()) <= options.max_file_size // 2:
         return {path: [Stretch(*size)] if size[0] else [] for path, size in sizes.items()}
-    return measured(parts, options)
+    return measure(parts, options)
 
 
-def measured(
+def measure(
     parts: Mapping[str, CutRows],
     options: WriteOptions,
     *,

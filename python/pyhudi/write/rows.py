@@ -2,7 +2,7 @@
 
 They are in memory (`memory_rows.py`), in local files (`spilled_rows.py`) or in a Spark DataFrame
 (`spark/write_rows.py`). A verb takes `Rows`, has them placed by what it means, and hands the
-`Placed` ones to `execute.py`, which plans with their counts alone.
+`AssignedRows` ones to `execute.py`, which plans with their counts alone.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.file_assignment import Counts, PlannedFile
-from pyhudi.write.row_counters import Tally
+from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
 
-class Placed(Protocol):
+class AssignedRows(Protocol):
     """Rows that know where they go: to file groups, or as new ones to partitions."""
 
     @property
@@ -40,12 +40,12 @@ class Placed(Protocol):
 
     @property
     def known(self) -> int:
-        """As of `Tally`, of rows that have none."""
+        """As of `RowCounters`, of rows that have none."""
         ...
 
     @property
     def cross_partition_duplicates(self) -> int:
-        """As of `Tally`, of rows that have none."""
+        """As of `RowCounters`, of rows that have none."""
         ...
 
     @property
@@ -90,41 +90,41 @@ class Rows(Protocol):
         ...
 
     @property
-    def tally(self) -> Tally | None:
+    def tally(self) -> RowCounters | None:
         """What is counted of the data; None where that is not known."""
         ...
 
-    def combined(self) -> Rows:
+    def combine(self) -> Rows:
         """One row a key, by the table's merge rules."""
         ...
 
-    def unknown(self, *, fail: bool) -> Rows:
+    def without_existing_keys(self, *, fail: bool) -> Rows:
         """Those whose keys the table lacks; see `existing_keys.py`.
 
         Raises `SchemaMismatch` for others where they shall `fail`.
         """
         ...
 
-    def known_counted(self) -> Rows:
+    def count_known(self) -> Rows:
         """The same rows, with those counted whose keys the table's record index has."""
         ...
 
-    def completed(self) -> Rows:
+    def fill_missing_columns(self) -> Rows:
         """Rows that may lack columns, as whole ones: see `partial_update.whole_rows`."""
         ...
 
-    def for_upsert(self) -> Placed:
+    def for_upsert(self) -> AssignedRows:
         """Where the index has their keys."""
         ...
 
-    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
+    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
         """Where rows go without a look for their keys, those that delete left out.
 
         order: of the rows of each file group, sorted as a `whole` or run by run.
         """
         ...
 
-    def for_new_buckets(self) -> Placed:
+    def for_new_buckets(self) -> AssignedRows:
         """As `for_insert` under a bucket index, with all buckets of their partitions made anew.
 
         Partitions of which there are deletes alone are counted, too.
@@ -133,7 +133,7 @@ class Rows(Protocol):
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
-    ) -> Placed:
+    ) -> AssignedRows:
         """By partition, for files of new file groups alone; those that delete left out.
 
         Partitions of which there are deletes alone are counted, too. Arguments as of `for_insert`.

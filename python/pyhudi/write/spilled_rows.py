@@ -21,17 +21,17 @@ from pyhudi import _native
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import Located
+from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.assigned_rows import PlacedRows
-from pyhudi.write.existing_keys import known_count, without_known
-from pyhudi.write.row_assignment import Placing, part_of
-from pyhudi.write.row_counters import Tally
-from pyhudi.write.rows import Placed, Rows
+from pyhudi.write.existing_keys import count_existing, drop_existing_keys
+from pyhudi.write.row_assignment import RowAssigner, slice_tagged
+from pyhudi.write.row_counters import RowCounters
+from pyhudi.write.rows import AssignedRows, Rows
 from pyhudi.write.write_context import WriteContext
 
-LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], Located]
+LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], TagResult]
 
 _PARTS = 64
 """So many parts of keys: data of that many times a spill's memory are brought together."""
@@ -51,55 +51,55 @@ class SpilledRows:
     memory_limit: int
     one_a_key: bool = False
     """Rows of one key become one, once they have met."""
-    tally: Tally | None = None
+    tally: RowCounters | None = None
     """See `Rows`."""
     marked_paths: set[str] = field(default_factory=set)
     """Partition paths of the rows that delete, as far as they were taken."""
 
-    def combined(self) -> Rows:
+    def combine(self) -> Rows:
         """See `Rows`."""
         return replace(self, one_a_key=True)
 
-    def unknown(self, *, fail: bool) -> Rows:
+    def without_existing_keys(self, *, fail: bool) -> Rows:
         """See `Rows`; raises when the pieces are taken."""
         pieces = (
-            self._left(piece, without_known(self.context, piece, fail=fail))
+            self._keep_rows(piece, drop_existing_keys(self.context, piece, fail=fail))
             for piece in self.pieces
         )
         return replace(self, pieces=pieces)
 
-    def known_counted(self) -> SpilledRows:
+    def count_known(self) -> SpilledRows:
         """See `Rows`; counts when the pieces are taken."""
-        return replace(self, pieces=map(self._counted, self.pieces))
+        return replace(self, pieces=map(self._count_known, self.pieces))
 
-    def _counted(self, piece: pa.Table) -> pa.Table:
+    def _count_known(self, piece: pa.Table) -> pa.Table:
         if self.tally is not None:
-            self.tally.known += known_count(self.context, piece)
+            self.tally.known += count_existing(self.context, piece)
         return piece
 
-    def _left(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        return after if self.tally is None else self.tally.left(before, after)
+    def _keep_rows(self, before: pa.Table, after: pa.Table) -> pa.Table:
+        return after if self.tally is None else self.tally.count_dropped(before, after)
 
-    def completed(self) -> Rows:
+    def fill_missing_columns(self) -> Rows:
         """See `Rows`."""
         raise UnsupportedTableFeature("rows that lack columns do not fit in memory")
 
-    def for_upsert(self) -> Placed:
+    def for_upsert(self) -> AssignedRows:
         """See `Rows`."""
-        return self._located(tagging.look_up)
+        return self._assign_by_location(tagging.look_up)
 
-    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> Placed:
+    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
         """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
         self._check_sorting(whole=whole)
         if self.context.index.has_buckets:
-            return self._located(tagging.for_insert, order)
+            return self._assign_by_location(tagging.tag_insert, order)
         placed = self._by_partition()
         groups, _ = placed.context.groups(list(placed.inserts))
         return replace(placed, groups=groups)
 
-    def for_new_buckets(self) -> Placed:
+    def for_new_buckets(self) -> AssignedRows:
         """See `Rows`."""
-        return self._located(tagging.look_up_anew).also_in(self.marked_paths)
+        return self._assign_by_location(tagging.tag_new_buckets).also_in(self.marked_paths)
 
     def for_new_files(
         self,
@@ -119,28 +119,28 @@ class SpilledRows:
 
     def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
         spill: PartitionedSpill[str] = self._spill(order)
-        pieces = self._met(self._by_key()) if self.one_a_key else self.pieces
+        pieces = self._merge_parts(self._by_key()) if self.one_a_key else self.pieces
         for rows in pieces:
-            marked = self.context.marked_deleted(rows)
+            marked = self.context.find_delete_markers(rows)
             self._note(rows, marked)
             kept = rows.filter(pc.invert(marked))
             if kept.num_rows:
                 spill.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
-        return PlacedRows(self.context.recovered(), inserts=spill.routes())
+        return PlacedRows(self.context.recover(), inserts=spill.routes())
 
     def _note(self, rows: pa.Table, marked: pa.Array[Any]) -> None:
         paths = rows.column(PARTITION_PATH).filter(marked)
         self.marked_paths.update(paths.unique().to_pylist())
 
-    def _located(self, find: LookUp, order: tuple[str, ...] = ()) -> PlacedRows:
+    def _assign_by_location(self, find: LookUp, order: tuple[str, ...] = ()) -> PlacedRows:
         """By the file group that has their keys, those that none has by partition.
 
         find: what asks the index, by keys. order: of each run of rows of a file group in memory.
         """
         parts = self._by_key()
-        context = self.context.recovered()
+        context = self.context.recover()
         hit, fresh = self._spill(order), self._spill(())
-        place = Placing(context, hit, fresh)
+        place = RowAssigner(context, hit, fresh)
         for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
@@ -148,10 +148,10 @@ class SpilledRows:
             located = find(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
             first = 0
             for rows in self._again([part for part, _ in batch]):
-                part = part_of(located.tagged, first, rows.num_rows)
-                place.put(rows, Located(part, located.groups))
+                part = slice_tagged(located.tagged, first, rows.num_rows)
+                place.put(rows, TagResult(part, located.groups))
                 first += rows.num_rows
-        return place.placed()
+        return place.all_rows()
 
     def _spill(self, order: tuple[str, ...]) -> PartitionedSpill[Any]:
         return self.stack.enter_context(PartitionedSpill(self.memory_limit // _SPILL, order))
@@ -164,13 +164,13 @@ class SpilledRows:
             spill.add(_native.key_parts(keys, _PARTS), rows)
         return list(spill.routes().values())
 
-    def _met(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
+    def _merge_parts(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         """The rows of parts as they are to be written, and counted: for the first time."""
         for part in parts:
             given = part.to_table()
             rows = self._one_of_each(given)
             if self.tally is not None:
-                self.tally.left(given, rows)
+                self.tally.count_dropped(given, rows)
                 crossed = tagging.cross_partition_duplicates(self.context, given, rows)
                 self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
             yield rows
@@ -180,16 +180,16 @@ class SpilledRows:
             yield self._one_of_each(part.to_table())
 
     def _one_of_each(self, rows: pa.Table) -> pa.Table:
-        return tagging.combined(self.context, rows) if self.one_a_key else rows
+        return tagging.combine(self.context, rows) if self.one_a_key else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, so many at once that these are looked up in memory."""
         held: list[tuple[RouteRows, pa.Table]] = []
         size = 0
-        for part, rows in zip(parts, self._met(parts), strict=True):
+        for part, rows in zip(parts, self._merge_parts(parts), strict=True):
             # A copy of the two columns: what came from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
-            keys = keys.append_column(_DELETED, self.context.marked_deleted(rows))
+            keys = keys.append_column(_DELETED, self.context.find_delete_markers(rows))
             held.append((part, keys))
             size += keys.nbytes
             if size > self.memory_limit // _SPILL:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.clock import Clock
-from pyhudi.errors import ConfigError, overtaken
+from pyhudi.errors import ConfigError, retryable_conflict
 from pyhudi.index.duplicate_keys import copy_source
 from pyhudi.query.dml_rows import (
     ChangedRows,
@@ -34,12 +34,12 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, input_rows
 from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows
-from pyhudi.write.commit_validation import nothing_found
+from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_free
-from pyhudi.write.upsert import opened
-from pyhudi.write.write_context import WritableTable, WriteContext, made_anew
+from pyhudi.write.upsert import open_write
+from pyhudi.write.write_context import WritableTable, WriteContext, retry_if_stale
 
 _FIND = "find rows"
 
@@ -57,9 +57,9 @@ def delete(
     `ConfigError` and `SchemaMismatch` for what is no filter of the table, `SchemaMismatch` where a
     file has other rows of their keys, which the filter does not find; the rest as `upsert` does.
     """
-    context = opened(table, clock, input_rows.memory_limit(memory_limit)).recovered()
+    context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "delete", appends=False)
-    tasks = _planned(context, where, (RECORD_KEY,))
+    tasks = _plan(context, where, (RECORD_KEY,))
     source = copy_source(context)
     finds = [FindTask(task, source) for task in tasks]
     found = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
@@ -68,7 +68,7 @@ def delete(
     leaving = {number: LeavingKeys(keys) for number, (_, keys, _) in enumerate(hit)}
     copies = [number for number, (_, _, several) in enumerate(hit) if several]
     placed = PlacedRows(context, groups, leaving=leaving)
-    went_by = [nothing_found(context, where)]
+    went_by = [check_filter_finds_nothing(context, where)]
     return write(placed, DELETE, deletes=True, copies=copies, went_by=went_by)
 
 
@@ -91,11 +91,11 @@ def update(
     theirs, and rows whose file has several of their key; `UnsupportedTableFeature` for values that
     the table's rules take for none; the rest as `upsert` does.
     """
-    context = opened(table, clock, input_rows.memory_limit(memory_limit)).recovered()
+    context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "update", appends=False)
-    values = _checked(context, changes)
+    values = _check_changes(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
-    tasks = _planned(context, where, columns)
+    tasks = _plan(context, where, columns)
     source = copy_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
@@ -107,11 +107,11 @@ def update(
     groups = groups_of(context, [rows.task.slice for rows, _ in hit])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
     placed = PlacedRows(context, groups, updates)
-    return write(placed, UPSERT, went_by=[nothing_found(context, where)])
+    return write(placed, UPSERT, went_by=[check_filter_finds_nothing(context, where)])
 
 
-def _planned(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
-    with made_anew():
+def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
+    with retry_if_stale():
         return plan_select(context.table, where, columns, context.task_memory, context.made_keys)
 
 
@@ -132,7 +132,7 @@ def set_values(
     }
 
 
-def _checked(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+def _check_changes(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
     schema = data_schema(context.schema.arrow)
     if not changes:
         msg = "no column is set"
@@ -176,7 +176,7 @@ def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]
     gone = [slice_.key for slice_ in slices if slice_.key not in by_id]
     if gone:
         msg = f"the file group {gone[0][1]} was removed while its rows were looked at"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
     found = [by_id[slice_.key] for slice_ in slices]
     check_free(context, found)
     return found

@@ -22,7 +22,7 @@ from pyhudi.index import tagging
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows, metadata_lifecycle
-from pyhudi.write.commit_validation import absent_keys
+from pyhudi.write.commit_validation import check_missing_keys
 from pyhudi.write.execute import (
     BULK_INSERT,
     DELETE,
@@ -33,11 +33,11 @@ from pyhudi.write.execute import (
     write_new_files,
 )
 from pyhudi.write.existing_keys import counts_known, warn_of_known
-from pyhudi.write.input_rows import given_deletes, given_rows
+from pyhudi.write.input_rows import read_delete_keys, read_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
-from pyhudi.write.row_counters import Tally, told
-from pyhudi.write.rows import Placed
+from pyhudi.write.row_counters import RowCounters, with_row_counts
+from pyhudi.write.rows import AssignedRows
 from pyhudi.write.sort_modes import SortMode, sort_order
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
@@ -63,22 +63,24 @@ def upsert(
     must fit in memory.
     """
     limit = input_rows.memory_limit(memory_limit, data)
-    context = opened(table, clock, limit)
+    context = open_write(table, clock, limit)
     check_appends(context, "a partial update", appends=not partial)
     tagging.check_mergeable(context)
     if partial:
         check_partial(context, schema_mode)
-    with given_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as given:
-        rows = given.combined() if context.options.combine_upserts else given
-        if partial and not context.index.keeps_places:
-            rows, partial = rows.completed(), False
+    with read_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as given:
+        rows = given.combine() if context.options.combine_upserts else given
+        if partial and not context.index.keeps_locations:
+            rows, partial = rows.fill_missing_columns(), False
         placed = rows.for_upsert()
         if partial:
             check_read(placed.context, placed.counts)
-        result = write(placed, UPSERT, partial=partial, went_by=absent_keys(placed))
+        result = write(placed, UPSERT, partial=partial, went_by=check_missing_keys(placed))
         result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
         _warn_of_partitions(placed, given.tally)
-        return told(_told_kept(placed.context, result, placed.kept_away), given.tally)
+        return with_row_counts(
+            _with_kept_count(placed.context, result, placed.kept_away), given.tally
+        )
 
 
 def insert(
@@ -98,26 +100,26 @@ def insert(
     Raises as `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, data)
-    context = opened(table, clock, limit)
+    context = open_write(table, clock, limit)
     options = context.options
     check_appends(
         context, "insert that looks for keys", appends=options.insert_duplicates == "none"
     )
-    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
         rows, policy = given, options.insert_duplicates
         if policy != "none" and not context.key_spec().keys_are_generated:
-            rows = rows.unknown(fail=policy == "fail")
+            rows = rows.without_existing_keys(fail=policy == "fail")
         looks = rows is not given
         if counts_known(context):
-            rows = rows.known_counted()
+            rows = rows.count_known()
         if options.combine_inserts:
-            rows = rows.combined()
+            rows = rows.combine()
         placed = rows.for_insert()
-        went_by = absent_keys(placed) if looks else ()
+        went_by = check_missing_keys(placed) if looks else ()
         result = write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
         _warn_of_partitions(placed, given.tally)
         warn_of_known(context, (given.tally or placed).known)
-        return told(result, given.tally)
+        return with_row_counts(result, given.tally)
 
 
 def bulk_insert(
@@ -143,19 +145,19 @@ def bulk_insert(
     "global" where the data do not fit in a quarter of the memory limit.
     """
     limit = input_rows.memory_limit(memory_limit, data)
-    context = opened(table, clock, limit)
+    context = open_write(table, clock, limit)
     check_appends(context, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
-    with given_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.known_counted() if counts_known(context) else given
-        rows = rows.combined() if context.options.combine_inserts else rows
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
+        rows = given.count_known() if counts_known(context) else given
+        rows = rows.combine() if context.options.combine_inserts else rows
         if context.index.has_buckets:
             result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         else:
             placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
             result = write_new_files(placed, BULK_INSERT)
             warn_of_known(context, (given.tally or placed).known)
-        return told(result, given.tally)
+        return with_row_counts(result, given.tally)
 
 
 def delete_keys(
@@ -172,16 +174,16 @@ def delete_keys(
     does.
     """
     limit = input_rows.memory_limit(memory_limit, keys)
-    context = opened(table, clock, limit)
-    with given_deletes(context, keys) as (placed, tally):
-        went_by = absent_keys(placed, deletes=True)
-        return told(write(placed, DELETE, deletes=True, went_by=went_by), tally)
+    context = open_write(table, clock, limit)
+    with read_delete_keys(context, keys) as (placed, tally):
+        went_by = check_missing_keys(placed, deletes=True)
+        return with_row_counts(write(placed, DELETE, deletes=True, went_by=went_by), tally)
 
 
-def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
+def open_write(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
     """The table for one write of at most so many bytes of memory."""
     table = Handle.of(table, clock or SystemClock())
-    with table.asked_ahead():
+    with table.prefetch_open():
         config = metadata_lifecycle.before_write(table, clock)
         context = WriteContext.open(table, clock, config)
     share = max(limit // (2 * context.engine.tasks_per_process), 1)
@@ -195,14 +197,14 @@ def opened(table: WritableTable, clock: Clock | None, limit: int) -> WriteContex
     return replace(context, task_memory=share, options=options)
 
 
-def _warn_of_partitions(placed: Placed, tally: Tally | None) -> None:
+def _warn_of_partitions(placed: AssignedRows, tally: RowCounters | None) -> None:
     """Warns of rows that combining dropped for a row of their key in another partition.
 
     Only where no option names the index whose keys are unique over all partitions.
     """
     context = placed.context
     dropped = (placed if tally is None else tally).cross_partition_duplicates
-    if not dropped or INDEX_TYPE in context.given_options:
+    if not dropped or INDEX_TYPE in context.handle_options:
         return
     warn(
         f"{context.storage.uri}: {count_text(dropped, 'row')} of the data were dropped, since rows "
@@ -213,7 +215,7 @@ def _warn_of_partitions(placed: Placed, tally: Tally | None) -> None:
     )
 
 
-def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
+def _with_kept_count(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
     """The result with the number of rows that kept another partition than they say.
 
     With a warning of them, where no option says that they shall.
@@ -221,7 +223,7 @@ def _told_kept(context: WriteContext, result: WriteResult, kept_away: int) -> Wr
     if not kept_away:
         return result
     option = context.index.moves_option
-    if option not in context.given_options:
+    if option not in context.handle_options:
         fields = ", ".join(context.config.partition_fields)
         warn(
             f"{context.storage.uri}: {count_text(kept_away, 'row')} stayed where the table has the "

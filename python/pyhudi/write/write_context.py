@@ -25,24 +25,24 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import HistoryUnavailable, SchemaMismatch, overtaken, without_hint
+from pyhudi.errors import HistoryUnavailable, SchemaMismatch, retryable_conflict, without_hint
 from pyhudi.index.detection import BUCKET_FOLDER
 from pyhudi.index.key_encoding import check_keys, check_paths, keys_are_prefixed
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
-from pyhudi.index.replaced_buckets import HashRings
+from pyhudi.index.replaced_buckets import HashingMetadataParticipant
 from pyhudi.index.selection import choose
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
-from pyhudi.metadata.write_checks import check_indexes, indexed_columns
+from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.schema.conform import (
     check_delete_field,
     conform,
     data_schema,
-    marked_deleted,
-    to_table,
+    find_delete_markers,
+    read_table,
     with_marker,
 )
 from pyhudi.schema.evolution import check_mode, evolve
@@ -55,10 +55,10 @@ from pyhudi.schema.key_generator import (
     as_stored,
     column_at,
     depends_on_rows,
-    given_types,
+    input_types,
     key_spec,
 )
-from pyhudi.schema.partial_update_checks import KeptValues
+from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.schema.payloads import field_merge
 from pyhudi.schema.supported_types import check_written
 from pyhudi.schema.table_schema import TableSchema
@@ -67,13 +67,13 @@ from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table_snapshot import Guard, Table, Unguarded
+from pyhudi.slices.table_snapshot import LockManager, NoLock, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.staleness import check_nothing_lacks
-from pyhudi.txn.lock_manager import guard_of
+from pyhudi.timeline.staleness import check_listing_complete
+from pyhudi.txn.lock_manager import lock_manager_for
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.schema_history_file import SchemaHistoryFile
@@ -82,16 +82,16 @@ from pyhudi.write import checks
 
 _FRESH_MS = 1000
 """How long a timeline is as good as one that is loaded anew, before a write is planned on it."""
-_COMPANIONS = (SchemaHistoryFile(), HashRings(), MetadataCompanion())
+_COMPANIONS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataCompanion())
 
 
 @contextmanager
-def made_anew() -> Iterator[None]:
+def retry_if_stale() -> Iterator[None]:
     """A block that plans by a state of the table. If that has lost files, another try follows."""
     try:
         yield
     except HistoryUnavailable as error:
-        raise overtaken(f"the write's plan is too old: {without_hint(error)}") from error
+        raise retryable_conflict(f"the write's plan is too old: {without_hint(error)}") from error
 
 
 class WritableTable(Protocol):
@@ -113,36 +113,36 @@ class WritableTable(Protocol):
         ...
 
 
-def looked_at(config: TableConfig) -> set[str]:
+def list_opening_directories(config: TableConfig) -> set[str]:
     """The folders that opening a table for a change lists: its timeline, and traces of others."""
     return {config.layout.folder, META_FOLDER}
 
 
-def _looked_at_to_write(config: TableConfig) -> set[str]:
+def _load_for_write(config: TableConfig) -> set[str]:
     """Likewise for a write, which asks a metadata table for the files of archived commits."""
     archive = {config.history_folder} if config.metadata_partitions else set[str]()
-    return {*looked_at(config), BUCKET_FOLDER, *archive}
+    return {*list_opening_directories(config), BUCKET_FOLDER, *archive}
 
 
 def _definitions_files(config: TableConfig) -> list[str]:
     return [definitions_path(config)] if config.metadata_partitions else []
 
 
-def open_whole(
+def open_for_change(
     handle: WritableTable,
     clock: Clock,
     config: TableConfig | None = None,
     timeline: Timeline | None = None,
-) -> Table:
+) -> TableSnapshot:
     """A table with its companions, for what changes its timeline and writes no rows.
 
     Who does so enters a section of its guard, and loads it anew there. config, timeline: the
     table's, where they have just been read. Raises `UnsupportedTableFeature` for a table that
     pyhudi does not write to.
     """
-    config = (config or TableConfig.load(handle.storage, clock)).told_by(handle.options)
+    config = (config or TableConfig.load(handle.storage, clock)).with_delete_marks(handle.options)
     checks.check_config(config)
-    return Table.open(
+    return TableSnapshot.open(
         handle.storage,
         config,
         clock,
@@ -161,7 +161,7 @@ class Handle:
     storage: Storage
     engine: Engine
     options: Mapping[str, str] = field(default_factory=dict)
-    guard: Guard | None = None
+    guard: LockManager | None = None
     known: TableConfig | None = None
     """The table's properties as they were a while ago."""
 
@@ -170,23 +170,23 @@ class Handle:
         """With the guard that the options of a table's handle ask for."""
         if isinstance(table, Handle) and table.guard is not None:
             return table
-        guard = guard_of(table.storage, table.options, clock)
+        guard = lock_manager_for(table.storage, table.options, clock)
         known = table.known if isinstance(table, Handle) else None
         return cls(table.storage, table.engine, table.options, guard, known)
 
     @property
-    def guarded(self) -> Guard:
+    def guarded(self) -> LockManager:
         """What keeps other writers out; nothing where the handle was not made for a verb."""
-        return self.guard or Unguarded()
+        return self.guard or NoLock()
 
-    def asked_ahead(self) -> AbstractContextManager[None]:
+    def prefetch_open(self) -> AbstractContextManager[None]:
         """A block that opens the table for a write, most likely with the properties it had."""
         if self.known is None:
             return nullcontext()
         files = [properties_file.FILE, *_definitions_files(self.known)]
-        return self.storage.ahead(files=files, folders=_looked_at_to_write(self.known))
+        return self.storage.prefetch(files=files, folders=_load_for_write(self.known))
 
-    def plain(self) -> Handle:
+    def without_index_options(self) -> Handle:
         """Without options of how to find keys, which a table may not allow yet."""
         wanted = {*LOCK_OPTIONS, OLD_LISTS, CHECK_SIZES}
         kept = {name: text for name, text in self.options.items() if name in wanted}
@@ -197,7 +197,7 @@ class Handle:
 class WriteContext:
     """A table as one write sees it."""
 
-    table: Table
+    table: TableSnapshot
     options: WriteOptions
     started_ms: int = 0
     """When the write began."""
@@ -224,14 +224,14 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = _looked_at_to_write(config)
-        with storage.ahead(files=_definitions_files(config), folders=folders):
-            return cls._opened(handle, config, clock)
+        folders = _load_for_write(config)
+        with storage.prefetch(files=_definitions_files(config), folders=folders):
+            return cls._open(handle, config, clock)
 
     @classmethod
-    def _opened(cls, handle: Handle, config: TableConfig, clock: Clock) -> WriteContext:
+    def _open(cls, handle: Handle, config: TableConfig, clock: Clock) -> WriteContext:
         storage = handle.storage
-        config = config.told_by(handle.options)
+        config = config.with_delete_marks(handle.options)
         timeline = Timeline.load(storage, config)
         if config.metadata_partitions:
             _ = timeline.may_have_archived  # The answer is on its way.
@@ -241,9 +241,10 @@ class WriteContext:
         if timeline.pending(RESTORE):
             # What it takes back must not be planned on.
             timeline = recover(
-                open_whole(handle, clock, config), partial(checks.check_writable, storage, config)
+                open_for_change(handle, clock, config),
+                partial(checks.check_writable, storage, config),
             )
-        opened = Table.open(
+        opened = TableSnapshot.open(
             storage,
             config,
             clock,
@@ -263,7 +264,7 @@ class WriteContext:
             options=options,
             started_ms=clock.now_ms(),
             chosen=chosen,
-            indexed=indexed_columns(config, definitions),
+            indexed=columns_with_index(config, definitions),
         )
         checks.check_root(storage, config)
         checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
@@ -271,7 +272,7 @@ class WriteContext:
         checks.check_log_blocks(context.options, config, context.schema.arrow)
         return context
 
-    def recovered(self) -> WriteContext:
+    def recover(self) -> WriteContext:
         """After the clean-up that comes before a write; that is done once."""
         if self.is_recovered:
             return self
@@ -281,7 +282,7 @@ class WriteContext:
         timeline = recover(table, check, table.timeline if fresh else None)
         # The choice is made by what commits and dead writers left.
         chosen = self.chosen if timeline.instants == table.timeline.instants else None
-        return replace(self, table=table.at(timeline), is_recovered=True, chosen=chosen)
+        return replace(self, table=table.with_timeline(timeline), is_recovered=True, chosen=chosen)
 
     @property
     def storage(self) -> Storage:
@@ -309,7 +310,7 @@ class WriteContext:
         return self.table.engine
 
     @property
-    def given_options(self) -> Mapping[str, str]:
+    def handle_options(self) -> Mapping[str, str]:
         """The options of the table's handle, as text."""
         return self.table.options
 
@@ -326,18 +327,18 @@ class WriteContext:
         return None if mode == "CUSTOM" else mode
 
     @cached_property
-    def kept_values(self) -> KeptValues | None:
+    def kept_values(self) -> IgnoredUpdateValues | None:
         """What an update cannot set; None where each value stands."""
-        return KeptValues.of(self.config, self.schema)
+        return IgnoredUpdateValues.of(self.config, self.schema)
 
-    def combined(self, rows: pa.Table) -> pa.Table:
+    def combine(self, rows: pa.Table) -> pa.Table:
         """One row a key, as the table's merge rules have it."""
-        return combine.combined(self.storage, self.config, self.schema, rows)
+        return combine.combine(self.storage, self.config, self.schema, rows)
 
-    def marked_deleted(self, rows: pa.Table) -> pa.Array[Any]:
+    def find_delete_markers(self, rows: pa.Table) -> pa.Array[Any]:
         """For each row whether it deletes its key."""
         merge = self.config.merge
-        return marked_deleted(rows, merge.delete_field, merge.delete_marker)
+        return find_delete_markers(rows, merge.delete_field, merge.delete_marker)
 
     @property
     def commit_schema(self) -> CommitSchema:
@@ -358,14 +359,14 @@ class WriteContext:
         )
         return KeySource.of(self.table, positions=positions)
 
-    def evolved(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
+    def evolve(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
         """The context with the schema that the data lead to, and the data in the table's types.
 
         mode: "strict" leaves the table's columns as they are, "merge" gives it what the data add:
         see `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
-        rows = as_stored(to_table(data, self.given_types), self.config, self.schema.arrow)
+        rows = as_stored(read_table(data, self.given_types), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
         schema, rows = evolve(self.schema, self.config, rows, self.indexed)
@@ -382,7 +383,7 @@ class WriteContext:
     @property
     def given_types(self) -> pa.Schema:
         """The types that values have which come without any."""
-        return given_types(self.config, self.schema.arrow)
+        return input_types(self.config, self.schema.arrow)
 
     def with_keys(
         self,
@@ -396,7 +397,7 @@ class WriteContext:
 
         mode: as of `evolved`, whose context this is. instant, place: as `add_keys` takes them.
         """
-        _, rows = self.evolved(data, mode)
+        _, rows = self.evolve(data, mode)
         null_elements = self.options.null_elements
         rows = conform(rows, data_schema(self.schema.arrow), null_elements=null_elements)
         rows = with_marker(rows, self.config.merge)
@@ -415,7 +416,7 @@ class WriteContext:
     @cached_property
     def _spec(self) -> KeySpec:
         prefixed = keys_are_prefixed(self.table) if depends_on_rows(self.config) else None
-        spec = key_spec(self.config, prefixed=prefixed, options=self.given_options)
+        spec = key_spec(self.config, prefixed=prefixed, options=self.handle_options)
         check_paths(self.table, spec)
         check_keys(self.table, spec)
         return spec
@@ -433,7 +434,7 @@ class WriteContext:
         spec = self.key_spec()
         if spec.keys_are_generated:
             add_keys(self.schema.arrow.empty_table(), spec)
-        _, given = self.evolved(keys, "strict")
+        _, given = self.evolve(keys, "strict")
         checks.check_known_columns(given.column_names, self.schema.arrow)
         named = [field for field in spec.partition_fields if field in given.column_names]
         in_partitions = len(named) == len(spec.partition_fields)
@@ -469,7 +470,7 @@ class WriteContext:
         """The file groups of partitions (None for all), and of each the slice that is read."""
         view = self.view(partitions)
         slices = view.slices()
-        return file_groups(self.timeline, view.unmerged_slices(), slices), slices
+        return file_groups(self.timeline, view.iter_newest_slices(), slices), slices
 
     def view(
         self, partitions: Sequence[str] | None = None, *, may_lack: bool = False
@@ -501,8 +502,8 @@ class WriteContext:
         def check() -> None:
             # What was asked for ahead may be older than the listing.
             forget()
-            with made_anew():
-                check_nothing_lacks(self.storage, self.config, self.timeline)
+            with retry_if_stale():
+                check_listing_complete(self.storage, self.config, self.timeline)
 
         return ListedOnce(self.storage, check)
 

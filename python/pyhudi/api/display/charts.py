@@ -45,7 +45,7 @@ def bars(commits: Sequence[Commit], series: Sequence[Series], *, in_bytes: bool 
                 inner.append(
                     svg.rect(place, bottom, wide, height, color, class_="mark", title=title)
                 )
-    return _finished(inner, commits, f"{', '.join(name for name, _, _ in series)} by commit")
+    return _chart(inner, commits, f"{', '.join(name for name, _, _ in series)} by commit")
 
 
 def running_sum(commits: Sequence[Commit], name: str, steps: Sequence[int]) -> Html:
@@ -67,7 +67,7 @@ def running_sum(commits: Sequence[Commit], name: str, steps: Sequence[int]) -> H
         for (x, y), place in zip(points, places, strict=True):
             title = f"{_span(commits[place : place + 1])}\n{name}: {sums[place]:,}"
             inner.append(svg.rect(x - 3, y - 3, 6, 6, color, class_="mark", title=title, radius=3))
-    return _finished(inner, commits, f"{name} by commit")
+    return _chart(inner, commits, f"{name} by commit")
 
 
 def histogram(names: Sequence[str], counts: Sequence[int], color: str, thing: str) -> Html:
@@ -108,7 +108,7 @@ def _axis_size(size: float) -> str:
     return "0" if size == 0 else size_text(size).replace(".0 ", " ").replace(" bytes", " B")
 
 
-def _finished(inner: list[Html], commits: Sequence[Commit], label: str) -> Html:
+def _chart(inner: list[Html], commits: Sequence[Commit], label: str) -> Html:
     if commits:
         first, last = (instant_text(commits[at].instant.requested)[:16] for at in (0, -1))
         inner.append(svg.text(_LEFT, _HEIGHT - 6, first))

@@ -14,7 +14,7 @@ from pyhudi.config.actions import (
     Instant,
 )
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 _SERVICES = {"COMPACT": COMPACTION, "LOG_COMPACT": LOG_COMPACTION, "CLUSTER": CLUSTERING}
 """Operations of commits that change files and no rows, and what they are called while pending."""
@@ -41,13 +41,13 @@ class Commit:
         return self.operation.upper() in _SERVICES
 
 
-def read_commits(table: Table) -> list[Commit]:
+def read_commits(table: TableSnapshot) -> list[Commit]:
     """The newest completed commits, oldest first."""
     timeline = table.timeline
     return [_commit(table, instant) for instant in timeline.commits[-COMMITS_MOST:]]
 
 
-def _commit(table: Table, instant: Instant) -> Commit:
+def _commit(table: TableSnapshot, instant: Instant) -> Commit:
     metadata = table.timeline.commit_metadata(instant)
     stats = metadata.write_stats
     return Commit(

@@ -26,28 +26,28 @@ class Html(str):
     __slots__ = ()
 
 
-def escaped(text: object) -> Html:
+def escape(text: object) -> Html:
     """Any text as HTML that shows it."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(_UNSEEN.sub("\ufffd", str(text)), quote=True))
 
 
-def joined(parts: Iterable[object], between: str = "") -> Html:
+def join(parts: Iterable[object], between: str = "") -> Html:
     """Pieces one after the other."""
-    return Html(between.join(map(escaped, parts)))
+    return Html(between.join(map(escape, parts)))
 
 
 def tag(element: str, *inner: object, **attributes: object) -> Html:
     """An element. None as an attribute leaves it out; `class_` is `class`, `data_v` is `data-v`."""
     written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escaped(value)}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     if element in _VOID:
         return Html(f"<{element}{written}>")
-    return Html(f"<{element}{written}>{joined(inner)}</{element}>")
+    return Html(f"<{element}{written}>{join(inner)}</{element}>")
 
 
 def facts(pairs: Mapping[str, object]) -> Html:
@@ -99,7 +99,7 @@ def rows_grid(table: pa.Table, most: int) -> Html:
     found = grid(names, rows, numbers=numbers)
     if table.num_rows <= most:
         return found
-    return joined([found, note(f"the first {most:,} of {table.num_rows:,} rows")])
+    return join([found, note(f"the first {most:,} of {table.num_rows:,} rows")])
 
 
 def with_far_times(rows: pa.Table) -> pa.Table:

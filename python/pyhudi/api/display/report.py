@@ -9,15 +9,15 @@ from typing import Any
 
 from pyhudi.api.display import report_sections
 from pyhudi.api.display.commit_charts import growth
-from pyhudi.api.display.html import Html, escaped, facts, joined, tag
-from pyhudi.api.display.report_data import Survey, surveyed
+from pyhudi.api.display.html import Html, escape, facts, join, tag
+from pyhudi.api.display.report_data import Survey, collect_report_data
 from pyhudi.api.display.style import page_style
 from pyhudi.api.display.table_html import badges, data_columns, schema_grid, table_facts
 from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text
 from pyhudi.errors import ConfigError, StorageError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 _OPEN_MOST = 12
 
@@ -35,7 +35,7 @@ return down?-order:order}).forEach(function(row){body.appendChild(row)})})})});
 """
 
 
-def write_report(table: Table, to: Any) -> str:
+def write_report(table: TableSnapshot, to: Any) -> str:
     """Writes the page about a table; see `HudiTable.report`."""
     is_file = hasattr(to, "write")
     if not is_file:
@@ -55,9 +55,9 @@ def write_report(table: Table, to: Any) -> str:
     return path
 
 
-def report_html(table: Table) -> str:
+def report_html(table: TableSnapshot) -> str:
     """The page as text."""
-    survey = surveyed(table)
+    survey = collect_report_data(table)
     name = table.config.name
     head = tag(
         "head",
@@ -98,7 +98,7 @@ def _parts(survey: Survey) -> list[Html]:
     ]
 
 
-def _footer(table: Table) -> Html:
+def _footer(table: TableSnapshot) -> Html:
     from pyhudi._native import __version__  # noqa: PLC0415 - only for this line
 
     now = instant_text(format_instant(table.clock.now_ms(), table.config.timezone))[:19]
@@ -106,4 +106,4 @@ def _footer(table: Table) -> Html:
 
 
 def _script() -> Html:
-    return joined([tag("script", Html(_SORTING)), escaped("")])
+    return join([tag("script", Html(_SORTING)), escape("")])

@@ -21,8 +21,8 @@ from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import Table
-from pyhudi.timeline.staleness import check_nothing_lacks
+from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.timeline.staleness import check_listing_complete
 
 if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.
     from pyhudi.metadata.reader import MetadataTable
@@ -52,7 +52,7 @@ class IndexFacts:
 class Survey:
     """A table as the page shows it."""
 
-    table: Table
+    table: TableSnapshot
     commits: list[Commit] = field(default_factory=list)
     has_archive: bool = False
     """Whether commits have left the active timeline."""
@@ -73,14 +73,14 @@ class Survey:
         return {commit.instant.requested: commit.operation for commit in self.commits}
 
 
-def surveyed(table: Table) -> Survey:
+def collect_report_data(table: TableSnapshot) -> Survey:
     """Looks at a table."""
     found = Survey(table)
     view = FileSystemView(table.storage, table.config, table.timeline)
 
     def current() -> list[FileSlice]:
         slices = view.slices()
-        check_nothing_lacks(table.storage, table.config, table.timeline)
+        check_listing_complete(table.storage, table.config, table.timeline)
         return slices
 
     def part(name: str, look_up: Callable[[], Found], default: Found) -> Found:
@@ -103,17 +103,17 @@ def surveyed(table: Table) -> Survey:
     return found
 
 
-def _waiting(table: Table) -> dict[GroupKey, str]:
+def _waiting(table: TableSnapshot) -> dict[GroupKey, str]:
     compactions = dict.fromkeys(pending_compactions(table.timeline), "compaction")
     return {**dict.fromkeys(pending_clusterings(table.timeline), "clustering"), **compactions}
 
 
-def _index(table: Table) -> str:
+def _index(table: TableSnapshot) -> str:
     options = IndexOptions.of(table.options)
     return choose(table.storage, table.config, table.timeline, options).kind
 
 
-def _indexes(table: Table) -> list[IndexFacts]:
+def _indexes(table: TableSnapshot) -> list[IndexFacts]:
     names = table.config.metadata_partitions
     making = table.config.properties.get(_BEING_MADE, "").split(",")
     definitions = index_definitions(table.storage, table.config)
@@ -136,7 +136,7 @@ def _indexes(table: Table) -> list[IndexFacts]:
     return sorted(found.values(), key=lambda facts: facts.name)
 
 
-def _check(table: Table, ready: list[IndexFacts]) -> None:
+def _check(table: TableSnapshot, ready: list[IndexFacts]) -> None:
     """Says of partitions what is wrong with them, as readers would find it."""
     from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 

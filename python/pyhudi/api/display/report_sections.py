@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pyhudi.admin.health import REBUILD, Advice, Health
 from pyhudi.api.display import charts, style
 from pyhudi.api.display.commit_summary import COMMITS_MOST, kind_of
-from pyhudi.api.display.html import Html, badge, grid, joined, note, tag, value_text
+from pyhudi.api.display.html import Html, badge, grid, join, note, tag, value_text
 from pyhudi.api.display.report_data import IndexFacts, Survey
 from pyhudi.api.display.storage_picture import Place, partition_name, places_of, storage_picture
 from pyhudi.api.display.timeline_picture import timeline_picture
@@ -63,13 +63,13 @@ def advice(survey: Survey) -> Html:
     """What is worth doing, with the reasons."""
     if survey.health is None:
         return Html()
-    shown = [_advised(found) for found in survey.health.advice]
+    shown = [_advice(found) for found in survey.health.advice]
     if not shown:
         shown = [tag("p", badge("fine", "good"), "Nothing needs to be done.", class_="note")]
     return section("What is worth doing", *shown)
 
 
-def _advised(found: Advice) -> Html:
+def _advice(found: Advice) -> Html:
     call = tag("code", f"table.{_VERBS.get(found.service, 'maintain()')}")
     told = tag("p", found.reason[:1].upper() + found.reason[1:] + ".")
     return tag("div", badge(found.service, "warm"), told, call, class_="advice")
@@ -80,7 +80,7 @@ def timeline(survey: Survey) -> Html:
     table = survey.table
     instants = table.timeline.instants
 
-    def drawn(*, by_order: bool) -> Html:
+    def draw(*, by_order: bool) -> Html:
         return timeline_picture(
             instants,
             survey.operations,
@@ -90,11 +90,11 @@ def timeline(survey: Survey) -> Html:
         )
 
     if not instants:
-        return section("Timeline", drawn(by_order=False))
+        return section("Timeline", draw(by_order=False))
     views = tag("div", _view("time", chosen=True), _view("order", chosen=False), class_="views")
     pictures = [
-        tag("div", drawn(by_order=False), class_="by-time"),
-        tag("div", drawn(by_order=True), class_="by-order"),
+        tag("div", draw(by_order=False), class_="by-time"),
+        tag("div", draw(by_order=True), class_="by-order"),
     ]
     said = (
         f"{len(instants):,} instants of the active timeline. Rings with a broken line are pending."
@@ -160,7 +160,7 @@ def _partitions(places: Sequence[Place]) -> Html:
             tag("code", partition_name(place.name)),
             len(place.slices),
             sum(len(slice_.logs) for slice_ in place.slices),
-            (joined([_bar(place.size / largest, style.BASE), size_text(place.size)]), place.size),
+            (join([_bar(place.size / largest, style.BASE), size_text(place.size)]), place.size),
             (_log_bar(place), place.log_bytes / place.size if place.size else 0),
         )
         for place in places[:_PARTITIONS_MOST]
@@ -169,12 +169,12 @@ def _partitions(places: Sequence[Place]) -> Html:
     found = grid(names, rows, numbers=(1, 2), sortable=True)
     if len(places) <= _PARTITIONS_MOST:
         return found
-    return joined([found, note(f"the {_PARTITIONS_MOST} largest of {len(places):,} partitions")])
+    return join([found, note(f"the {_PARTITIONS_MOST} largest of {len(places):,} partitions")])
 
 
 def _log_bar(place: Place) -> Html:
     share = place.log_bytes / place.size if place.size else 0
-    return joined([_bar(share, style.LOG), f"{100 * share:.0f} %"])
+    return join([_bar(share, style.LOG), f"{100 * share:.0f} %"])
 
 
 def _bar(share: float, color: str) -> Html:
@@ -197,7 +197,7 @@ def indexes(survey: Survey) -> Html:
             facts.files,
             facts.log_files,
             (size_text(facts.bytes), facts.bytes),
-            _defined(facts),
+            _definition(facts),
         )
         for facts in survey.indexes
     ]
@@ -211,7 +211,7 @@ def _state(facts: IndexFacts) -> Html:
     return badge(facts.state, kind) if kind else tag("span", facts.state, class_="problem")
 
 
-def _defined(facts: IndexFacts) -> str:
+def _definition(facts: IndexFacts) -> str:
     definition = facts.definition
     if definition is None:
         return ""
@@ -244,11 +244,11 @@ def history(survey: Survey) -> Html:
         rows.append(
             (
                 (instant_text(row["instant"]), row["instant"]),
-                joined([tag("span", dot, kind, class_="key"), *pending]),
+                join([tag("span", dot, kind, class_="key"), *pending]),
                 row["operation"] or "",
                 *("" if count is None else count for count in (*counts, row["files"])),
                 "" if size is None else (size_text(size), size),
-                _told(row),
+                _note(row),
             )
         )
     names = ("instant", "did", "operation", "inserted", "updated", "deleted", "files", "bytes", "")
@@ -256,7 +256,7 @@ def history(survey: Survey) -> Html:
     return section("Recent history", grid_)
 
 
-def _told(row: dict[str, object]) -> object:
+def _note(row: dict[str, object]) -> object:
     """What was taken back, or what the writer had the commit say."""
     rolled_back, metadata = row["rolled_back"], row["metadata"]
     if isinstance(rolled_back, list) and rolled_back:

@@ -10,7 +10,7 @@ from pyhudi.admin.check_findings import CheckResult, Finding
 from pyhudi.admin.health import Health
 from pyhudi.admin.maintain import MaintenanceResult
 from pyhudi.admin.upgrade import VersionChange
-from pyhudi.api.display.html import Html, badge, facts, grid, joined, note, tag
+from pyhudi.api.display.html import Html, badge, facts, grid, join, note, tag
 from pyhudi.api.display.style import fragment
 from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
 from pyhudi.query.explain import Explanation
@@ -24,10 +24,10 @@ _NAMES_MOST = 12
 
 def result_html(result: Any) -> str:
     """What a notebook shows of a result."""
-    return fragment(*_shown(result))
+    return fragment(*_write_result(result))
 
 
-def _shown(result: Any) -> list[Html]:
+def _write_result(result: Any) -> list[Html]:
     match result:
         case WriteResult():
             state = badge("committed", "good") if result.committed else badge("nothing to change")
@@ -58,11 +58,11 @@ def _shown(result: Any) -> list[Html]:
         case Health():
             return _health(result)
         case MaintenanceResult():
-            return _maintained(result)
+            return _maintenance_result(result)
         case CheckResult():
-            return _checked(result)
+            return _check_result(result)
         case Explanation():
-            return _explained(result)
+            return _explanation(result)
     raise TypeError(f"{type(result).__name__} has no looks")
 
 
@@ -75,7 +75,7 @@ def _health(health: Health) -> list[Html]:
     return [*shown, facts(_figures(health, ("advice",), zeros=True))]
 
 
-def _maintained(result: MaintenanceResult) -> list[Html]:
+def _maintenance_result(result: MaintenanceResult) -> list[Html]:
     rows = [
         (done.service, done.file_groups, done.files_read, done.files_written, done.files_removed)
         for done in result.done
@@ -87,7 +87,7 @@ def _maintained(result: MaintenanceResult) -> list[Html]:
     return [_head("maintenance", took, *_dry(result.dry_run)), *did, *left, *_health(result.after)]
 
 
-def _checked(result: CheckResult) -> list[Html]:
+def _check_result(result: CheckResult) -> list[Html]:
     looked = f"{count_text(result.files, 'file')} in {count_text(result.partitions, 'partition')}"
     errors = len(result.errors)
     state = badge("no difference", "good")
@@ -115,10 +115,10 @@ def _findings(title: str, findings: Sequence[Finding]) -> Html:
     ]
     shown = grid((title, "kind", "partition", "item", "expected", "found"), rows)
     more = len(findings) - _FINDINGS_MOST
-    return shown if more <= 0 else joined([shown, note(f"and {more:,} more")])
+    return shown if more <= 0 else join([shown, note(f"and {more:,} more")])
 
 
-def _explained(result: Explanation) -> list[Html]:
+def _explanation(result: Explanation) -> list[Html]:
     rows = [
         (step.index, step.of, step.before, len(step.partitions) + len(step.slices))
         for step in result.steps

@@ -18,17 +18,17 @@ from pyhudi.api.display.html import (
     badge,
     facts,
     grid,
-    joined,
+    join,
     note,
     tag,
     value_text,
     with_far_times,
 )
 from pyhudi.api.display.style import fragment
-from pyhudi.config.formatting import count_text, instant_text, shortened, size_text
+from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
 from pyhudi.errors import HudiError
 from pyhudi.query.row_pairing import MatchTask
-from pyhudi.schema.predicates import printed
+from pyhudi.schema.predicates import format_expression
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -49,7 +49,7 @@ def scan_html(scan: Scan) -> str:
     request = scan.request
     asked: dict[str, object] = {}
     if request.where is not None:
-        asked["where"] = tag("code", shortened(printed(request.where.expression), 400))
+        asked["where"] = tag("code", shorten(format_expression(request.where.expression), 400))
     if scan.span is not None:
         asked["range"] = _range(scan.span.start, scan.span.end)
     if request.limit is not None:
@@ -71,7 +71,7 @@ def changes_html(changes: Changes) -> str:
     request = changes.request
     asked: dict[str, object] = {"range": _range(request.start, request.end)}
     if request.where is not None:
-        asked["where"] = tag("code", shortened(printed(request.where.expression), 400))
+        asked["where"] = tag("code", shorten(format_expression(request.where.expression), 400))
     if request.limit is not None:
         asked["limit"] = count_text(request.limit, "row")
     try:
@@ -91,7 +91,7 @@ def diff_html(diff: Diff) -> str:
     name = diff.after.config.name
     asked: dict[str, object] = {"between": " and ".join(instant_text(side) for side in sides)}
     try:
-        slices = _compared(diff.tasks)
+        slices = _distinct_slices(diff.tasks)
         asked["to compare"] = _slices(slices)
         if sum(slice_.size for slice_ in slices) > _READ_MOST:
             more = note("Nothing was read: count() and head() do, whatever the size.")
@@ -102,7 +102,7 @@ def diff_html(diff: Diff) -> str:
         return _lazy("diff", name, asked, diff.schema)
     shown = [badge(f"{counts[op]:,} {said}") for op, said in _OPS.items()]
     rows = _rows(first, diff.after.config.record_key_fields)
-    head = tag("div", tag("b", name), badge("diff"), joined(shown), class_="head")
+    head = tag("div", tag("b", name), badge("diff"), join(shown), class_="head")
     return fragment(head, facts(asked), rows)
 
 
@@ -128,7 +128,7 @@ def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
     for row in with_far_times(first).to_pylist():
         before, after, op = row["before"] or {}, row["after"] or {}, row["op"]
         record = after or before
-        key = joined([tag("code", value_text(record.get(name))) for name in keys], ", ")
+        key = join([tag("code", value_text(record.get(name))) for name in keys], ", ")
         columns = row["changed"] if op == "u" else [name for name in record if name not in keys]
         said = [
             f"{name}: {_value(before, name)} → {_value(after, name)}"
@@ -147,7 +147,7 @@ def _value(record: Mapping[str, Any], name: str) -> object:
     return "null" if value is None else value
 
 
-def _compared(tasks: Sequence[MatchTask]) -> list[FileSlice]:
+def _distinct_slices(tasks: Sequence[MatchTask]) -> list[FileSlice]:
     """Each slice once, though tasks may share one."""
     found = [side.slice for task in tasks for side in _sides(task)]
     return list(dict.fromkeys(found))

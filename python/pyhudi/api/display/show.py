@@ -14,7 +14,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.formatting import count_text, printable
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 _TIMELINE = {"requested", "action", "state", "completed"}
 _HISTORY = {"instant", "action", "state", "completed", "operation"}
@@ -38,10 +38,10 @@ class View:
 
     def _repr_html_(self) -> str:
         grid = rows_grid(self.rows, self._shown)
-        return fragment(*_pictured(self.rows), grid)
+        return fragment(*_pictures(self.rows), grid)
 
 
-@arg.checked(n=arg.whole)
+@arg.check_arguments(n=arg.whole)
 def show(rows: Any, n: int = 20) -> View:
     """Rows as a person looks at them: a short text, in a notebook a table.
 
@@ -69,7 +69,7 @@ def show(rows: Any, n: int = 20) -> View:
     return View(pa.table(rows), n)
 
 
-def timeline_html(table: Table) -> str:
+def timeline_html(table: TableSnapshot) -> str:
     """What a notebook shows of the timeline of a table."""
     timeline = table.timeline
     return fragment(
@@ -83,7 +83,7 @@ def timeline_html(table: Table) -> str:
     )
 
 
-def _pictured(rows: pa.Table) -> list[Html]:
+def _pictures(rows: pa.Table) -> list[Html]:
     names = set(rows.column_names)
     if not (names >= _TIMELINE or names >= _HISTORY):
         return []

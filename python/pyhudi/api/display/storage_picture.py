@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyhudi.api.display import svg
 from pyhudi.api.display.html import Html, tag
 from pyhudi.api.display.style import BASE, LOG, REST
-from pyhudi.api.display.treemap import Box, tiled
-from pyhudi.config.formatting import count_text, shortened, size_text
+from pyhudi.api.display.treemap import Box, tile
+from pyhudi.config.formatting import count_text, shorten, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.slice_builder import GroupKey
 
@@ -55,7 +55,7 @@ def places_of(slices: Sequence[FileSlice]) -> list[Place]:
 
 def partition_name(path: str) -> str:
     """A partition path, in words where the table has no partitions."""
-    return shortened(path, _NAME_MOST) if path else "(no partition)"
+    return shorten(path, _NAME_MOST) if path else "(no partition)"
 
 
 def storage_picture(places: Sequence[Place], waiting: Mapping[GroupKey, str]) -> Html:
@@ -68,7 +68,7 @@ def storage_picture(places: Sequence[Place], waiting: Mapping[GroupKey, str]) ->
     rest = Place.of(f"{len(places) - _PARTITIONS_MOST} more partitions", others)
     all_ = [*shown, *([rest] if rest.size else [])]
     all_.sort(key=lambda place: place.size, reverse=True)
-    boxes = tiled([place.size for place in all_], Box(0, 0, _WIDTH, _HEIGHT))
+    boxes = tile([place.size for place in all_], Box(0, 0, _WIDTH, _HEIGHT))
     inner: list[Html] = []
     for place, box in zip(all_, boxes, strict=True):
         if place is rest:
@@ -95,7 +95,7 @@ def _partition(
     rest = sum(slice_.size for slice_ in small)
     # The many small ones together may be the largest box; boxes want falling weights.
     before = sum(weight >= rest for weight in weights) if rest else len(weights)
-    boxes = tiled([*weights[:before], *([rest] if rest else []), *weights[before:]], box)
+    boxes = tile([*weights[:before], *([rest] if rest else []), *weights[before:]], box)
     if rest:
         name = f"{partition_name(place.name)}: {count_text(len(small), 'smaller file group')}"
         yield _rest_cell(name, small, boxes.pop(before))
@@ -107,7 +107,7 @@ def _cell(slice_: FileSlice, box: Box, waits_for: str | None) -> Html:
     logs = sum(log.size for log in slice_.logs)
     base = slice_.size - logs
     told = [
-        f"{partition_name(slice_.partition)} / {shortened(slice_.file_id, _NAME_MOST)}",
+        f"{partition_name(slice_.partition)} / {shorten(slice_.file_id, _NAME_MOST)}",
         f"slice of {slice_.base_instant}: base file {size_text(base) if base else 'none'}",
     ]
     if slice_.logs:

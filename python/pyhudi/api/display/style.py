@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.api.display.html import Html, joined, tag
+from pyhudi.api.display.html import Html, join, tag
 
 ACTION_COLORS = {
     "commit": "#3b82f6",
@@ -125,12 +125,12 @@ overflow:hidden;vertical-align:middle;margin-right:8px;border:1px solid var(--li
 
 def fragment(*inner: object) -> Html:
     """What a notebook shows, with its own style."""
-    return tag("div", tag("style", Html(_squeezed(_FRAGMENT))), *inner, class_="pyhudi")
+    return tag("div", tag("style", Html(_minify(_FRAGMENT))), *inner, class_="pyhudi")
 
 
 def page_style() -> Html:
     """The style of the report page."""
-    return tag("style", Html(_squeezed(_FRAGMENT + _PAGE)))
+    return tag("style", Html(_minify(_FRAGMENT + _PAGE)))
 
 
 def key(*entries: tuple[str, str]) -> Html:
@@ -139,8 +139,8 @@ def key(*entries: tuple[str, str]) -> Html:
         tag("span", tag("i", style=f"background:{color}"), name, class_="key")
         for color, name in entries
     ]
-    return tag("div", joined(shown))
+    return tag("div", join(shown))
 
 
-def _squeezed(css: str) -> str:
+def _minify(css: str) -> str:
     return css.replace("\n", "")

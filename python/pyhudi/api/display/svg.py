@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from pyhudi.api.display.html import Html, joined, tag
+from pyhudi.api.display.html import Html, join, tag
 
 
 def picture(width: float, height: float, inner: Iterable[object], label: str) -> Html:
@@ -91,4 +91,4 @@ def axis(left: float, right: float, top: float, bottom: float, labels: list[str]
         text(left - 6, height + 4, label, anchor="end")
         for height, label in zip(heights, labels, strict=True)
     ]
-    return joined([*rules, *named])
+    return join([*rules, *named])

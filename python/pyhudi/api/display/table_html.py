@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.api.display.html import Html, badge, grid, joined, note, nothing, tag, value_text
+from pyhudi.api.display.html import Html, badge, grid, join, note, nothing, tag, value_text
 from pyhudi.api.display.html import facts as facts_grid
 from pyhudi.api.display.style import fragment
 from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import instant_text
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.slices.read_tasks import shown_schema
-from pyhudi.slices.table_snapshot import Table
+from pyhudi.slices.read_tasks import scan_schema
+from pyhudi.slices.table_snapshot import TableSnapshot
 
 _COLUMNS_MOST = 100
 
 
-def table_html(table: Table) -> str:
+def table_html(table: TableSnapshot) -> str:
     """What a notebook shows of a table handle."""
     columns = data_columns(table)
     return fragment(
@@ -31,7 +31,7 @@ def table_html(table: Table) -> str:
     )
 
 
-def badges(table: Table) -> Html:
+def badges(table: TableSnapshot) -> Html:
     """Type, version and moment in a few words."""
     config = table.config
     kind = "merge-on-read" if config.is_merge_on_read else "copy-on-write"
@@ -40,10 +40,10 @@ def badges(table: Table) -> Html:
         shown.append(badge("change data capture"))
     if table.timeline.bound is not None:
         shown.append(badge(f"as of {instant_text(table.timeline.bound)}", "warm"))
-    return joined(shown)
+    return join(shown)
 
 
-def table_facts(table: Table) -> dict[str, object]:
+def table_facts(table: TableSnapshot) -> dict[str, object]:
     """What the properties and the timeline say."""
     config, timeline = table.config, table.timeline
     found: dict[str, object] = {}
@@ -54,19 +54,19 @@ def table_facts(table: Table) -> dict[str, object]:
     if config.ordering_fields:
         found["ordered by"] = ", ".join(config.ordering_fields)
     found["last commit"] = _last(table, timeline.last_commit)
-    found["timeline"] = _counted(timeline.instants)
+    found["timeline"] = _count_text(timeline.instants)
     found["metadata table"] = ", ".join(config.metadata_partitions) or nothing("none")
     if config.bootstrap_path is not None:
         found["bootstrapped from"] = tag("code", config.bootstrap_path)
     return found
 
 
-def data_columns(table: Table) -> list[pa.Field]:
+def data_columns(table: TableSnapshot) -> list[pa.Field]:
     """The table's columns without Hudi's own."""
-    return [column for column in shown_schema(table) if not is_meta(column.name)]
+    return [column for column in scan_schema(table) if not is_meta(column.name)]
 
 
-def schema_grid(table: Table, columns: list[pa.Field]) -> Html:
+def schema_grid(table: TableSnapshot, columns: list[pa.Field]) -> Html:
     """Names, types and what each column is for."""
     config = table.config
     roles = {
@@ -79,17 +79,17 @@ def schema_grid(table: Table, columns: list[pa.Field]) -> Html:
             tag("code", value_text(column.name)),
             value_text(str(column.type)),
             "" if column.nullable else "not null",
-            joined(badge(role) for role, names in roles.items() if column.name in names),
+            join(badge(role) for role, names in roles.items() if column.name in names),
         )
         for column in columns[:_COLUMNS_MOST]
     ]
     found = grid(("column", "type", "", ""), rows)
     if len(columns) <= _COLUMNS_MOST:
         return found
-    return joined([found, note(f"the first {_COLUMNS_MOST} of {len(columns):,} columns")])
+    return join([found, note(f"the first {_COLUMNS_MOST} of {len(columns):,} columns")])
 
 
-def _last(table: Table, commit: Instant | None) -> object:
+def _last(table: TableSnapshot, commit: Instant | None) -> object:
     if commit is None:
         return nothing("none yet")
     # The schema came from its metadata, which the timeline keeps.
@@ -98,6 +98,6 @@ def _last(table: Table, commit: Instant | None) -> object:
     return f"{instant_text(commit.requested)} ({done})"
 
 
-def _counted(instants: tuple[Instant, ...]) -> str:
+def _count_text(instants: tuple[Instant, ...]) -> str:
     pending = sum(not instant.is_completed for instant in instants)
     return f"{len(instants):,} instants, {pending:,} of them pending"

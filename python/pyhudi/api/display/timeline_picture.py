@@ -84,14 +84,14 @@ def timeline_picture(
         inner += [
             svg.line(_NAMES, middle, _WIDTH - _COUNTS, middle),
             svg.text(0, middle + 4, kind),
-            svg.text(_WIDTH, middle + 4, _counted(here), anchor="end"),
+            svg.text(_WIDTH, middle + 4, _count_text(here), anchor="end"),
             *draw(here, middle, ACTION_COLORS.get(kind, "#888")),
         ]
     label = f"{len(instants)} instants, {'one after the other' if by_order else 'by time'}"
     return svg.picture(_WIDTH, bottom + 24, inner, label)
 
 
-def _counted(marks: Sequence[Mark]) -> str:
+def _count_text(marks: Sequence[Mark]) -> str:
     pending = sum(not mark.instant.is_completed for mark in marks)
     return f"{len(marks):,}" + (f" ({pending} open)" if pending else "")
 

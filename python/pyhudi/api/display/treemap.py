@@ -22,7 +22,7 @@ class Box(NamedTuple):
         )
 
 
-def tiled(weights: Sequence[float], box: Box) -> list[Box]:
+def tile(weights: Sequence[float], box: Box) -> list[Box]:
     """A box for each weight, which are positive and fall."""
     total = sum(weights)
     if not weights or total <= 0 or box.width <= 0 or box.height <= 0:
@@ -33,7 +33,7 @@ def tiled(weights: Sequence[float], box: Box) -> list[Box]:
     while begin < len(areas):
         side = min(box.width, box.height)
         end = _row_end(areas, begin, side)
-        row, box = _placed(areas[begin:end], box)
+        row, box = _place_row(areas[begin:end], box)
         found += row
         begin = end
     return found
@@ -59,7 +59,7 @@ def _longest(most: float, least: float, total: float, side: float) -> float:
     return max(side**2 * most / total**2, total**2 / (side**2 * least))
 
 
-def _placed(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
+def _place_row(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
     """A row of boxes along the shorter side, and the place that is left."""
     total = sum(areas)
     lying = box.width < box.height

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.table_config import TableConfig, unsupported_merge
+from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.changed_slices import ChangedSlices
@@ -19,12 +19,12 @@ from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import Clean, Commit, Table
+from pyhudi.slices.table_snapshot import Clean, Commit, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -34,8 +34,8 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 class Change:
     """A commit of the data table that the metadata table is about to keep step with."""
 
-    data: Table
-    metadata_table: Table
+    data: TableSnapshot
+    metadata_table: TableSnapshot
     commit: Commit
     schema: pa.Schema
     """The data table's with the commit, with meta fields."""
@@ -76,7 +76,7 @@ class Change:
 class Cleaned:
     """A clean of the data table that the metadata table is about to keep step with."""
 
-    data: Table
+    data: TableSnapshot
     clean: Clean
     groups: Mapping[str, Sequence[FileGroup]]
     """The file groups of each partition of the metadata table, in the order of their numbers."""
@@ -92,15 +92,15 @@ class Cleaned:
         return Recording.of(self.data.storage, self.data.config.version, self.groups)
 
 
-def unmerged(config: TableConfig) -> str | None:
+def check_log_support(config: TableConfig) -> str | None:
     """Why an index of rows cannot follow the log files of a table, None where it can."""
     if config.is_merge_on_read and field_merge(config) is None:
-        return unsupported_merge(config)
+        return find_unsupported_merge(config)
     return None
 
 
 @dataclass(frozen=True)
-class Wish:
+class PartitionRequest:
     """What a writer wants of a metadata table."""
 
     config: TableConfig
@@ -132,7 +132,7 @@ class PartitionLook(Protocol):
         """A truth value for each path."""
 
 
-class PartitionKind(ABC):
+class MetadataPartitionType(ABC):
     """One kind of partition. What a kind does not define, it does not need."""
 
     name: str
@@ -160,21 +160,23 @@ class PartitionKind(ABC):
         """Whether a partition is of this kind."""
         return name.startswith(self.name) if self.has_names else name == self.name
 
-    def unsuited(self, config: TableConfig) -> str | None:
+    def check_base_files(self, config: TableConfig) -> str | None:
         """Why a table's base files are none for it, None where they are."""
         other = config.not_parquet if self.of_parquet else None
         return other and f"{other}: Hudi makes it of Parquet files alone"
 
     # --- which there are to be ---
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         """Whether a metadata table has it that is made by a writer's options.
 
         Raises `UnsupportedTableFeature` or `ConfigError` for what the table cannot have.
         """
         return False
 
-    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+    def options_for_create_index(
+        self, options: MetadataOptions, asked: IndexRequest
+    ) -> MetadataOptions:
         """The options by which `create_index` makes it, and nothing that does not belong to it."""
         if asked.columns:
             msg = f"the index {self.name} is over the record key: it takes no columns"
@@ -182,11 +184,11 @@ class PartitionKind(ABC):
         options = replace(options, column_stats=False, partition_stats=None)
         return replace(options, bloom_filters=False, record_index=False)
 
-    def definition(self, wish: Wish) -> Definitions:
+    def definition(self, wish: PartitionRequest) -> Definitions:
         """The index definition that comes with it, where it has one but no name."""
         return {}
 
-    def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
         """The definition of an index that has a name, by the name of its partition.
 
         Raises as `IndexRequest.name_for`, and `ConfigError` for a table without what it needs.
@@ -242,16 +244,16 @@ class PartitionKind(ABC):
     # --- what it tells ---
 
     def partition_lookups(
-        self, question: Question, name: str
+        self, question: PruningContext, name: str
     ) -> Iterable[tuple[str, PartitionLook]]:
         """What a partition tells of partitions of the data, each with its name for people."""
         return ()
 
-    def lookups(self, question: Question, name: str) -> Iterable[tuple[str, Look]]:
+    def lookups(self, question: PruningContext, name: str) -> Iterable[tuple[str, Look]]:
         """What a partition tells of file slices, each with its name for people."""
         return ()
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         """What a partition says, for people; None where that has no form as a table.
 
         column: of statistics, the one that they are of.

@@ -10,24 +10,29 @@ from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.partition_types.base import Change, Cleaned, PartitionKind, Wish
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Cleaned,
+    MetadataPartitionType,
+    PartitionRequest,
+)
 from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,
-    gone_files,
+    find_removed_files,
     new_task,
     of_all_files,
     of_new_files,
-    written,
+    tasks_for_commit,
 )
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import in_filters
 from pyhudi.slices.write_tasks import FileGroup
 
 
-class BloomFilters(PartitionKind):
+class BloomFilters(MetadataPartitionType):
     """Of all base files that completed commits left, replaced ones too."""
 
     name = BLOOM_FILTERS
@@ -35,11 +40,13 @@ class BloomFilters(PartitionKind):
     asked_as = BLOOM_FILTERS
     lookup_cost = 5
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         return wish.options.bloom_filters
 
-    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
-        return replace(super().alone(options, asked), bloom_filters=True)
+    def options_for_create_index(
+        self, options: MetadataOptions, asked: IndexRequest
+    ) -> MetadataOptions:
+        return replace(super().options_for_create_index(options, asked), bloom_filters=True)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.bloom_groups
@@ -52,7 +59,7 @@ class BloomFilters(PartitionKind):
         """Those of the base files that came, and none of those that went."""
         task = replace(new_task(now, {name: len(groups)}), bloom_filters=True)
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=False)]
-        gone = gone_files(before, now)
+        gone = find_removed_files(before, now)
         if gone is not None:
             tasks.append(ForgetTask(task.recording, name, gone, filters=True))
         return tasks
@@ -61,11 +68,11 @@ class BloomFilters(PartitionKind):
         """Those of the commit's files, unless whoever makes statistics of them does so."""
         columns = columns_of(change)
         if not columns.names:
-            yield from written(change, columns)
+            yield from tasks_for_commit(change, columns)
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
         yield ForgetTask(cleaned.recording, name, cleaned.clean, filters=True)
 
-    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        if question.keys is not None and question.places is None:
+    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
+        if question.keys is not None and question.key_locations is None:
             yield name, partial(in_filters, keys=question.keys)

@@ -17,29 +17,29 @@ from pyhudi.metadata.partition_types.base import (
     Cleaned,
     Column,
     Known,
-    PartitionKind,
+    MetadataPartitionType,
+    PartitionRequest,
     Shown,
-    Wish,
 )
 from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     ForgetTask,
     columns_of,
-    gone_files,
+    find_removed_files,
     of_all_files,
     of_new_files,
     statistics_task,
-    written,
+    tasks_for_commit,
 )
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import within_bounds
 from pyhudi.metadata.statistics_columns import (
     check_defined,
     check_nested,
-    chosen_by,
-    forgotten_columns,
+    column_choice_of,
+    columns_of_any_definition,
     has_bounds,
     new_statistics_columns,
     statistics_columns,
@@ -47,7 +47,7 @@ from pyhudi.metadata.statistics_columns import (
 from pyhudi.slices.write_tasks import FileGroup
 
 
-class ColumnStats(PartitionKind):
+class ColumnStats(MetadataPartitionType):
     """Of all files that completed commits left, replaced ones too."""
 
     name = COLUMN_STATS
@@ -55,11 +55,13 @@ class ColumnStats(PartitionKind):
     asked_as = COLUMN_STATS
     lookup_cost = 3
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         """By option, else by the release that matches the table's version."""
         stats = wish.options.column_stats
         if stats is None:
-            stats = wish.config.version.column_stats_by_default and not self.unsuited(wish.config)
+            stats = wish.config.version.column_stats_by_default and not self.check_base_files(
+                wish.config
+            )
         if not stats:
             return False
         if wish.options.stats_columns and not wish.config.version.has_index_definitions:
@@ -68,23 +70,25 @@ class ColumnStats(PartitionKind):
         check_nested(wish.config, wish.options.stats_columns)
         return True
 
-    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+    def options_for_create_index(
+        self, options: MetadataOptions, asked: IndexRequest
+    ) -> MetadataOptions:
         """With statistics of partitions, unless the options say no."""
         return replace(
-            super().alone(options, replace(asked, columns=())),
+            super().options_for_create_index(options, replace(asked, columns=())),
             column_stats=True,
             partition_stats=options.partition_stats,
             stats_columns=asked.columns or options.stats_columns,
         )
 
-    def definition(self, wish: Wish) -> Definitions:
+    def definition(self, wish: PartitionRequest) -> Definitions:
         columns, version = wish.options.stats_columns, wish.config.version
         if wish.schema is not None:
             typed = version.index_versions
             columns = new_statistics_columns(wish.schema, wish.options, typed=typed)
         if not version.has_index_definitions:
             return {}
-        options = chosen_by(wish.options)
+        options = column_choice_of(wish.options)
         return new_definition(wish.config, self.name, self.name, self.name, columns, options)
 
     def refusal(self, name: str, table: Known) -> str | None:
@@ -109,7 +113,7 @@ class ColumnStats(PartitionKind):
         """Those of the files that came, and none of those that went."""
         task = statistics_task(now, {name: len(groups)})
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
-        gone = gone_files(before, now)
+        gone = find_removed_files(before, now)
         if gone is not None:
             tasks.append(ForgetTask(task.recording, name, gone, tuple(task.columns.names)))
         return tasks
@@ -118,19 +122,19 @@ class ColumnStats(PartitionKind):
         """Those of the commit's files, unless whoever does so for partitions has them too."""
         columns = columns_of(change)
         if columns.names and PARTITION_STATS not in change.groups:
-            yield from written(change, columns)
+            yield from tasks_for_commit(change, columns)
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
-        columns = forgotten_columns(cleaned.definitions, cleaned.data.columns)
+        columns = columns_of_any_definition(cleaned.definitions, cleaned.data.columns)
         yield ForgetTask(cleaned.recording, name, cleaned.clean, columns)
 
-    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        for conjunct in question.unanswered:
+    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
+        for conjunct in question.remaining_conjuncts:
             if question.bounds_hold and question.has_statistics_of(conjunct[0]):
                 look = partial(within_bounds, conjunct=conjunct)
-                yield f"{name}({conjunct[0]})", question.merged_by_rule(look)
+                yield f"{name}({conjunct[0]})", question.without_custom_merges(look)
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         if column is None:
             return None
         return table.partition(name).all_stats(column.name, column.type)

@@ -18,18 +18,29 @@ from pyhudi.config.bloom_options import FilterOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.changed_slices import alone, read_columns
-from pyhudi.metadata.expression_predicates import implied
-from pyhudi.metadata.expression_values import Bounds, filter_values, refused_value, value_bounds
+from pyhudi.metadata.expression_predicates import conjuncts_implied_by
+from pyhudi.metadata.expression_values import (
+    Bounds,
+    filter_values,
+    find_unsupported_value,
+    value_bounds,
+)
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.partition_types.base import Change, Cleaned, Known, PartitionKind, unmerged
-from pyhudi.metadata.partition_types.file_stats import ForgetTask, gone_files
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Cleaned,
+    Known,
+    MetadataPartitionType,
+    check_log_support,
+)
+from pyhudi.metadata.partition_types.file_stats import ForgetTask, find_removed_files
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.record_tasks import Recording, RecordTask
 from pyhudi.metadata.slice_pruning import in_filters, within_bounds
-from pyhudi.schema.key_predicates import allowed_texts
+from pyhudi.schema.key_predicates import find_allowed_values
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.table_snapshot import Clean
@@ -54,7 +65,7 @@ class ExpressionTask(RecordTask):
         yield from (_filters if self.definition.kind == BLOOM_FILTERS else _statistics)(self)
 
 
-class ExpressionIndex(PartitionKind):
+class ExpressionIndex(MetadataPartitionType):
     """One for each function of a column that has such an index."""
 
     name = "expr_index_"
@@ -64,7 +75,7 @@ class ExpressionIndex(PartitionKind):
     needs_definitions = True
     by_column_names = True
 
-    def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
         name, function = self.name + asked.name_for(config), (asked.function or "").lower()
         options = {"expr": function, **(asked.options or {})}
         return new_definition(config, name, asked.kind, function, asked.columns, options)
@@ -78,13 +89,13 @@ class ExpressionIndex(PartitionKind):
             return f"it is of kind {definition.kind}"
         if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
             return f"it is of {', '.join(definition.columns)}, which is no column"
-        reason = refused_value(definition, table.schema.field(definition.columns[0]).type)
+        reason = find_unsupported_value(definition, table.schema.field(definition.columns[0]).type)
         if reason is None and definition.kind == BLOOM_FILTERS:
             reason = FilterOptions.refusal(definition.options)
             if table.config.is_merge_on_read:
                 # HoodieMetadataPayload.createBloomFilterMetadataRecord takes base files only.
                 reason = reason or "Hudi's writers fail on a log file under such bloom filters"
-        return reason or unmerged(table.config)
+        return reason or check_log_support(table.config)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         """Files of the newest slices alone (`initializeExpressionIndexPartition`)."""
@@ -97,7 +108,7 @@ class ExpressionIndex(PartitionKind):
         """Those of the files that came, and none of those that went."""
         known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
         tasks: list[RecordTask] = [*_tasks(now, name, len(groups), known)]
-        gone, definition = gone_files(before, now), now.definitions[name]
+        gone, definition = find_removed_files(before, now), now.definitions[name]
         if gone is not None:
             tasks.append(_forget(now.recording({name: len(groups)}), definition, gone))
         return tasks
@@ -121,17 +132,19 @@ class ExpressionIndex(PartitionKind):
         if definition is not None:
             yield _forget(cleaned.recording, definition, cleaned.clean)
 
-    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
         definition = question.definitions.get(name)
         if definition is None or not question.bounds_hold:
             return
-        tests = (test for stored in question.stored for test in implied(definition, stored))
+        tests = (
+            test for stored in question.stored for test in conjuncts_implied_by(definition, stored)
+        )
         for conjunct in tests:
             if definition.kind == COLUMN_STATS:
                 look = partial(within_bounds, conjunct=conjunct, partition=name)
-                yield name, question.merged_by_rule(look)
+                yield name, question.without_custom_merges(look)
             elif definition.kind == BLOOM_FILTERS:
-                texts = allowed_texts([conjunct], conjunct[0])
+                texts = find_allowed_values([conjunct], conjunct[0])
                 if texts is not None:
                     yield name, partial(in_filters, keys=texts, partition=name)
 

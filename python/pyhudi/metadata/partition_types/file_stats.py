@@ -77,10 +77,12 @@ class FactsTask(RecordTask):
             partition_stats=self.partition_stats,
             bloom_filters=self.bloom_filters,
             instant=self.instant,
-            rest=None if self.rest is None else (self._with_sources(self.rest), self._known()),
+            rest=None
+            if self.rest is None
+            else (self._with_sources(self.rest), self._read_existing()),
         )
 
-    def _known(self) -> _native.KnownStats:
+    def _read_existing(self) -> _native.KnownStats:
         if self.known is not None:
             return self.known
         nothing = _native.MetadataPartition(self.recording.storage.native, [])
@@ -152,7 +154,7 @@ def columns_of(change: Change) -> pa.Schema:
     return statistics_columns(change.definitions, change.schema)
 
 
-def written(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
+def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
     """All that is told of a commit's files, a task for each partition."""
     for partition, stats in change.metadata.partition_to_write_stats.items():
         yield FactsTask(
@@ -201,7 +203,7 @@ def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) ->
     return _of_files(now, came, task, logs=logs)
 
 
-def gone_files(before: Source, now: Source) -> Clean | None:
+def find_removed_files(before: Source, now: Source) -> Clean | None:
     """The files that went since an earlier moment, as if one clean had taken them."""
     left = {entry.path for entries in now.files.values() for entry in entries}
     gone = {

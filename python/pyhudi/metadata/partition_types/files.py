@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
-from pyhudi.metadata.dropped_partition_files import removed_files
+from pyhudi.metadata.dropped_partition_files import find_removed_files
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.partition_types.base import Change, Cleaned, Column, PartitionKind, Shown, Wish
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Cleaned,
+    Column,
+    MetadataPartitionType,
+    PartitionRequest,
+    Shown,
+)
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -30,12 +37,12 @@ class FileTask(RecordTask):
         yield self.recording.recorder().files(self.entries, keys=self.keys)
 
 
-class Files(PartitionKind):
+class Files(MetadataPartitionType):
     """All files that completed commits left count, replaced ones too."""
 
     name = FILES
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         return True
 
     def initial(self, source: Source, name: str) -> InitialPartition:
@@ -51,7 +58,7 @@ class Files(PartitionKind):
 
     def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
         """What was written, and what must not come back."""
-        removed = removed_files(change.metadata_table, change.groups[name], change.metadata)
+        removed = find_removed_files(change.metadata_table, change.groups[name], change.metadata)
         yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
@@ -65,7 +72,7 @@ class Files(PartitionKind):
         gone += [(ALL_PARTITIONS, path or NO_PATH, 0, True) for path in clean.partitions]
         yield FileTask(cleaned.recording, tuple(gone))
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).files()
 
 

@@ -17,24 +17,24 @@ from pyhudi.config.metadata_options import (
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.min_max_pruning import ruled_out
+from pyhudi.metadata.min_max_pruning import exclude_by_stats
 from pyhudi.metadata.partition_types.base import (
     Change,
     Column,
-    PartitionKind,
+    MetadataPartitionType,
     PartitionLook,
+    PartitionRequest,
     Shown,
-    Wish,
 )
 from pyhudi.metadata.partition_types.column_stats import ColumnStats
 from pyhudi.metadata.partition_types.file_stats import (
     FactsTask,
     columns_of,
     statistics_task,
+    tasks_for_commit,
     tight_tasks,
-    written,
 )
-from pyhudi.metadata.pruning_context import Question
+from pyhudi.metadata.pruning_context import PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.unchanged_files import RestOfPartitions, bytes_of
@@ -42,12 +42,12 @@ from pyhudi.schema.predicates import Conjunct
 from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
-from pyhudi.txn.conflicts import AS_IT_WAS
+from pyhudi.txn.conflicts import ROW_PRESERVING_OPERATIONS
 
 _OF_FILES = ColumnStats()
 
 
-class PartitionStats(PartitionKind):
+class PartitionStats(MetadataPartitionType):
     """Of the newest slices. They are made of those of files, by the same tasks."""
 
     name = PARTITION_STATS
@@ -59,7 +59,7 @@ class PartitionStats(PartitionKind):
     needs_definitions = True
     by_column_names = True
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         """Where there are statistics of files, and the table's version and partitions allow it."""
         if not _OF_FILES.is_wanted(wish):
             if wish.options.partition_stats:
@@ -73,13 +73,15 @@ class PartitionStats(PartitionKind):
         able = config.version.has_index_definitions and bool(config.partition_fields)
         return able and asked is not False
 
-    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+    def options_for_create_index(
+        self, options: MetadataOptions, asked: IndexRequest
+    ) -> MetadataOptions:
         """With those of files, where the table lacks them."""
         if asked.columns:
             msg = f"{self.name} takes no columns: they are those of {COLUMN_STATS}"
             raise ConfigError(msg, hint="Leave them out.")
-        alone = super().alone(options, asked)
-        return replace(alone, column_stats=True, partition_stats=True)
+        options_for_create_index = super().options_for_create_index(options, asked)
+        return replace(options_for_create_index, column_stats=True, partition_stats=True)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.partition_stats_groups
@@ -117,7 +119,7 @@ class PartitionStats(PartitionKind):
             return
         rest = RestOfPartitions(change.data, change.known, change.metadata, change.rows.listing)
         tight = []
-        for given in written(change, columns):
+        for given in tasks_for_commit(change, columns):
             task = replace(given, sources=rest.sources(given.partition))
             if task.value_types:
                 tight.append(replace(task, rest=rest.of(task.partition)))
@@ -130,19 +132,19 @@ class PartitionStats(PartitionKind):
         yield from tight_tasks(tight, rest.known)
 
     def partition_lookups(
-        self, question: Question, name: str
+        self, question: PruningContext, name: str
     ) -> Iterator[tuple[str, PartitionLook]]:
-        usable = question.is_of_now and not question.is_custom and question.conjuncts
-        if not (usable and question.unanswered and _hold(question)):
+        usable = question.reads_current_snapshot and not question.is_custom and question.conjuncts
+        if not (usable and question.remaining_conjuncts and _hold(question)):
             return
         overtaken = _overtaken(question.table.timeline)
-        for conjunct in question.unanswered:
+        for conjunct in question.remaining_conjuncts:
             if _holds_of(conjunct, question):
                 look = partial(_within_bounds, conjunct=conjunct, overtaken=overtaken)
                 yield f"{name}({conjunct[0]})", look
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
-        return _OF_FILES.shown(table, name, column)
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
+        return _OF_FILES.to_display(table, name, column)
 
 
 def _task(source: Source, name: str, groups: int) -> FactsTask:
@@ -175,7 +177,7 @@ def _files(source: Source) -> dict[str, dict[str, bool]]:
     return files
 
 
-def _hold(question: Question) -> bool:
+def _hold(question: PruningContext) -> bool:
     """Whether statistics of partitions can be believed at all."""
     config = question.table.config
     # Hudi leaves out the rows of skeletons, whose own files do not have them.
@@ -187,7 +189,7 @@ def _hold(question: Question) -> bool:
     return config.version.partition_statistics_hold and question.statistics_have_types
 
 
-def _holds_of(conjunct: Conjunct, question: Question) -> bool:
+def _holds_of(conjunct: Conjunct, question: PruningContext) -> bool:
     """Whether what they tell of a column can be believed."""
     column, _, values = conjunct
     if not (question.bounds_hold and question.has_statistics_of(column)):
@@ -208,7 +210,7 @@ def _overtaken(timeline: Timeline) -> set[str]:
         completed = commit.completed or ""
         if soonest is not None and completed >= soonest:
             metadata = timeline.commit_metadata(commit)
-            if metadata.operation_type not in AS_IT_WAS:
+            if metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
                 found.update(metadata.partition_to_write_stats)
         soonest = min(completed, soonest or completed)
     return found
@@ -220,5 +222,5 @@ def _within_bounds(
     column, _, values = conjunct
     index = table.partition(PARTITION_STATS)
     stats = index.stats(column, values.type, pa.array(paths, pa.string()))
-    out = ruled_out(stats, conjunct).to_pylist()
+    out = exclude_by_stats(stats, conjunct).to_pylist()
     return [path in overtaken or not gone for path, gone in zip(paths, out, strict=True)]

@@ -25,7 +25,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned_record_index
-from pyhudi.metadata.changed_groups import changed_groups
+from pyhudi.metadata.changed_groups import find_changed_groups
 from pyhudi.metadata.changed_slices import is_log_path
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
@@ -34,12 +34,12 @@ from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
     Column,
-    PartitionKind,
+    MetadataPartitionType,
     PartitionLook,
+    PartitionRequest,
     Shown,
-    Wish,
 )
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_locations import KeysTask, Ranges, SliceTask
 from pyhudi.metadata.record_tasks import RecordTask
@@ -54,14 +54,14 @@ _CLUSTER = "CLUSTER"
 _DELETE = "DELETE"
 
 
-class RecordIndex(PartitionKind):
+class RecordIndex(MetadataPartitionType):
     """Where the record of each key is."""
 
     name = RECORD_INDEX
     asked_as = RECORD_INDEX
     lookup_cost = 1
 
-    def is_wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: PartitionRequest) -> bool:
         """By option; by default where rows have keys, and store them."""
         config, options = wish.config, wish.options
         by_partition = options.record_index and options.record_index_by_partition
@@ -79,14 +79,16 @@ class RecordIndex(PartitionKind):
             raise ConfigError(msg, hint="Leave the option out.")
         return options.record_index
 
-    def alone(self, options: MetadataOptions, asked: IndexRequest) -> MetadataOptions:
+    def options_for_create_index(
+        self, options: MetadataOptions, asked: IndexRequest
+    ) -> MetadataOptions:
         return replace(
-            super().alone(options, asked),
+            super().options_for_create_index(options, asked),
             record_index=True,
             record_index_by_partition=asked.partitioned or options.record_index_by_partition,
         )
 
-    def definition(self, wish: Wish) -> Definitions:
+    def definition(self, wish: PartitionRequest) -> Definitions:
         """It says whether it is one by data partition (Hudi 1.1 and later)."""
         if not wish.config.version.index_versions:
             return {}
@@ -126,7 +128,7 @@ class RecordIndex(PartitionKind):
             ranges = partitioned_record_index.ranges(change.groups[name])
         ms = parse_instant(change.instant, config.timezone)
         # Every key that a clustering takes away it brings to another place, and that one counts.
-        for slice_ in rows.replaced() if operation != _CLUSTER else ():
+        for slice_ in rows.iter_replaced() if operation != _CLUSTER else ():
             yield SliceTask(change.recording, rows.keys(slice_), ms, gone=True, ranges=ranges)
         for stats in _by_group(change.metadata.write_stats):
             first = stats[0]
@@ -136,14 +138,14 @@ class RecordIndex(PartitionKind):
             if not asked or any(stat.num_inserts or stat.num_deletes for stat in stats):
                 place = (first.partition_path or "", first.file_id)
                 task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
-                yield _looked_at(task, change, stats)
+                yield _with_changed_files(task, change, stats)
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
         """All keys of the slices that went, and of those that came, whose places count."""
         definition, zone = now.definitions.get(name), now.table.config.timezone
-        recording, changed = now.recording({name: len(groups)}), changed_groups(before, now)
+        recording, changed = now.recording({name: len(groups)}), find_changed_groups(before, now)
         ranges = None
         if definition is not None and definition.is_partitioned:
             ranges = partitioned_record_index.ranges(groups)
@@ -171,21 +173,21 @@ class RecordIndex(PartitionKind):
         )
 
     def partition_lookups(
-        self, question: Question, name: str
+        self, question: PruningContext, name: str
     ) -> Iterator[tuple[str, PartitionLook]]:
         """Of many partitions few hold the keys, and only of those are files listed then."""
-        places = question.places
+        places = question.key_locations
         if places is not None:
             yield name, partial(_among, homes={path for path, _ in places})
 
-    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
-        places, keys = question.places, question.keys
+    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
+        places, keys = question.key_locations, question.keys
         if places is not None:
             yield name, lambda _, slices: [slice_.key in places for slice_ in slices]
-        elif keys is not None and question.is_of_now and question.has_unique_keys:
+        elif keys is not None and question.reads_current_snapshot and question.has_unique_keys:
             yield name, partial(with_keys, keys=keys)
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).locations()
 
 
@@ -216,7 +218,7 @@ def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...],
     records: dict[str, int] = {}
     for slice_, count in zip(source.slices, counts, strict=True):
         records[slice_.partition] = records.get(slice_.partition, 0) + count
-    sizes = {path: source.options.partitioned_groups(count) for path, count in records.items()}
+    sizes = {path: source.options.groups_per_partition(count) for path, count in records.items()}
     # File groups are counted in the order of their ids.
     ordered = sorted(sizes, key=lambda path: partitioned_record_index.file_id(path, 0))
     starts = accumulate((sizes[path] for path in ordered), initial=0)
@@ -238,7 +240,7 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
     yield from groups.values()
 
 
-def _looked_at(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTask:
+def _with_changed_files(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTask:
     """The task with the files that tell which keys came and left."""
     config, rows, operation = change.data.config, change.rows, change.metadata.operation_type
     first = stats[0]

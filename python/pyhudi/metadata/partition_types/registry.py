@@ -10,7 +10,13 @@ from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.index_request import IndexRequest
-from pyhudi.metadata.partition_types.base import Change, Cleaned, Column, PartitionKind, Wish
+from pyhudi.metadata.partition_types.base import (
+    Change,
+    Cleaned,
+    Column,
+    MetadataPartitionType,
+    PartitionRequest,
+)
 from pyhudi.metadata.partition_types.bloom_filters import BloomFilters
 from pyhudi.metadata.partition_types.column_stats import ColumnStats
 from pyhudi.metadata.partition_types.expression_index import ExpressionIndex
@@ -24,7 +30,7 @@ from pyhudi.slices.write_tasks import FileGroup
 
 _OVER_FUNCTIONS = ExpressionIndex()
 
-KINDS: tuple[PartitionKind, ...] = (
+KINDS: tuple[MetadataPartitionType, ...] = (
     Files(),
     ColumnStats(),
     BloomFilters(),
@@ -36,12 +42,12 @@ KINDS: tuple[PartitionKind, ...] = (
 """In the order in which partitions are made (`MetadataPartitionType`, 1.2.0)."""
 
 
-def kind_of(name: str) -> PartitionKind | None:
+def kind_of(name: str) -> MetadataPartitionType | None:
     """The kind of a partition, None for one that pyhudi does not keep up to date."""
     return next((kind for kind in KINDS if kind.owns(name)), None)
 
 
-def kinds_of(names: Iterable[str]) -> list[tuple[PartitionKind, str]]:
+def kinds_of(names: Iterable[str]) -> list[tuple[MetadataPartitionType, str]]:
     """The partitions, with their kinds, in the order of making; none that is not kept."""
     return [(kind, name) for kind in KINDS for name in sorted(names) if kind.owns(name)]
 
@@ -52,20 +58,20 @@ def in_order(names: Collection[str]) -> tuple[str, ...]:
     return (*kept, *sorted(set(names) - {*kept}))
 
 
-def wanted_partitions(wish: Wish) -> tuple[str, ...]:
+def select_partitions(wish: PartitionRequest) -> tuple[str, ...]:
     """The partitions of a metadata table that is made as a writer wants it, in the order of making.
 
     Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
     """
     wanted = tuple(kind for kind in KINDS if kind.is_wanted(wish))
     for kind in wanted:
-        reason = kind.unsuited(wish.config)
+        reason = kind.check_base_files(wish.config)
         if reason:
             raise not_made(kind.name, reason)
     return tuple(kind.name for kind in wanted)
 
 
-def new_definitions(names: Iterable[str], wish: Wish) -> Definitions:
+def new_definitions(names: Iterable[str], wish: PartitionRequest) -> Definitions:
     """The definitions that new partitions come with, but for those with names of their own.
 
     Raises as `new_statistics_columns` where the schema is known.
@@ -98,7 +104,7 @@ def new_groups(change: Change) -> list[FileGroup]:
     ]
 
 
-def shown(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
+def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
     """What a partition says, for people. column: of statistics, the one that they are of.
 
     Raises `CorruptTable` where the table has no such partition, `ConfigError` where that has no
@@ -106,14 +112,14 @@ def shown(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
     """
     table.check_groups(name)
     kind = kind_of(name)
-    found = None if kind is None else kind.shown(table, name, column)
+    found = None if kind is None else kind.to_display(table, name, column)
     if found is None:
         msg = f"the metadata table's partition {name} cannot be shown"
         raise ConfigError(msg, hint="Statistics are shown of one column: name it.")
     return found
 
 
-def kind_asked(asked: IndexRequest) -> PartitionKind:
+def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
     """The kind that `create_index` is to make. Raises `UnsupportedTableFeature` for another."""
     made = {kind.asked_as: kind for kind in KINDS if kind.asked_as}
     if asked.kind not in made:
@@ -122,12 +128,12 @@ def kind_asked(asked: IndexRequest) -> PartitionKind:
     return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
 
 
-def partitions_asked(kind: PartitionKind, wish: Wish) -> tuple[str, ...]:
+def partitions_asked(kind: MetadataPartitionType, wish: PartitionRequest) -> tuple[str, ...]:
     """What `create_index` is to have made for a kind without names, by options that it alone wants.
 
-    Raises `ConfigError` for a table that has no use for it, and as `wanted_partitions`.
+    Raises `ConfigError` for a table that has no use for it, and as `select_partitions`.
     """
-    wanted = wanted_partitions(wish)
+    wanted = select_partitions(wish)
     if kind.name not in wanted:
         msg = f"the table has no partition columns: {kind.name} would say nothing"
         raise ConfigError(msg, hint="column_stats has statistics of its files.")

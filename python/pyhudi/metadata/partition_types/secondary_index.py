@@ -17,7 +17,7 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.metadata.changed_groups import changed_groups
+from pyhudi.metadata.changed_groups import find_changed_groups
 from pyhudi.metadata.changed_slices import read_columns
 from pyhudi.metadata.index_definitions import SECONDARY_INDEX, IndexDefinition
 from pyhudi.metadata.index_definitions_file import Definitions, new_definition
@@ -27,12 +27,12 @@ from pyhudi.metadata.partition_types.base import (
     Change,
     Column,
     Known,
-    PartitionKind,
+    MetadataPartitionType,
     Shown,
-    unmerged,
+    check_log_support,
 )
 from pyhudi.metadata.partitioned_record_index import is_partitioned
-from pyhudi.metadata.pruning_context import Look, Question
+from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import with_values
@@ -67,7 +67,7 @@ class SecondaryTask(RecordTask):
         )
 
 
-class SecondaryIndex(PartitionKind):
+class SecondaryIndex(MetadataPartitionType):
     """One for each column that has such an index; it needs a record index over all of the table."""
 
     name = f"{SECONDARY_INDEX}_"
@@ -80,7 +80,7 @@ class SecondaryIndex(PartitionKind):
     bars_replacing = True
     """`HoodieBackedTableMetadataWriter.updateSecondaryIndexIfPresent` (1.0.2 and 1.2.0)."""
 
-    def defined(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
         name = self.name + asked.name_for(config)
         if RECORD_INDEX not in config.metadata_partitions or is_partitioned(storage, config):
             msg = "a secondary index needs a record index over all of the table"
@@ -98,7 +98,7 @@ class SecondaryIndex(PartitionKind):
         kind = table.schema.field(definition.columns[0]).type
         if not (at.is_string(kind) or at.is_int32(kind) or at.is_int64(kind)):
             return f"it is of {definition.columns[0]}, which is {kind}"
-        return unmerged(table.config)
+        return check_log_support(table.config)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         """As many file groups as a record index gets (`initializeSecondaryIndexPartition`)."""
@@ -123,7 +123,7 @@ class SecondaryIndex(PartitionKind):
     ) -> Sequence[RecordTask]:
         """The entries that came and went with slices; one that did both is there."""
         definition, recording = now.definitions[name], now.recording({name: len(groups)})
-        columns, changed = _columns_read(definition), changed_groups(before, now)
+        columns, changed = _columns_read(definition), find_changed_groups(before, now)
         went, came = ({one.key: one for one in source.slices} for source in (before, now))
 
         def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
@@ -150,9 +150,9 @@ class SecondaryIndex(PartitionKind):
             before, after = rows.task(group.before, columns), rows.task(group.after, columns)
             yield SecondaryTask(change.recording, name, definition.version > 1, before, after)
 
-    def lookups(self, question: Question, name: str) -> Iterator[tuple[str, Look]]:
+    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
         definition = question.definitions.get(name)
-        if not (question.is_of_now and question.bounds_hold and definition):
+        if not (question.reads_current_snapshot and question.bounds_hold and definition):
             return
         if definition.kind == SECONDARY_INDEX and len(definition.columns) == 1:
             values = question.texts(definition.columns[0])
@@ -162,7 +162,7 @@ class SecondaryIndex(PartitionKind):
             if definition.version > 1 or not any("\0" in value for value in values):
                 yield name, partial(with_values, definition=definition, values=values)
 
-    def shown(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         definition = table.definitions.get(name)
         if definition is None:
             return None

@@ -11,7 +11,7 @@ import socket
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError, overtaken
+from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.txn.locks.lease_renewal import Renewal
 from pyhudi.txn.locks.optional_imports import extra
 
@@ -50,7 +50,7 @@ class DynamoDbLock:
         try:
             return self._acquire(patience_ms)
         except self._errors as error:
-            raise self._told(error) from error
+            raise self._storage_error(error) from error
 
     def _acquire(self, patience_ms: int) -> bool:
         if self._client is None:
@@ -153,7 +153,7 @@ class DynamoDbLock:
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
         if not self._version or self._clock.ticks_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
     def release(self) -> None:
         """Deletes the item where it is this writer's own still."""
@@ -171,7 +171,7 @@ class DynamoDbLock:
         except self._client.exceptions.ConditionalCheckFailedException:
             pass
         except self._errors as error:
-            raise self._told(error) from error
+            raise self._storage_error(error) from error
         finally:
             self._version = ""
 
@@ -180,7 +180,7 @@ class DynamoDbLock:
         errors = extra("botocore.exceptions", "dynamodb")
         return (errors.BotoCoreError, errors.ClientError)
 
-    def _told(self, error: Exception) -> StorageError:
+    def _storage_error(self, error: Exception) -> StorageError:
         hint = "The table is the option hoodie.write.lock.dynamodb.table; Hudi makes it."
         return StorageError(f"DynamoDB table {self._table}: {error}", hint=hint)
 

@@ -49,7 +49,7 @@ def check_no_other_lock(
     if _AUX_FOLDER in folders and storage.exists(_AUX_LOCK_FILE):
         raise _other(f"the lock file {_AUX_LOCK_FILE} is there")
     pending = {instant.requested for instant in timeline.pending()}
-    for instant in heartbeat.live_of_hudi(storage, pending, clock):
+    for instant in heartbeat.live_hudi_instants(storage, pending, clock):
         raise _other(f"a writer of Apache Hudi is at work on instant {instant}")
     both = _beside_each_other(timeline, config.timezone, clock)
     # Where the storage lock is known, its holders may be.
@@ -67,10 +67,10 @@ def _beside_each_other(
     """
     if not timeline.completes_in_names:
         return None
-    action = DELTA_COMMIT if timeline.completed(DELTA_COMMIT) else COMMIT
+    action = DELTA_COMMIT if timeline.filter_completed(DELTA_COMMIT) else COMMIT
     now = clock.now_ms()
     spans = []
-    for instant in timeline.completed(action):
+    for instant in timeline.filter_completed(action):
         try:
             begun = parse_instant(instant.requested, zone)
             done = parse_instant(instant.completed or "", zone)

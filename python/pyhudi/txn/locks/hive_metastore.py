@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError, overtaken
+from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.storage.credentials import mask_credentials
 from pyhudi.txn.locks.base import pauses
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
@@ -44,7 +44,7 @@ class HiveMetastoreLock:
         taken = False
         try:
             for _ in pauses(self._clock, patience_ms):
-                taken = self._asked(types).state == types.LockState.ACQUIRED
+                taken = self._request_lock(types).state == types.LockState.ACQUIRED
                 if taken:
                     break
         except self._client.errors as error:
@@ -57,7 +57,7 @@ class HiveMetastoreLock:
             self._renewal.start()
         return taken
 
-    def _asked(self, types: Any) -> Any:
+    def _request_lock(self, types: Any) -> Any:
         """What the metastore says of the place in the queue, which is taken first."""
         if self._lock_id:
             request = types.CheckLockRequest(lockid=self._lock_id)
@@ -99,7 +99,9 @@ class HiveMetastoreLock:
                 told = f": {said(error)}"
             else:
                 return
-        raise overtaken(f"the table's lock {self._name} in the Hive metastore was lost{told}")
+        raise retryable_conflict(
+            f"the table's lock {self._name} in the Hive metastore was lost{told}"
+        )
 
     def release(self) -> None:
         """Gives the lock back; one that the server cannot be told of ends by itself."""

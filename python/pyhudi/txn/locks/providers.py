@@ -79,11 +79,11 @@ def _zookeeper(storage: Storage, options: LockOptions, clock: Clock) -> ZooKeepe
     if options.provider == lock_options.ZOOKEEPER_IMPLICIT:
         path = f"/tmp/{implicit_key(storage)}/lock_key"  # noqa: S108 - of ZooKeeper's tree
     else:
-        base = _needed(given, "base_path", lock_options.ZOOKEEPER)
+        base = _require(given, "base_path", lock_options.ZOOKEEPER)
         name = given.get("lock_key") or TableConfig.load(storage, clock).name
         path = f"{base.rstrip('/')}/{name}"
     return ZooKeeperLock(
-        _needed(given, "url", lock_options.ZOOKEEPER),
+        _require(given, "url", lock_options.ZOOKEEPER),
         path,
         session_ms=int(given.get("session_timeout_ms", 60_000)),
         connection_ms=int(given.get("connection_timeout_ms", 15_000)),
@@ -109,7 +109,7 @@ def _dynamodb(storage: Storage, options: LockOptions, clock: Clock) -> DynamoDbL
 
 def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
     uris, database, table = (
-        _needed(options.hive, name, lock_options.HIVE) for name in ("uris", "database", "table")
+        _require(options.hive, name, lock_options.HIVE) for name in ("uris", "database", "table")
     )
     return HiveMetastoreLock(uris, database, table, clock, heartbeat_ms=options.heartbeat_ms)
 
@@ -127,7 +127,7 @@ def _with_s3(uri: str) -> str:
     return f"s3://{uri[6:]}" if uri.lower().startswith("s3a://") else uri
 
 
-def _needed(given: Mapping[str, str], name: str, prefix: str) -> str:
+def _require(given: Mapping[str, str], name: str, prefix: str) -> str:
     if name not in given:
         raise ConfigError(f"the lock needs the option {prefix}{name}")
     return given[name]

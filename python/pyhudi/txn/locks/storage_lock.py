@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import CorruptTable, UnsupportedTableFeature, overtaken
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature, retryable_conflict
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
@@ -73,7 +73,7 @@ class _Content:
             RecursionError,
             AttributeError,
         ) as e:
-            raise _damaged(f"{PATH} is no lock: {e!r}") from e
+            raise _corrupt_error(f"{PATH} is no lock: {e!r}") from e
 
 
 def _flag(said: object) -> bool:
@@ -92,7 +92,7 @@ def _text(said: object) -> str:
     return said
 
 
-def _damaged(message: str) -> CorruptTable:
+def _corrupt_error(message: str) -> CorruptTable:
     return CorruptTable(message, file=PATH, hint="Remove it once no other writer is active.")
 
 
@@ -127,7 +127,7 @@ class StorageLock:
             taken = self._take(None)
             if not taken and self._storage.read_version(PATH) is None:
                 # No writer deletes it.
-                raise _damaged(f"{PATH} is no file: it can neither be read nor created")
+                raise _corrupt_error(f"{PATH} is no file: it can neither be read nor created")
             return taken
         content, version = _Content.parse(found[0]), found[1]
         self._seen = content.owner
@@ -206,7 +206,7 @@ class StorageLock:
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
         if left < max(self._validity_ms // 10, for_ms):
             msg = "the table's lock was lost while it was held"
-            raise overtaken(msg)
+            raise retryable_conflict(msg)
 
     def release(self) -> None:
         """Gives it back, for the next one to take at once."""

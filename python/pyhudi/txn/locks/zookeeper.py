@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError, overtaken
+from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.txn.locks.optional_imports import extra
 
 _MARK = "lock-"
@@ -57,7 +57,7 @@ class ZooKeeperLock:
         try:
             self._client.start(timeout=self._connection_s)
             self._answer(self._client.ensure_path_async(self._path))
-            self._node = self._made()
+            self._node = self._create_node()
             taken = self._wait(until)
         except Exception as error:
             msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
@@ -68,7 +68,7 @@ class ZooKeeperLock:
                 self._close()
         return taken
 
-    def _made(self) -> str:
+    def _create_node(self) -> str:
         """The own node; one that was made and whose answer was lost is found again."""
         path = f"{self._path}/{self._prefix}"
         how = {"ephemeral": True, "sequence": True}
@@ -132,7 +132,7 @@ class ZooKeeperLock:
                 if there is not None and not self._lost.is_set():
                     return
         msg = f"the session of the table's lock {self._path} in ZooKeeper was lost{told}"
-        raise overtaken(msg)
+        raise retryable_conflict(msg)
 
     def release(self) -> None:
         """Deletes the own node, by ending the session."""
