@@ -154,7 +154,7 @@ def timed(source: Path, work: Callable[[Path], object], sums: dict[str, int]) ->
     seconds = time.perf_counter() - began
     table = opened(copy)
     if len(table.state.timeline.instants) <= before:
-        sys.exit("nothing was done")
+        sys.exit("nothing was changed")
     if rows.sums(table.scan().to_arrow().select(rows.SCHEMA.names)) != sums:
         sys.exit("rows changed")
     return seconds

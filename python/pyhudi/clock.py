@@ -257,7 +257,7 @@ def _render(moment: datetime, zone: Zone) -> str:
 
 def _no_moment(moment: object) -> ConfigError:
     return ConfigError(
-        f"{moment!r} is not a point in time",
+        f"{moment!r} is not a time",
         hint="Give yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], ISO-8601, seconds "
         "or milliseconds since 1970, a date or a datetime.",
     )

@@ -67,14 +67,14 @@ class TimelineMoved(HistoryUnavailable):
 
 _SYSTEM_HINTS = {
     "(os error 11)": "The system gives no more threads: raise ulimit -u, or use fewer of them.",
-    "(os error 13)": "Whoever runs this may not do that there: give them the right.",
-    "(os error 20)": "A part of the path is a file: give the path of a folder.",
-    "(os error 24)": "So many files may not be open: raise ulimit -n, or use fewer threads.",
-    "(os error 27)": "No file may be so large: raise ulimit -f.",
+    "(os error 13)": "Grant the user permission to read and write this path.",
+    "(os error 20)": "A part of the path is a file: give the path of a directory.",
+    "(os error 24)": "Too many open files: raise ulimit -n, or use fewer threads.",
+    "(os error 27)": "The file is too large: raise ulimit -f.",
     "(os error 28)": "The disk is full: make room, then try again.",
-    "(os error 30)": "Nothing can be written there: give another folder.",
-    "(os error 36)": "A name is too long for the file system, as one of a partition value may be.",
-    "(os error 40)": "Symbolic links lead back to themselves.",
+    "(os error 30)": "The file system is read-only: give another directory.",
+    "(os error 36)": "A name is too long for the file system, for example of a partition value.",
+    "(os error 40)": "Symbolic links form a loop.",
     "(os error 122)": "The quota is used up: make room, then try again.",
 }
 """By how the core ends the text of what a local file system said."""
@@ -103,7 +103,7 @@ class CommitUnknown(StorageError):
     """
 
     def __init__(self, message: str, *, instant: str) -> None:
-        super().__init__(message, hint="Look whether the timeline has it before you write again.")
+        super().__init__(message, hint="Check whether the timeline has it before you write again.")
         self.instant = instant
 
 
@@ -152,7 +152,7 @@ class InterruptedAfterRollback(KeyboardInterrupt):
 
 
 class AfterCommitWarning(UserWarning):
-    """The write is committed; tidying up after it failed, and waits for the next writer."""
+    """The write is committed; a post-commit step failed and is left to the next writer."""
 
 
 class MaintenanceWarning(UserWarning):

@@ -350,7 +350,7 @@ def test_nested_partition_is_refused(
     first, second = ("a", "a/b") if outer_first else ("a/b", "a")
     TABLE.make(tmp_path, first=TABLE.rows([1], part=first))
     table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
-    refused = re.escape("the partition 'a/b' would lie within the partition 'a'")
+    refused = re.escape("the partition 'a/b' would be inside the partition 'a'")
     both = pa.concat_tables([TABLE.rows([2], part=first), TABLE.rows([3], part=second)])
     for given in (TABLE.rows([4], part=second), both):
         with pytest.raises(SchemaMismatch, match=refused):

@@ -62,5 +62,5 @@ def test_named_types_get_unique_names_by_position() -> None:
 
 def test_recursive_type_is_refused() -> None:
     avro = record("node", ("next", ["null", "node"]), namespace="n")
-    with pytest.raises(UnsupportedTableFeature, match=r"n\.node, which holds itself"):
+    with pytest.raises(UnsupportedTableFeature, match=r"n\.node, which contains itself"):
         inline_references(avro)

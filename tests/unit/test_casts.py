@@ -95,18 +95,18 @@ CHANGED = [
     ([Decimal("9" * 38)], pa.decimal128(38, 0), pa.float32(), "precision"),
     ([[Decimal("0.3"), Decimal("12345678901234567.8")]], pa.list_(pa.decimal128(20, 1)),
      pa.list_(pa.float64()), "12345678901234567.8"),
-    ([1, 10**8], pa.int64(), CENTS, "100000000 is out of its range"),
-    ([1, 10**8], pa.int32(), CENTS, "100000000 is out of its range"),
-    ([[1, -(10**8)]], pa.list_(pa.int64()), pa.list_(CENTS), "-100000000 is out of its range"),
-    ([Decimal(123456789)], pa.decimal128(12, 0), CENTS, "'123456789'. is out of its range"),
+    ([1, 10**8], pa.int64(), CENTS, "100000000 is out of range"),
+    ([1, 10**8], pa.int32(), CENTS, "100000000 is out of range"),
+    ([[1, -(10**8)]], pa.list_(pa.int64()), pa.list_(CENTS), "-100000000 is out of range"),
+    ([Decimal(123456789)], pa.decimal128(12, 0), CENTS, "'123456789'. is out of range"),
     ([1.0, NAN], pa.float64(), CENTS, "nan"),
     ([1.0, 1e300], pa.float64(), CENTS, "1e\\+300"),
     ([1.0, 1.5], pa.float64(), pa.int64(), "1.5"),
-    ([1.0, 2.0**53], pa.float64(), pa.int64(), "9007199254740992.0 may have been another"),
-    ([1.0, -(2.0**53)], pa.float64(), pa.int64(), "another(.|\n)*Int64"),
-    ([1.0, 2.0**24], pa.float32(), pa.int64(), "16777216.0 may have been another"),
+    ([1.0, 2.0**53], pa.float64(), pa.int64(), "9007199254740992.0 may be a rounded integer"),
+    ([1.0, -(2.0**53)], pa.float64(), pa.int64(), "rounded integer(.|\n)*Int64"),
+    ([1.0, 2.0**24], pa.float32(), pa.int64(), "16777216.0 may be a rounded integer"),
     ([{"a": [2.0**60]}], pa.struct([("a", pa.list_(pa.float64()))]),
-     pa.struct([("a", pa.list_(pa.int64()))]), "in x.a may have been another"),
+     pa.struct([("a", pa.list_(pa.int64()))]), "in x.a may be a rounded integer"),
     ([1, 300], pa.int64(), pa.int8(), "300"),
     ([Decimal("1.25")], CENTS, pa.decimal128(10, 1), "1.25"),
     ([NOON.replace(microsecond=5)], pa.timestamp("us"), pa.timestamp("ms"), "12, 0, 0, 5"),
@@ -170,7 +170,7 @@ def test_local_times_are_days_at_midnight_alone() -> None:
     assert made.to_pylist() == [DAY, None]
     with pytest.raises(SchemaMismatch, match="12, 0"):
         cast_exactly(column([MIDNIGHT, NOON], pa.timestamp("us")), days)
-    with pytest.raises(SchemaMismatch, match="no form of"):
+    with pytest.raises(SchemaMismatch, match="is not compatible with"):
         cast_exactly(column([MIDNIGHT], pa.timestamp("us", "UTC")), days)
 
 
@@ -181,9 +181,9 @@ def test_times_of_a_zone_are_not_taken_for_local_ones_unless_they_have_the_same_
         assert made.to_pylist() == [NOON]
     rome = column([NOON], pa.timestamp("us", "Europe/Rome"))
     nested = pa.chunked_array([pa.array([[NOON]], pa.list_(rome.type))])
-    with pytest.raises(SchemaMismatch, match=r"'x'.*has a zone.*local_timestamp"):
+    with pytest.raises(SchemaMismatch, match=r"'x'.*has a time zone.*local_timestamp"):
         cast_exactly(rome, local)
-    with pytest.raises(SchemaMismatch, match=r"x.element has a zone"):
+    with pytest.raises(SchemaMismatch, match=r"x.element has a time zone"):
         cast_exactly(nested, pa.field("x", pa.list_(local.type)))
 
 
@@ -202,7 +202,7 @@ def test_computed_moments_are_days_only_at_midnight() -> None:
     assert cast_computed(column([DAY]), pa.field("x", pa.timestamp("us")))[0].as_py() == MIDNIGHT
     with pytest.raises(SchemaMismatch, match="12, 0"):
         cast_computed(column([NOON], pa.timestamp("us")), days)
-    with pytest.raises(SchemaMismatch, match="no form"):
+    with pytest.raises(SchemaMismatch, match="is not compatible"):
         cast_computed(column([1]), days)
 
 

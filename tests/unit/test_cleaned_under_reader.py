@@ -28,7 +28,7 @@ def test_scan_reports_concurrent_clean(tmp_path: Path, version: int) -> None:
         other.upsert(people(range(4), v))
     assert scan.to_arrow().num_rows == 4
     other.clean(retain=1)
-    with pytest.raises(HistoryUnavailable, match=r"clean .* has removed files of the moment"):
+    with pytest.raises(HistoryUnavailable, match=r"clean .* removed files of the snapshot"):
         scan.to_arrow()
     with pytest.raises(HistoryUnavailable):
         then.scan().to_arrow()
@@ -61,7 +61,7 @@ def slow(tmp_path: Path) -> pyhudi.HudiTable:
 def test_scan_reports_archived_concurrent_clean(slow: pyhudi.HudiTable) -> None:
     reader = slow.scan().to_reader()
     cleaned_and_archived(slow)
-    with pytest.raises(HistoryUnavailable, match=r"clean .* has removed files of the moment"):
+    with pytest.raises(HistoryUnavailable, match=r"clean .* removed files of the snapshot"):
         reader.read_all()
 
 
@@ -110,7 +110,7 @@ def test_scan_retries_after_concurrent_write_is_withdrawn(tmp_path: Path) -> Non
     table = next(beside)
     reader = table.scan().to_reader()
     next(beside, None)
-    with pytest.raises(HistoryUnavailable, match="a write that did not complete has removed"):
+    with pytest.raises(HistoryUnavailable, match="a write that did not complete removed"):
         reader.read_all()
     assert table.refresh().scan().to_arrow().num_rows == 4
 

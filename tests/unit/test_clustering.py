@@ -458,7 +458,7 @@ def test_plans_alone_after_commits(tmp_path: Path) -> None:
 
 def test_cluster_refuses_bad_arguments(tmp_path: Path) -> None:
     table = POINTS.make(tmp_path / "points", first=range(4))
-    with pytest.raises(ConfigError, match="'nowhere', which is no column"):
+    with pytest.raises(ConfigError, match="'nowhere', which is not a column"):
         table.cluster(sort_by=["nowhere"])
     with pytest.raises(ConfigError, match="layout is 'spiral'"):
         table.cluster(layout="spiral")  # type: ignore[arg-type]
@@ -667,7 +667,7 @@ def test_clustering_by_what_is_no_column_names_the_argument(
     rows = pa.table({"id": ["a"], "s": [{"a": 1}]})
     table = pyhudi.create_table(tmp_path / "t", rows, key="id", options=SMALL)
     with pytest.raises(
-        ConfigError, match=f"sort_by.* has '{column}', which is no column"
+        ConfigError, match=f"sort_by.* has '{column}', which is not a column"
     ) as caught:
         table.cluster(sort_by=column)
     assert hint in caught.value.hint

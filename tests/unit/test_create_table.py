@@ -88,7 +88,7 @@ def test_create_keeps_table_of_concurrent_creator(
 ) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
     monkeypatch.setattr(create, "_check_absent", lambda _: None)
-    with pytest.raises(ConfigError, match="already"):
+    with pytest.raises(ConfigError, match="exists at"):
         pyhudi.create_table(tmp_path, ROWS, **PARTS)
     assert pyhudi.open_table(tmp_path).scan().count() == 2
 
@@ -188,7 +188,7 @@ def test_slashes_in_dates_where_hudi_has_none_are_refused(
 
 def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
     pyhudi.create_table(tmp_path, ROWS, **PARTS)
-    with pytest.raises(ConfigError, match="decided when a table is made") as error:
+    with pytest.raises(ConfigError, match="set when a table is created") as error:
         pyhudi.open_table(tmp_path, options={CDC: True})
     assert "create_table" in str(error.value)
 
@@ -202,14 +202,14 @@ def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
         ("hoodie.datasource.meta.sync.base.path", "Apache Hudi's synchronisation", "no effect"),
         ("hoodie.write.lock.client.wait_time_ms_between_retry", "Apache Hudi's locks", "no effect"),
         ("hoodie.datasource.write.recordkey.field", "no option", "`key`"),
-        ("hoodie.datasource.write.operation", "no option", "verb"),
+        ("hoodie.datasource.write.operation", "no option", "method"),
         ("hoodie.client.heartbeat.interval_in_ms", "no option", "all writers"),
         ("hoodie.client.heartbeat.tolerable.misses", "no option", "all writers"),
         ("hoodie.parquet.compression.ratio", "no option", "no effect"),
-        ("hoodie.parquet.blocksize", "not known", "Did you mean hoodie.parquet.block.size?"),
-        ("hoodie.metadata.enabled", "not known", "Did you mean hoodie.metadata.enable?"),
-        ("parquet.page.size", "not known", "Did you mean hoodie.parquet.page.size?"),
-        ("compression", "not known", "begin with hoodie."),
+        ("hoodie.parquet.blocksize", "is unknown", "Did you mean hoodie.parquet.block.size?"),
+        ("hoodie.metadata.enabled", "is unknown", "Did you mean hoodie.metadata.enable?"),
+        ("parquet.page.size", "is unknown", "Did you mean hoodie.parquet.page.size?"),
+        ("compression", "is unknown", "begin with hoodie."),
     ],
 )
 def test_hints_are_near_or_say_what_is_lacking(

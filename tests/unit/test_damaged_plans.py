@@ -73,7 +73,7 @@ def test_writes_go_on_beside_a_clustering_without_a_plan(
     assert kinds(table) == {"empty_plan"}
     table.upsert(PEOPLE.rows("a", v=3))
     left = "\n".join(table.cluster().left)
-    assert f'rollback("{TIME}") takes it off the timeline' in left
+    assert f'rollback("{TIME}") cancels it' in left
     table.maintain()
     table.rollback(TIME)
     assert kinds(table) == set()

@@ -196,7 +196,7 @@ def test_input_objects_nan_error_has_hint() -> None:
 
 
 def test_input_objects_need_all_keys_where_missing_is_ambiguous() -> None:
-    with pytest.raises(ConfigError, match="row 1 lacks 'n', which other rows have"):
+    with pytest.raises(ConfigError, match="row 1 has no 'n', which other rows have"):
         taken([{"n": 1, "text": "a"}, {"text": "b"}], uneven=False)
     assert taken([{"n": 1}, {"n": None}], uneven=False).num_rows == 2
 
@@ -306,9 +306,9 @@ def test_columns_of_arrays_keep_their_types() -> None:
     assert taken(given).schema == pa.schema({"n": pa.int16(), "text": pa.string()})
     with pytest.raises(ConfigError, match="'n' has 2, 'text' has 1"):
         taken({"n": [1, 2], "text": ["a"]})
-    with pytest.raises(SchemaMismatch, match="no form in Arrow"):
+    with pytest.raises(SchemaMismatch, match="cannot be converted to Arrow"):
         taken({"n": object()})
-    with pytest.raises(ConfigError, match="no name of a column"):
+    with pytest.raises(ConfigError, match="not a column name"):
         taken({5: [1]})
 
 
@@ -346,13 +346,13 @@ def test_input_objects_accept_table_of_dicts(table: pyhudi.HudiTable) -> None:
 def test_operations_refuse_bad_objects(table: pyhudi.HudiTable) -> None:
     with pytest.raises(SchemaMismatch, match="the table has no column 'fair'"):
         table.upsert([{"id": "a", "city": "lisbon", "fare": 2, "at": None, "fair": 1}])
-    with pytest.raises(SchemaMismatch, match="the data lack the table's column 'at'"):
+    with pytest.raises(SchemaMismatch, match="the input is missing the table's column 'at'"):
         table.upsert([{"id": "a", "city": "lisbon", "fare": 2}])
-    with pytest.raises(ConfigError, match="row 1 lacks 'fare'"):
+    with pytest.raises(ConfigError, match="row 1 has no 'fare'"):
         table.upsert(
             [{"id": "a", "city": "lisbon", "fare": 2}, {"id": "b", "city": "osaka"}], partial=True
         )
-    with pytest.raises(ConfigError, match="row 1 lacks 'city'"):
+    with pytest.raises(ConfigError, match="row 1 has no 'city'"):
         table.delete_keys([{"id": "a", "city": "lisbon"}, {"id": "b"}])
     with pytest.raises(SchemaMismatch, match="row 1 does not fit column 'fare'"):
         table.upsert([{"id": "a", "fare": 1}, {"id": "b", "fare": "2"}], partial=True)
@@ -419,7 +419,7 @@ def test_deep_literals_are_refused(tmp_path: Path) -> None:
     table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"], "n": [1]}), key="id")
     deep = nested(3_000, in_dicts=False)
     for where in ([("n", "=", deep)], [("n", "in", deep)]):
-        with pytest.raises(SchemaMismatch, match="too long to write out"):
+        with pytest.raises(SchemaMismatch, match="too long to print"):
             table.scan(where=where).to_arrow()
     with pytest.raises(HudiError):
         table.update("id = 'a'", {"n": deep})

@@ -162,7 +162,7 @@ def test_markers_name_data_files_of_the_table(tmp_path: Path, outside: Path, pat
     fail_a_write(table)
     mark(base, f"{path}.marker.CREATE")
     before, known = contents(outside), contents(base)
-    with pytest.raises(CorruptTable, match="no data file"):
+    with pytest.raises(CorruptTable, match="not a data file"):
         table.upsert(TABLE.rows(["a2"]))
     assert contents(outside) == before
     assert contents(base) == known
@@ -311,7 +311,7 @@ def test_markers_that_are_no_text_are_named(tmp_path: Path) -> None:
     fail_a_write(table)
     mark(base, "")
     (base / ".hoodie" / ".temp" / TIME / "MARKERS0").write_bytes(b"a/\xff.marker.CREATE")
-    with pytest.raises(CorruptTable, match=r"MARKERS0 holds no text"):
+    with pytest.raises(CorruptTable, match=r"MARKERS0 is not text"):
         table.upsert(TABLE.rows(["a2"]))
 
 

@@ -46,7 +46,7 @@ def insert(
 
 def partitions_left_out(table: HudiTable, where: str) -> int:
     steps = str(table.scan(where=where).explain()).splitlines()
-    found = [step.split()[3] for step in steps if step.strip().startswith("partition_stats")]
+    found = [step.split()[2] for step in steps if step.strip().startswith("partition_stats")]
     assert len(found) <= 1
     return sum(map(int, found))
 

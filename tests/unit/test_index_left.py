@@ -89,7 +89,7 @@ def test_abandoned_index_of_active_writer_is_kept(tmp_path: Path, where: str) ->
     beat = f"{where}{heartbeat.path_of(instant)}"
     storage = Storage(str(base))
     storage.put(beat, b"")
-    with pytest.raises(CommitConflict, match=f"at work on the indexing {instant}"):
+    with pytest.raises(CommitConflict, match=f"executing the indexing {instant}"):
         pyhudi.open_table(base).drop_index(NAME)
     assert pending(base)
     storage.delete(beat)

@@ -95,7 +95,7 @@ def test_timestamp_keys_refuse_skipped_local_time() -> None:
         ({"output.dateformat": ""}, "output.dateformat is not set"),
         ({"output.dateformat": "yyyy-MMM"}, "MMM"),
         ({"output.dateformat": "EEE"}, "EEE"),
-        ({"output.dateformat": "yyyyZ"}, "Z in such a pattern"),
+        ({"output.dateformat": "yyyyZ"}, "support Z in a pattern"),
         ({"output.dateformat": "xxxx-ww"}, "xxxx"),
         ({"timezone": ""}, "output.timezone is not set"),
         ({"timezone": "PST"}, "timezone is PST"),

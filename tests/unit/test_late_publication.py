@@ -135,7 +135,7 @@ def test_its_writer_takes_it_back(
         clock.stand_still(STAND_MS)
         pyhudi.open_table(base).upsert(rows([1, 5], 4))
 
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         upserted(base, rows([1, 2], 3), monkeypatch, before=others)
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
 
@@ -290,7 +290,7 @@ def test_zombie_plan_that_others_execute_is_kept(
         publish(opened, completion, content)
 
     monkeypatch.setattr(PendingInstant, "publish", published)
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         pyhudi.open_table(base).compact()
     assert found(base) == {**BEFORE, "k1": 2}
     clock.stand_still(DEAD_MS)
@@ -330,7 +330,7 @@ def test_two_bucket_groups_of_zombie_commit_are_no_damage(
     def finds_both() -> None:
         pyhudi.open_table(base, options=options).insert(rows([6], 5))
 
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         upserted(
             base, rows([1, 2], 3), monkeypatch, before=others, after=finds_both, options=options
         )
@@ -359,7 +359,7 @@ def test_metadata_table_is_not_compacted_with_zombie_commit(
             own()
 
     monkeypatch.setattr(PendingInstant, "publish", published)
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         upsert.upsert(CrashHandle(CrashingStorage(str(base)), {}), rows([1, 2], 3))
     assert_sound(base, clock, {**BEFORE, "k5": 4})
 
@@ -485,7 +485,7 @@ def test_publication_refuses_file_older_than_its_name(
         (beat,) = (base / ".hoodie/.heartbeat").glob("*")
         os.utime(newest, (beat.stat().st_mtime, beat.stat().st_mtime))
 
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         upserted(base, rows([1, 2], 3), monkeypatch, before=others, after=staged_before)
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
 

@@ -61,7 +61,7 @@ def test_without_room_for_local_files_the_storage_failed(tmp_path: Path) -> None
     of_core, of_python = done.stdout.split("local files failed: ")[1:]
     assert f"in {tempfile.gettempdir()} (TMPDIR): " in of_core
     assert "raise ulimit -f" in of_core
-    assert "TMPDIR says where they go" in of_python
+    assert "Set TMPDIR to another directory" in of_python
 
 
 def test_without_a_local_folder_nothing_is_overwritten(

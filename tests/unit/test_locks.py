@@ -295,7 +295,7 @@ class TestStorageLock:
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
         file.write_text(text, "latin-1")
-        with pytest.raises(CorruptTable, match="is no lock"):
+        with pytest.raises(CorruptTable, match="is not a lock"):
             StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
     def test_lost_lock_response_is_resolved(
@@ -343,7 +343,7 @@ class TestFileLock:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
         assert lock.acquire(0)
         file.unlink()
-        with pytest.raises(CommitConflict, match="taken away"):
+        with pytest.raises(CommitConflict, match="another writer took it over"):
             lock.check()
         file.write_text("java")
         lock._renew()
@@ -359,7 +359,7 @@ class TestFileLock:
         file.unlink()
         lock._renew()
         assert not file.exists()
-        with pytest.raises(CommitConflict, match="taken away"):
+        with pytest.raises(CommitConflict, match="another writer took it over"):
             lock.check()
         lock.release()
         assert lock.acquire(0)
@@ -658,7 +658,7 @@ def test_damaged_storage_lock_is_no_lost_lock(content: bytes, tmp_path: Path) ->
     table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"]}), key="id")
     (tmp_path / "t" / PATH).write_bytes(content)
     table = pyhudi.open_table(tmp_path / "t")
-    with pytest.raises(CorruptTable, match=r"is no lock[^\n]*\nHint: Remove it") as raised:
+    with pytest.raises(CorruptTable, match=r"is not a lock[^\n]*\nHint: Remove it") as raised:
         table.upsert(pa.table({"id": ["b"]}))
     assert raised.value.file == PATH
     assert table.scan().count() == 1

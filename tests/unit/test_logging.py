@@ -73,7 +73,7 @@ def test_warning_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         table.upsert(rows("a", part="y"))
     (told,) = (each for each in caught if each.category is PartitionChangeWarning)
     assert said(caplog, logging.WARNING) == [str(told.message)]
-    assert "1 row stayed" in str(told.message)
+    assert "1 row kept the partition" in str(told.message)
     assert told.filename == __file__, "the line that called the verb"
 
 
@@ -88,8 +88,11 @@ def test_conflict_retry_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         return len(tries)
 
     assert retry_on_conflict(made(tmp_path), None, verb) == 3
-    lines = [line for line in said(caplog, logging.DEBUG) if "gave way" in line]
-    assert [("try 2" in line, "try 3" in line) for line in lines] == [(True, False), (False, True)]
+    lines = [line for line in said(caplog, logging.DEBUG) if "conflict, retry" in line]
+    assert [("retry 2" in line, "retry 3" in line) for line in lines] == [
+        (True, False),
+        (False, True),
+    ]
     assert all("another was faster" in line for line in lines)
 
 

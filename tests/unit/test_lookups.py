@@ -49,7 +49,7 @@ def test_key_lookup_lists_partition_of_key_only(
     scan = table.scan(where="id = 'k011'")
     assert scan.to_arrow()["v"].to_pylist() == [11]
     assert asked == ["p3"]
-    assert f"record_index: left out {PARTITIONS - 1} of {PARTITIONS}" in str(scan.explain())
+    assert f"record_index: pruned {PARTITIONS - 1} of {PARTITIONS}" in str(scan.explain())
     asked.clear()
     assert table.scan(where="id = 'k999'").count() == 0
     assert asked == []

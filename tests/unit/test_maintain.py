@@ -62,7 +62,7 @@ def test_log_files_are_compacted_when_that_is_worth_it(version: int, tmp_path: P
     assert "compact" in [done.service for done in result.done]
     assert rows(table) == wanted
     assert not table.check(deep=True).findings
-    assert "nothing was done" in str(table.maintain())
+    assert "nothing was changed" in str(table.maintain())
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
@@ -94,7 +94,7 @@ def test_small_files_of_the_first_commit_are_not_advised_to_be_joined(tmp_path: 
     table = pyhudi.create_table(tmp_path / "t", people(range(30), 1), key="id", options=small)
     health = table.inspect.health()
     assert health.small_files > 4
-    assert str(health).endswith("nothing needs to be done")
+    assert str(health).endswith("no service is needed")
     table = pyhudi.open_table(table.uri)
     table.upsert(people(range(1), 2))
     assert [advice.service for advice in table.inspect.health().advice] == ["cluster"]
@@ -236,9 +236,9 @@ def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         table.maintain(every="5m")
     assert waits == [300, 300, 300]
     assert log_files(table) == 0
-    with pytest.raises(ConfigError, match="every is no time"):
+    with pytest.raises(ConfigError, match="every is not a duration"):
         table.maintain(every="5 MB")
-    with pytest.raises(ConfigError, match="every is no time"):
+    with pytest.raises(ConfigError, match="every is not a duration"):
         maintain_for_ever(Handle(table.storage, {}), Budget(), Budget())
 
 

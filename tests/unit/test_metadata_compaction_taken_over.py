@@ -27,7 +27,9 @@ def rows(ids: str, value: int) -> pa.Table:
     return pa.table({"id": list(ids), "v": [value] * len(ids)})
 
 
-@pytest.mark.filterwarnings("ignore:.*services wait:pyhudi.errors.MetadataTableWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*services of the metadata table failed:pyhudi.errors.MetadataTableWarning"
+)
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_metadata_compaction_keeps_files_of_other_executor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
@@ -54,7 +56,9 @@ def test_metadata_compaction_keeps_files_of_other_executor(
     go_on(base, value)
 
 
-@pytest.mark.filterwarnings("ignore:.*services wait:pyhudi.errors.MetadataTableWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*services of the metadata table failed:pyhudi.errors.MetadataTableWarning"
+)
 @pytest.mark.parametrize("late_at", ["in_step", "publish"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_metadata_compaction_publishes_only_with_its_files(

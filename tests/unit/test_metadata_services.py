@@ -350,7 +350,7 @@ def test_metadata_compaction_hides_no_concurrent_commit(
 
     monkeypatch.setattr(PendingInstant, "request", another_comes)
     table = pyhudi.open_table(base, options={**alone, **due})
-    with pytest.warns(MetadataTableWarning, match="came while a compaction was planned"):
+    with pytest.warns(MetadataTableWarning, match="completed while a compaction was planned"):
         table.upsert(rows.slice(0, 1))
     monkeypatch.undo()
     assert not others

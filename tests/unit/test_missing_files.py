@@ -407,7 +407,7 @@ def test_metadata_table_is_not_compacted_over_a_lost_log_file(tmp_path: Path, ve
     logs = tmp_path.glob(".hoodie/metadata/files/.*.log.*")
     max(logs, key=lambda path: path.stat().st_mtime_ns).unlink()
     table = pyhudi.open_table(tmp_path, options=options)
-    with pytest.warns(UserWarning, match="the metadata table's services wait"):
+    with pytest.warns(UserWarning, match="services of the metadata table failed"):
         _ = [table.upsert(TABLE.rows("ab", v=2)) for _ in range(3)]
     pyhudi.open_table(tmp_path).rebuild_metadata()
     found = pyhudi.open_table(tmp_path).scan(["v"]).to_arrow()["v"].to_pylist()

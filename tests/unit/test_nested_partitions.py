@@ -25,7 +25,7 @@ ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 
 
 def stands_within(inner: str, outer: str) -> str:
-    return re.escape(f"the partition {inner!r} would lie within the partition {outer!r}")
+    return re.escape(f"the partition {inner!r} would be inside the partition {outer!r}")
 
 
 def data_files(base: Path) -> dict[str, bytes]:
@@ -162,5 +162,5 @@ def test_check_finds_nested_partitions(tmp_path: Path) -> None:
     (tmp_path / "t" / "a" / "empty" / MARK).write_text("#partition metadata\n")
     found = table.check().errors
     assert [(one.kind, one.partition, one.found) for one in found] == [
-        ("nested_partition", "a/b", "one within the partition 'a'")
+        ("nested_partition", "a/b", "a partition inside 'a'")
     ]

@@ -257,9 +257,9 @@ class TestHandles:
         assert written.refresh().inspect.commits().num_rows == 1
 
     def test_refuse_what_is_no_time(self, written: pyhudi.HudiTable) -> None:
-        with pytest.raises(ConfigError, match="not a point in time"):
+        with pytest.raises(ConfigError, match="is not a time"):
             pyhudi.open_table(written.uri, as_of="soon")
-        with pytest.raises(ConfigError, match="not a point in time"):
+        with pytest.raises(ConfigError, match="is not a time"):
             written.scan(as_of="soon")
 
 

@@ -226,18 +226,18 @@ def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda t: t.scan(columns="id"), "columns is text"),
-        (lambda t: t.scan(columns=[1]), "columns has 1, which is no text"),
-        (lambda t: t.scan(columns=(n for n in ["id"])), "can be read twice"),
+        (lambda t: t.scan(columns="id"), "columns is a string"),
+        (lambda t: t.scan(columns=[1]), "columns has 1, which is not a string"),
+        (lambda t: t.scan(columns=(n for n in ["id"])), "must be a list of strings"),
         (lambda t: t.scan(read_optimized="false"), "read_optimized is 'false'"),
-        (lambda t: t.scan(memory_limit="5"), "memory_limit is '5'; it must be a whole number of"),
+        (lambda t: t.scan(memory_limit="5"), "memory_limit is '5'; it must be an integer of"),
         (lambda t: t.upsert(ROWS, partial="no"), "partial is 'no'; it must be True or False"),
         (lambda t: t.upsert(ROWS, progress="no"), "progress is 'no'"),
         (lambda t: t.update("true", ["n"]), "set is a builtins.list; it must be a mapping"),
         (lambda t: t.update("true", {1: 2}), "set has the name 1"),
         (lambda t: t.alter().change_type("n", 5), "type is 5; .*pyarrow type"),
         (lambda t: t.alter().add_column(5, pa.int64()), "column is 5; it must be text"),
-        (lambda t: t.upgrade("9"), "to is '9'; it must be a whole number of"),
+        (lambda t: t.upgrade("9"), "to is '9'; it must be an integer of"),
         (lambda t: t.create_index(["column_stats"]), "kind is a builtins.list"),
         (lambda _: opened(5), "uri is 5; it must be a path"),
         (lambda _: opened(b"x"), "uri is b'x'"),
@@ -247,7 +247,7 @@ def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) 
         (lambda t: t.upsert(ROWS, commit_metadata={"a": "\ud800"}), "surrogate"),
         (
             lambda t: create(f"{t.uri}-n", ROWS, key="id", options={"hoodie.table.name": "\ud800"}),
-            r"hoodie.table.name' is '.ud800': half a surrogate",
+            r"hoodie.table.name' is '.*ud800': it contains half of a surrogate",
         ),
         (lambda t: opened(t.uri, options=["x"]), "options is a builtins.list"),
         (lambda t: opened(t.uri, options={5: "x"}), "options has the name 5"),
@@ -267,13 +267,17 @@ def test_argument_error_names_argument(
     [
         (lambda t: create(f"{t.uri}-7", ROWS, key="id", version=7), "version is 7", "6, 8, 9"),
         (lambda t: create(f"{t.uri}-5", ROWS, key="id", version=5), "version is 5", "6, 8, 9"),
-        (lambda t: create(f"{t.uri}-b", BYTES, key="b"), "'b' of type binary cannot", "text"),
-        (lambda t: create(f"{t.uri}-u", BYTES, key="u"), "'u' of type fixed_size", "text"),
+        (lambda t: create(f"{t.uri}-b", BYTES, key="b"), "'b' of type binary cannot", "string"),
+        (lambda t: create(f"{t.uri}-u", BYTES, key="u"), "'u' of type fixed_size", "string"),
         (lambda t: create(f"{t.uri}-s", ROWS, key="inner"), "'inner' of type struct", "inner.f"),
-        (lambda t: create(f"{t.uri}-l", ROWS, key="tags"), "'tags' of type list", "text"),
-        (lambda t: create(f"{t.uri}-p", BYTES, key="n", partition_by="b"), "'b' of", "text"),
+        (lambda t: create(f"{t.uri}-l", ROWS, key="tags"), "'tags' of type list", "string"),
+        (lambda t: create(f"{t.uri}-p", BYTES, key="n", partition_by="b"), "'b' of", "string"),
         (lambda t: t.create_index("secondary_index", ["typo"], name="x"), "'typo'", "id, part"),
-        (lambda t: t.create_index("secondary_index", ["at"], name="x"), "cannot have", "docs"),
+        (
+            lambda t: t.create_index("secondary_index", ["at"], name="x"),
+            "cannot have",
+            "supported columns",
+        ),
         (
             lambda t: t.create_index("column_stats", ["typo"], name="x", function="lower"),
             "no column 'typo'",
@@ -282,15 +286,15 @@ def test_argument_error_names_argument(
         (lambda t: t.update("true", {"price": "price * 1.123"}), "would become", "DECIMAL(10, 2)"),
         (
             lambda t: t.update("true", {"price": "price * 99999"}),
-            "out of its range",
+            "out of range",
             "DECIMAL(10, 2)",
         ),
         (lambda t: t.update("true", {"typo": 1}), "no column 'typo'", "id, part"),
         (lambda t: t.scan(where=("n", ">", 1)), "one condition", "[('n', '>', 1)]"),
         (lambda t: t.scan(where="id = lisbon"), "'lisbon'", "single quotes"),
         (lambda t: t.scan(where="id = lisbon"), "'lisbon'", "Columns: id, part"),
-        (lambda t: t.merge(ROWS, "t.id = s.id"), "by the record key", "leave `on` out"),
-        (lambda t: t.merge(ROWS, ["t.id = s.id"]), "by the record key", "leave `on` out"),
+        (lambda t: t.merge(ROWS, "t.id = s.id"), "by the record key", "Leave `on` out"),
+        (lambda t: t.merge(ROWS, ["t.id = s.id"]), "by the record key", "Leave `on` out"),
         (lambda t: t.scan(where="from = 1"), "but got '='", "double"),
         (lambda t: t.scan(where="n = 1 group by"), "is not a SQL expression", "double"),
         (lambda t: t.scan(where="`id = 'a'"), "is not a SQL expression", "backticks"),
@@ -323,7 +327,7 @@ def test_missing_directory_error_has_hint(tmp_path: Path) -> None:
 
 
 def test_permission_error_names_cause() -> None:
-    for number, hint in ((13, "may not"), (28, "full"), (30, "another folder")):
+    for number, hint in ((13, "permission"), (28, "full"), (30, "another directory")):
         assert hint in StorageError(f"/t/.hoodie/x: said so (os error {number})").hint
     assert StorageError("x", hint="mine").hint == "mine"
     assert StorageError("x (os error 5)").hint == ""
@@ -515,14 +519,14 @@ def test_paths_in_plans_that_lead_elsewhere(table: HudiTable) -> None:
         "dataFilePath": "f_0-1-0_20200101000000000.parquet",
         "deltaFilePaths": [],
     }
-    with pytest.raises(pyhudi.CorruptTable, match="which is no file") as raised:
+    with pytest.raises(pyhudi.CorruptTable, match="which is not a file") as raised:
         resolve_planned_slices(table.storage, table.config, [operation])
     assert raised.value.file == "../other/f_0-1-0_20200101000000000.parquet"
 
 
 @pytest.mark.parametrize("path", ["../x", "/", "a//b", "a\0b", "."])
 def test_partition_paths_that_lead_elsewhere(table: HudiTable, path: str) -> None:
-    with pytest.raises(ConfigError, match="is no partition path"):
+    with pytest.raises(ConfigError, match="is not a partition path"):
         table.delete_partitions([path])
 
 

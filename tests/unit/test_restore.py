@@ -197,7 +197,7 @@ def test_restore_to_time_uses_newest_commit_until_then(tmp_path: Path) -> None:
     assert len(timeline_of(tmp_path / "t").filter_completed(RESTORE)) == 1
     with pytest.raises(HistoryUnavailable, match="or before"):
         table.restore("2020-01-01")
-    with pytest.raises(ConfigError, match="not a point in time"):
+    with pytest.raises(ConfigError, match="is not a time"):
         table.restore("yesterday")
 
 
@@ -337,7 +337,7 @@ def test_writers_beside_each_other(save: bool, tmp_path: Path) -> None:
     completed_after(table, early, late)
     table = table.refresh()
     if save:
-        assert table.savepoint("of what is there") == early
+        assert table.savepoint("of what exists") == early
     table.upsert(of_city("oslo", 3))
     if not save:
         table.clean(retain=2)

@@ -200,7 +200,7 @@ def test_writer_with_a_beating_heart_is_not_rolled_back(name: str, tmp_path: Pat
         path.touch()
     pending = timeline_of(base).pending()
     # Nobody knows what lock it writes under.
-    with pytest.raises(UnsupportedTableFeature, match=r"lock\.provider.* at work"):
+    with pytest.raises(UnsupportedTableFeature, match=r"lock\.provider.* is active"):
         table.upsert(table.scan().to_arrow())
     assert timeline_of(base).pending() == pending
     lock = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
@@ -273,7 +273,7 @@ class Locked:
     def guard(self) -> Locked:
         return self
 
-    def check(self, for_ms: int = 0) -> None:
+    def check_held(self, for_ms: int = 0) -> None:
         if self.loses():
             raise CommitConflict("the lock is another's")
 

@@ -236,4 +236,4 @@ def test_text_that_begins_a_statement_is_an_error_alone(
 def test_unquoted_set_is_told_to_quote_text() -> None:
     with pytest.raises(ConfigError, match="begins a statement") as caught:
         set_value("set in stone", pa.string(), NAMES, "set 'x'")
-    assert "Text takes single quotes" in caught.value.hint
+    assert "Quote strings with single quotes" in caught.value.hint

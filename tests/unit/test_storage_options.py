@@ -155,7 +155,7 @@ def test_properties_of_hadoop_are_taken_as_they_are() -> None:
         "dfs.client.socketTimeout": "true",
         "max_retries": "1",
     }
-    with pytest.raises(ConfigError, match="not known"):
+    with pytest.raises(ConfigError, match="is unknown"):
         Storage("s3://bucket/t", {"dfs.client.x": "1"})
 
 

@@ -83,10 +83,10 @@ def test_cdc_mode_is_fixed_once_changes_exist(tmp_path: Path) -> None:
     ("name", "reason"),
     [
         ("hoodie.table.recordkey.fields", "keys"),
-        ("hoodie.table.partition.fields", "folders"),
+        ("hoodie.table.partition.fields", "directories"),
         ("hoodie.table.ordering.fields", "wins"),
         ("hoodie.record.merge.mode", "wins"),
-        ("hoodie.table.type", "written anew"),
+        ("hoodie.table.type", "be rewritten"),
         ("hoodie.table.version", "upgrade"),
         ("hoodie.table.metadata.partitions", "create_index"),
         ("hoodie.table.create.schema", "alter"),
@@ -175,7 +175,7 @@ def test_payload_class_can_be_named_once(tmp_path: Path) -> None:
     table.set_properties({PAYLOAD_CLASS: name})
     table.upsert(pa.table({"id": ["a"], "ts": [2], "Op": ["D"]}))
     assert table.scan(["id"]).to_arrow().column("id").to_pylist() == ["b"]
-    with pytest.raises(ConfigError, match="which of two rows"):
+    with pytest.raises(ConfigError, match="which of two stored rows"):
         table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.OtherPayload"})
 
 
@@ -190,7 +190,7 @@ def test_unknown_payload_class_disables_writes(tmp_path: Path, name: str) -> Non
     # It was a slip.
     table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.DefaultHoodieRecordPayload"})
     assert table.upsert(rows).rows_updated == 1
-    with pytest.raises(ConfigError, match="which of two rows"):
+    with pytest.raises(ConfigError, match="which of two stored rows"):
         table.set_properties({PAYLOAD_CLASS: name})
 
 
@@ -199,7 +199,7 @@ def test_payload_class_that_would_change_rows_is_refused(
     tmp_path: Path, version: int, kind: Any
 ) -> None:
     table = made(tmp_path, version=version, type=kind)
-    with pytest.raises(ConfigError, match="which of two rows"):
+    with pytest.raises(ConfigError, match="which of two stored rows"):
         table.set_properties({PAYLOAD_CLASS: "org.apache.hudi.common.model.AWSDmsAvroPayload"})
 
 
@@ -215,7 +215,7 @@ def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: An
     table.set_properties(names)
     table.upsert(pa.table({"id": ["a"], "ts": [2], "op": ["D"]}))
     assert table.scan(["id"]).to_arrow().column("id").to_pylist() == ["b"]
-    with pytest.raises(ConfigError, match="which of two rows"):
+    with pytest.raises(ConfigError, match="which of two stored rows"):
         table.set_properties({**names, DELETE_MARKER: "I"})
 
 
@@ -228,7 +228,7 @@ def test_deletes_are_not_named_by_what_is_no_column(tmp_path: Path) -> None:
 
 
 def test_version_9_says_itself_what_is_a_delete(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="which of two rows"):
+    with pytest.raises(ConfigError, match="which of two stored rows"):
         made(tmp_path).set_properties({DELETE_FIELD: "op", DELETE_MARKER: "D"})
 
 

@@ -222,7 +222,7 @@ def test_executor_detects_completed_plan_at_publication(table: Any) -> None:
 def left_alone(table: HudiTable, opened: PendingInstant) -> None:
     """Neither a verb nor maintenance takes the service over or off."""
     verb = table.compact if opened.action == COMPACTION else table.cluster
-    with pytest.raises(CommitConflict, match=rf"may be carrying out .* {opened.time}"):
+    with pytest.raises(CommitConflict, match=rf"may be executing .* {opened.time}"):
         verb(schedule=False)
     assert any(opened.time in reason for reason in table.refresh().maintain().left)
     assert opened.is_inflight

@@ -70,7 +70,7 @@ def test_instant_states_follow_each_other(layout: TimelineLayout) -> None:
 def test_rolled_back_instant_cannot_complete(layout: TimelineLayout) -> None:
     storage = MemoryStorage()
     layout.request(storage, "1", "deltacommit", b"plan")
-    with pytest.raises(CommitConflict, match="taken back"):
+    with pytest.raises(CommitConflict, match="rolled back"):
         complete(layout, storage, "1", "deltacommit", "2", b"done")
 
 

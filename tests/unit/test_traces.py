@@ -74,7 +74,7 @@ def test_few_buckets_are_told_from_small_numbers(tmp_path: Path) -> None:
 def test_bucket_index_is_refused_for_other_file_ids(tmp_path: Path) -> None:
     made(tmp_path / "t")
     buckets = pyhudi.open_table(tmp_path / "t", options={"hoodie.index.type": "BUCKET"})
-    with pytest.raises(ConfigError, match="file groups are no buckets"):
+    with pytest.raises(ConfigError, match="file groups are not buckets"):
         buckets.upsert(rows(0, 1, 6))
 
 

@@ -264,7 +264,7 @@ def test_names_that_schemas_lack_are_refused(tmp_path: Path, name: str, near: st
 def test_names_that_differ_in_case_alone_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
     other = "C" if kind == pa.int32() else "d"
     schema = pa.schema([("id", pa.string()), ("c", kind), (other, pa.int32())])
-    with pytest.raises(SchemaMismatch, match="case alone"):
+    with pytest.raises(SchemaMismatch, match="only in case"):
         made(tmp_path / "t", schema)
 
 
@@ -273,10 +273,10 @@ def test_names_that_differ_in_case_alone_are_refused(tmp_path: Path, kind: pa.Da
 )
 def test_names_of_hudis_own_columns_in_other_letters_are_refused(tmp_path: Path, name: str) -> None:
     rows = pa.table({"id": ["a"], name: [True]})
-    with pytest.raises(SchemaMismatch, match="column of Hudi's own"):
+    with pytest.raises(SchemaMismatch, match="meta column of Hudi"):
         made(tmp_path / "t", rows)
     table = made(tmp_path / "t", pa.table({"id": ["a"]}))
-    with pytest.raises(SchemaMismatch, match="column of Hudi's own"):
+    with pytest.raises(SchemaMismatch, match="meta column of Hudi"):
         table.upsert(rows, schema_mode="merge")
 
 

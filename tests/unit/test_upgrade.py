@@ -256,7 +256,7 @@ def test_bootstrap_index_property_changes_with_version(name: str, enabled: str, 
 
 def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v4_mor_crash", tmp_path))
-    with pytest.raises(UnsupportedTableFeature, match="folder default"):
+    with pytest.raises(UnsupportedTableFeature, match="directory default"):
         table.upgrade(9)
 
 

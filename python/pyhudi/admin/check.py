@@ -113,7 +113,7 @@ def _metadata(
 
 def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
     looked = look.engine.run(
-        look_at_files, _files_tasks(look, stored), label="look at footers and blocks"
+        look_at_files, _files_tasks(look, stored), label="check footers and blocks"
     )
     findings = [finding for found in looked for finding in found]
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}

@@ -199,7 +199,7 @@ def find_stale_staged_files(stored: StoredTable, clock: Clock) -> Iterator[Findi
     """Staged copies that are too old for a living writer's."""
     for folder, entry in stored.staged:
         if is_old(entry, clock):
-            wanted = "a copy that is there for a moment"
+            wanted = "a temporary copy"
             yield Finding("staged_file", "warning", folder, entry.name, wanted, "one that stayed")
 
 
@@ -273,7 +273,7 @@ def _find_unrecorded_file(
     committed = timeline.is_committed(instant)
     if instant in named.rolled_back:
         severity: Severity = "error" if committed else "warning"
-        yield _of("rolled_back_file", severity, file, "no file of a write that was rolled back")
+        yield _of("rolled_back_file", severity, file, "no file of a rolled back write")
         return
     if timeline.is_before_start(instant):
         return
@@ -326,8 +326,8 @@ def check_nested(stored: StoredTable) -> Iterator[Finding]:
     filled = {file.partition for file in stored.files.values()}
     for outer, inner in find_nested(stored.partitions):
         if inner in filled:
-            wanted = "a partition within no other one"
-            found = f"one within the partition {outer!r}"
+            wanted = "a partition outside every other partition"
+            found = f"a partition inside {outer!r}"
             yield Finding("nested_partition", "error", inner, "", wanted, found)
 
 

@@ -109,13 +109,13 @@ class Health(HtmlRepr):
         newest = f"{self.base_files} base files of {size_text(self.base_bytes)}"
         logs = f"{self.log_files} log files of {size_text(self.log_bytes)}"
         yield f"{self.file_groups} file groups in {self.partitions} partitions: {newest}, {logs}"
-        yield f"older states: {self.old_files} files of {size_text(self.old_bytes)}"
+        yield f"older file slices: {self.old_files} files of {size_text(self.old_bytes)}"
         yield f"timeline: {self.active_instants} instants, {self.pending} of them pending"
         yield f"metadata table: {self.metadata_files} files of {size_text(self.metadata_bytes)}"
         for advice in self.advice:
             yield f"{advice.service}: {advice.reason}"
         if not self.advice:
-            yield "nothing needs to be done"
+            yield "no service is needed"
 
 
 @dataclass
@@ -192,7 +192,7 @@ def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
 def _rebuilding(table: TableSnapshot, files: Sequence[Entry]) -> Iterator[Advice]:
     listed = FILES in table.config.metadata_partitions
     if listed and f"{FOLDER}/{PROPERTIES}" not in {file.path for file in files}:
-        yield Advice(REBUILD, "the metadata table is missing, without which nothing is written")
+        yield Advice(REBUILD, "the metadata table is missing; writes need it")
 
 
 def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
@@ -210,10 +210,12 @@ def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
 def _cleaning(table: TableSnapshot) -> Iterator[Advice]:
     planned = cleaning.preview_clean(table, CleanOptions.of(table.options))
     if planned.left:
-        yield Advice("clean", f"{len(planned.left)} planned cleans wait to be carried out")
+        yield Advice("clean", f"{len(planned.left)} pending cleans are not executed")
     elif planned.files_removed:
         size = size_text(planned.bytes_removed)
-        yield Advice("clean", f"{planned.files_removed} files of {size} are of no retained commit")
+        yield Advice(
+            "clean", f"{planned.files_removed} files of {size} belong to no retained commit"
+        )
 
 
 def _archiving(table: TableSnapshot) -> Iterator[Advice]:
@@ -240,7 +242,7 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
     ]
     waiting = table.timeline.pending_compactions
     if waiting:
-        yield Advice("compact", f"{len(waiting)} planned compactions wait to be carried out")
+        yield Advice("compact", f"{len(waiting)} pending compactions are not executed")
     if worth:
         worth.sort(key=_log_share, reverse=True)
         logs = [log for slice_ in worth for log in slice_.logs]
@@ -261,7 +263,7 @@ def _clustering(
 ) -> Iterator[Advice]:
     waiting = pending(table.timeline)
     if waiting:
-        yield Advice("cluster", f"{len(waiting)} planned clusterings wait to be carried out")
+        yield Advice("cluster", f"{len(waiting)} pending clusterings are not executed")
         return
     planned = pending_compactions(table.timeline)
     free = [slice_ for slice_ in slices if slice_.key not in planned]

@@ -73,8 +73,8 @@ class Budget:
             value = float(number) * (_BYTES.get(unit.upper()) or _SECONDS.get(unit.lower(), 0))
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not 0 < value <= sys.float_info.max:
-            msg = "the budget is no time and no number of bytes"
-            raise ConfigError(msg, hint='Such as 90, "10m" or "2 GiB".')
+            msg = "the budget is neither a duration nor a number of bytes"
+            raise ConfigError(msg, hint='Give 90, "10m" or "2 GiB", for example.')
         return cls(bytes=int(value)) if is_size else cls(seconds=float(value))
 
 
@@ -95,7 +95,7 @@ class MaintenanceResult(HtmlRepr):
         return str(self)
 
     def __str__(self) -> str:
-        did = [f"{done.service}: {_did(done)}" for done in self.done] or ["nothing was done"]
+        did = [f"{done.service}: {_did(done)}" for done in self.done] or ["nothing was changed"]
         return "\n".join([*did, *(f"left: {reason}" for reason in self.left), str(self.after)])
 
 
@@ -138,12 +138,12 @@ def maintain_for_ever(
     """Maintains the table again and again, until an interrupt. What fails is a warning."""
     clock = clock or SystemClock()
     if every.seconds is None:
-        raise ConfigError("every is no time", hint='Such as 300 or "5m".')
+        raise ConfigError("every is not a duration", hint='Give 300 or "5m", for example.')
     while True:
         try:
             maintain(table, budget, memory_limit=memory_limit, clock=clock)
         except HudiError as error:
-            text = f"{table.storage.uri}: maintenance is tried again later: {error}"
+            text = f"{table.storage.uri}: maintenance failed and will be retried: {error}"
             warn(text, MaintenanceWarning)
         clock.sleep(every.seconds)
 

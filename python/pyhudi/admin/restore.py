@@ -121,7 +121,7 @@ def _check_no_bootstrap(table: TableSnapshot, targets: Sequence[Instant]) -> Non
     for target in targets:
         if is_bootstrap(target.requested):
             msg = f"{BOOTSTRAP_PATH} is {table.config.bootstrap_path}: {target} is the bootstrap"
-            raise UnsupportedTableFeature(msg, hint="Remove the table; the source stays.")
+            raise UnsupportedTableFeature(msg, hint="Remove the table; its source files stay.")
 
 
 # --- the table before -----------------------------------------------------------------------------
@@ -133,7 +133,10 @@ def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
     check_writable(table.storage, table.config, table.timeline)
     table.generator.observe(table.timeline)
     for pending in table.timeline.pending(RESTORE):
-        hint = "restore(to=...) completes it, and so does the next write once its writer is dead."
+        hint = (
+            "Call restore(to=...) to complete it. The next write completes it, too, once its "
+            "writer has failed."
+        )
         raise CommitConflict(f"{pending} is pending", hint=hint)
     return table
 
@@ -260,7 +263,7 @@ def _find_instant(timeline: Timeline, instant: str) -> Instant:
     )
     if found is None:
         msg = f"the active timeline has no commit {instant}"
-        raise HistoryUnavailable(msg, hint="inspect.timeline() tells what there is.")
+        raise HistoryUnavailable(msg, hint="inspect.timeline() lists the instants.")
     return found
 
 
@@ -275,7 +278,7 @@ def _check_failed(table: TableSnapshot, target: Instant) -> None:
     failed = find_failed_writes(table.timeline)
     if target not in failed:
         msg = f"{target} is planned: there is nothing to roll back"
-        raise ConfigError(msg, hint="restore(to=...) an earlier commit takes plans away too.")
+        raise ConfigError(msg, hint="restore(to=...) an earlier commit cancels plans, too.")
     _check_last(failed, target)
     check_no_live_writer(table, table.timeline)
 
@@ -306,18 +309,22 @@ def _check_newest(table: TableSnapshot, target: Instant) -> None:
     _check_last(timeline.commits, target)
     if target.requested in find_saved_instants(timeline):
         msg = f"{target} is saved"
-        raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
+        raise ConfigError(
+            msg, hint=f'delete_savepoint("{target.requested}") deletes the savepoint.'
+        )
     settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
     for pending in timeline.pending():
         if pending.requested > target.requested and pending not in settled:
-            hint = "Complete it first, or restore(to=...) an earlier commit, which takes it away."
-            raise CommitConflict(f"{pending} was planned with what would go", hint=hint)
+            hint = "Complete it first, or restore(to=...) an earlier commit, which removes it."
+            raise CommitConflict(
+                f"{pending} was planned with files that would be removed", hint=hint
+            )
     before = [commit for commit in timeline.commits if commit != target]
     if before:
         restoring.check_kept(table, before[-1], [target])
     elif timeline.archive.commits():
         msg = f"the commits before {target} are archived"
-        raise HistoryUnavailable(msg, hint="A table is not brought back to an archived commit.")
+        raise HistoryUnavailable(msg, hint="A table cannot be restored to an archived commit.")
 
 
 def _check_last(instants: Sequence[Instant], target: Instant) -> None:

@@ -95,7 +95,7 @@ def _of_log_files(
     opened = _open_to_rewrite(handle, clock, changes=changes)
     if not opened.config.is_merge_on_read:
         msg = "hoodie.table.type is COPY_ON_WRITE: there are no log files to compact"
-        raise UnsupportedTableFeature(msg, hint="cluster() joins small files.")
+        raise UnsupportedTableFeature(msg, hint="Use cluster() to join small files.")
     if partitions is not None:
         paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
         asked = replace(asked, partitions=paths)

@@ -26,24 +26,24 @@ from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write.checks import check_writable
 from pyhudi.write.write_context import WritableTable, open_for_change
 
-_PATHS = "the folders of the table are named by it"
-_WINNER = "which of two rows of a key wins would change for rows that are written already"
-_LOOK = "its files lie where it says"
-_VERSION = "upgrade() and downgrade() change the version with all that depends on it"
-_INDEX = "create_index, drop_index and rebuild_metadata change it with the metadata table"
-_NAME = "locks, catalogs and schemas go by it"
+_PATHS = "the table's directories are named by it"
+_WINNER = "it decides which of two stored rows of a key wins"
+_LOOK = "the table's files are at that location"
+_VERSION = "use upgrade() and downgrade()"
+_INDEX = "use create_index, drop_index and rebuild_metadata"
+_NAME = "locks, catalogs and schemas depend on it"
 
 _REASONS = {
-    names.RECORD_KEY_FIELDS: "the rows of the table have their keys by it",
-    names.KEY_GENERATOR_TYPE: "the rows of the table have their keys and folders by it",
-    names.KEY_GENERATOR_CLASS: "the rows of the table have their keys and folders by it",
+    names.RECORD_KEY_FIELDS: "the stored keys depend on it",
+    names.KEY_GENERATOR_TYPE: "the stored keys and directories depend on it",
+    names.KEY_GENERATOR_CLASS: "the stored keys and directories depend on it",
     names.PARTITION_FIELDS: _PATHS,
     names.HIVE_STYLE: _PATHS,
     names.URL_ENCODE: _PATHS,
     names.SLASH_DATES: _PATHS,
-    names.DROP_PARTITION_COLUMNS: "the data files have or lack these columns already",
-    names.META_FIELDS: "the data files have or lack Hudi's own columns already",
-    names.TABLE_TYPE: "files of the other type would have to be written anew",
+    names.DROP_PARTITION_COLUMNS: "it would not match the columns of existing files",
+    names.META_FIELDS: "it would not match the meta columns of existing files",
+    names.TABLE_TYPE: "all files would have to be rewritten",
     names.ORDERING_FIELDS: _WINNER,
     names.PRECOMBINE_FIELD: _WINNER,
     merge_mode.MERGE_MODE: _WINNER,
@@ -54,7 +54,7 @@ _REASONS = {
     names.LAYOUT_VERSION: _VERSION,
     names.METADATA_PARTITIONS: _INDEX,
     names.CREATE_SCHEMA: "alter() changes columns",
-    names.TIMEZONE: "the instants of the timeline are times in it",
+    names.TIMEZONE: "the timeline's instants are times in this zone",
     names.TIMELINE_PATH: _LOOK,
     names.HISTORY_PATH: _LOOK,
     names.ARCHIVE_FOLDER: _LOOK,
@@ -115,12 +115,12 @@ def _check_value(name: str, value: object) -> str | None:
     if name == names.CDC_MODE and text is not None:
         return parse_enum({name: text}, name, MODES, MODES[0])
     if not is_whole(name) or not is_whole(text or ""):
-        msg = f"{name!a} cannot be set to {value!a}: half a surrogate pair is no text"
+        msg = f"{name!a} cannot be set to {value!a}: it contains half of a surrogate pair"
         raise ConfigError(msg)
     own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
     if name and (own or name == merge_mode.PAYLOAD_CLASS or name in _DELETES):
         return text
-    reason = _REASONS.get(name, "pyhudi does not know that it is safe to change")
+    reason = _REASONS.get(name, "pyhudi does not know whether the change is safe")
     if name in (names.CDC_ENABLED, names.CDC_MODE):
         reason = "it has to have a value"
     msg = f"{name} cannot be set to {value!r}: {reason}"

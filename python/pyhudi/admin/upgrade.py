@@ -192,11 +192,14 @@ def _check_after(context: WriteContext, after: TableConfig) -> None:
     own = before.merge.mode == "CUSTOM" and merger not in {None, *BUILT_IN_STRATEGIES}
     if own and (after.merge.mode, after.merge.strategy_id) != ("CUSTOM", merger):
         name = next(k for k in (STRATEGY_ID, OLD_STRATEGY_ID) if before.properties.get(k))
-        msg = f"{name} is {merger}: version {code} would not go by that merger"
+        msg = f"{name} is {merger}: version {code} would not use that merger"
         raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
     for name in after.ordering_fields:
         if name not in before.ordering_fields and field_at(context.schema.arrow, name) is None:
-            msg = f"{PAYLOAD_CLASS}: version {code} orders by {name}, which the table lacks"
+            msg = (
+                f"{PAYLOAD_CLASS}: version {code} orders by {name}, which is not a column of "
+                "the table"
+            )
             raise UnsupportedTableFeature(msg)
     if not after.version.writable:
         return
@@ -248,7 +251,7 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
         msg = f"{services[0]} is pending"
         raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
     if to != code and config.base_extension is None:
-        msg = f"{config.not_parquet}: pyhudi reads such tables only"
+        msg = f"{config.not_parquet}: pyhudi only reads such tables"
         raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
     if to != code and is_evolved(storage, timeline):
         msg = "hoodie.schema.on.read.enable: the schema history differs by table version"
@@ -278,8 +281,8 @@ def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> N
     lost = next((log for log in old if log.instant not in archived), None)
     if lost is not None:
         raise UnsupportedTableFeature(
-            f"{lost.path}: neither the timeline nor the archive tells of its commit, so version 8 "
-            "could not place it",
+            f"{lost.path}: neither the timeline nor the archive has its commit, so version 8 "
+            "cannot order it",
             hint=_WITHOUT_LOGS.format("upgrade"),
         )
 
@@ -291,8 +294,9 @@ def _check_times(storage: Storage, config: TableConfig, timeline: Timeline) -> N
     for group in FileSystemView(storage, config, timeline).groups.values():
         for log in group.logs:
             msg = (
-                f"{names.TABLE_VERSION}: Hudi 1.x would place {log.path} in version 6 by when its "
-                "commit's file was changed, which a bucket alone says"
+                f"{names.TABLE_VERSION}: Hudi 1.x orders {log.path} in version 6 by the "
+                "modification "
+                "time of its instant file, which only object stores keep"
             )
             raise UnsupportedTableFeature(msg, hint=_WITHOUT_LOGS.format("downgrade"))
 
@@ -310,14 +314,14 @@ def _check_step(
     elif step == (4, 5) and _NULL_PARTITION in {
         path.rsplit("/", 1)[-1].rsplit("=", 1)[-1] for path in storage.list_dir("")[0]
     }:
-        problem = f"{names.PARTITION_FIELDS}: rows without value are in the folder default"
+        problem = f"{names.PARTITION_FIELDS}: rows without a value are in the directory default"
     elif step in ((8, 9), (9, 8)) and config.key_generator in _COMPLEX and single:
         problem = (
             f"{names.KEY_GENERATOR_TYPE} is {config.key_generator} with one key field, whose keys "
             "versions 8 and 9 spell differently"
         )
     elif step == (8, 6) and timeline.archive.instants():
-        problem = f"{names.HISTORY_PATH}: the archived timeline cannot be turned back"
+        problem = f"{names.HISTORY_PATH}: the archived timeline cannot be converted back"
     elif step == (9, 8) and len(config.ordering_fields) > 1 and legacy != MYSQL_PAYLOAD:
         problem = f"{names.ORDERING_FIELDS} names several fields, version 8 knows one"
     elif step == (9, 8) and config.merge.partial_update_mode != partial_mode(legacy):

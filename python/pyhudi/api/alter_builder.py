@@ -212,7 +212,7 @@ class Alter:
             CommitConflict: the table must not be written to now.
         """
         if not self.changes:
-            msg = "there is nothing to alter"
+            msg = "alter() has no changes"
             raise ConfigError(msg, hint="Add changes first.")
         return self.run(self.changes)
 

@@ -258,7 +258,7 @@ def create_and_fill(
         if mode == "overwrite":
             if frame is not None and has_table(storage):
                 look = partial(_check_rows, config=config, options=kept)
-                frame = stack.enter_context(spark("materialize").looked_at(frame, look))
+                frame = stack.enter_context(spark("materialize").materialize(frame, look))
             handle = Handle(storage, engine or LocalEngine(), kept)
             tried = fill if rows is not None or frame is not None else None
             _make_room(handle, config, wanted, clock, tried)
@@ -323,7 +323,7 @@ def _check_arguments(kind: str, mode: str) -> None:
 
 def _check_absent(storage: Storage) -> None:
     if has_table(storage):
-        msg = f"there is a Hudi table at {storage.uri} already"
+        msg = f"a Hudi table exists at {storage.uri}"
         raise ConfigError(msg, hint="Open it with open_table, or choose another location.")
 
 
@@ -467,7 +467,7 @@ def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
             if not (
                 field_at(schema, name) is not None if role != "order_by" else name in schema.names
             ):
-                msg = f"{role} names {name!r}, which is no column of the table"
+                msg = f"{role} names {name!r}, which is not a column of the table"
                 raise ConfigError(msg, hint=f"The columns are {', '.join(schema.names)}.")
         if len(set(names)) < len(names):
             msg = f"{role} names a column twice"

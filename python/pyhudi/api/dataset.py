@@ -117,7 +117,7 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
     def replace_schema(self, schema: pa.Schema) -> Any:
         """Refused; pyarrow asks for it where the dataset is to be part of another."""
         raise ConfigError(
-            f"a HudiDataset keeps its schema, and is no part of another dataset: {schema.names}",
+            f"a HudiDataset keeps its schema and cannot be part of another dataset: {schema.names}",
             hint="Take its to_table(), or its scanner().to_reader().",
         )
 
@@ -180,8 +180,8 @@ def _where(wanted: pc.Expression | None, schema: pa.Schema, *, sql_floats: bool)
     condition = None if tree is None else condition_of(tree, schema)
     if condition is None:
         raise UnsupportedTableFeature(
-            f"the filter {wanted} cannot be made to compare {', '.join(floats)} as SQL does",
-            hint="Have the engine filter later, for one on what a subquery gives.",
+            f"the filter {wanted} cannot compare {', '.join(floats)} as SQL does",
+            hint="Filter in the engine, for example on the result of a subquery.",
         )
     return where_of(condition, schema)
 

@@ -18,7 +18,7 @@ def task_memory(limit: int | None, engine: Engine) -> int:
     if limit is None:
         limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ConfigError(f"memory_limit is {limit!r}", hint="It is a whole number of bytes.")
+        raise ConfigError(f"memory_limit is {limit!r}", hint="Give an integer number of bytes.")
     if limit < _LEAST_MEMORY:
         raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
     return limit // engine.tasks_per_process

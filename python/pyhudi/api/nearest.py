@@ -30,9 +30,9 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
         msg = f"metric is {metric!r}"
         raise ConfigError(msg, hint='Give "l2", "cosine" or "dot".')
     if k < 1:
-        raise ConfigError(f"k is {k}", hint="Give a whole number from 1 on.")
+        raise ConfigError(f"k is {k}", hint="Give an integer from 1 on.")
     if scan.request.limit is not None:
-        raise ConfigError("limit and nearest do not go together", hint="Give k alone.")
+        raise ConfigError("limit and nearest cannot be combined", hint="Give k alone.")
     output = scan.request.output
     if DISTANCE in output:
         msg = f"the scan has a column {DISTANCE!r}, which the distances are to be called"

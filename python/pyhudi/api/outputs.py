@@ -79,7 +79,7 @@ class Outputs(LazyRows):
         if dtype_backend is not None:
             if dtype_backend != "pyarrow" or types_mapper is not None:
                 msg = f"dtype_backend is {dtype_backend!r}"
-                raise ConfigError(msg, hint='It is "pyarrow", without a types_mapper, or left out.')
+                raise ConfigError(msg, hint='Give "pyarrow" without types_mapper, or leave it out.')
             import pandas as pd  # noqa: PLC0415 - an extra
 
             types_mapper = pd.ArrowDtype
@@ -90,7 +90,7 @@ class Outputs(LazyRows):
             if "out of range" not in str(error):
                 raise
             hint = 'Take date_as_object=False, or dtype_backend="pyarrow".'
-            raise ConfigError(f"pandas cannot have a date or time: {error}", hint=hint) from error
+            raise ConfigError(f"pandas cannot hold a date or time: {error}", hint=hint) from error
         return frame
 
     def to_polars(self) -> pl.DataFrame:

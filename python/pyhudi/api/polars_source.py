@@ -48,8 +48,8 @@ def check_release(version: str) -> None:
     """Raises `ConfigError` for a release that gives wrong rows."""
     if tuple(int(part) for part in version.split(".")[:2]) < _LEAST:
         raise ConfigError(
-            f"polars {version} loses filters of lazy queries over sources such as this",
-            hint="Take polars 1.22 or later, or to_polars().",
+            f"polars {version} loses filters of lazy queries over this source",
+            hint="Use polars 1.22 or later, or to_polars().",
         )
 
 

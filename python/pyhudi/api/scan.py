@@ -192,7 +192,7 @@ class Scan(ScanOutputs):
             CorruptTable: the timeline is damaged.
         """
         if self.span is not None:
-            raise ConfigError("the files of an incremental query come from its commits: see plan()")
+            raise ConfigError("an incremental query takes its files from commits: call plan()")
         return select_file_slices(self.table, self.request).explanation
 
     def __repr__(self) -> str:
@@ -261,9 +261,11 @@ def new_scan(
     """
     schema = scan_schema(table)
     if isinstance(columns, str):
-        raise ConfigError("columns is text", hint=f"Give a list: [{columns!r}].")
+        raise ConfigError("columns is a string", hint=f"Give a list: [{columns!r}].")
     if columns is not None and not columns:
-        raise ConfigError("columns is empty", hint="Leave it out for all; count() only counts.")
+        raise ConfigError(
+            "columns is empty", hint="Leave it out to get all columns; count() counts rows."
+        )
     for name in columns or ():
         column_type((name,), schema)
     if columns is not None and len(set(columns)) < len(columns):

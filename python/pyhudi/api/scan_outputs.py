@@ -149,7 +149,7 @@ class ScanOutputs(Outputs):
         if scan.request.limit is not None:
             raise ConfigError(
                 "a scan with a limit cannot be split: it counts over all parts",
-                hint="Leave the limit out, and stop when there are rows enough.",
+                hint="Leave the limit out, and stop when you have enough rows.",
             )
         if most_bytes is not None and most_bytes < 1:
             raise ConfigError(f"most_bytes is {most_bytes}; it must be at least 1")
@@ -165,6 +165,6 @@ def _check_duckdb(schema: pa.Schema) -> None:
     version = getattr(sys.modules.get("duckdb"), "__version__", "")
     if decimals and version.startswith("1.1."):
         raise ConfigError(
-            f"DuckDB {version} finds wrong rows by the decimal column {', '.join(decimals)}",
-            hint="Take DuckDB 1.2 or later.",
+            f"DuckDB {version} returns wrong rows for the decimal column {', '.join(decimals)}",
+            hint="Use DuckDB 1.2 or later.",
         )

@@ -554,7 +554,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     def _writable(self) -> HudiTable:
         if self.as_of is not None:
             raise ConfigError(
-                f"the table was opened as of {self.as_of}: it is for reading",
+                f"the table was opened as of {self.as_of}: it is read-only",
                 hint="Open it without as_of to write.",
             )
         return self

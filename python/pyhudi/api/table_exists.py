@@ -47,7 +47,7 @@ def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None
     for name, value in wanted.items():
         if has[name] != value:
             msg = f"{name} is {has[name]!r} in the table at {storage.uri}, not {value!r}"
-            raise ConfigError(msg, hint="Ask for what the table has, or choose another location.")
+            raise ConfigError(msg, hint="Use the table's setting, or choose another location.")
 
 
 def _read_properties(config: TableConfig) -> dict[str, str]:

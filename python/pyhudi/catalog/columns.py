@@ -118,7 +118,7 @@ class _Types:
             kinds = [kind for kind in schema if kind != "null"]
             if len(kinds) != 1:
                 raise UnsupportedTableFeature(
-                    f"a union of {len(kinds)} types, which catalogs have no column type for"
+                    f"a union of {len(kinds)} types, which catalogs cannot represent"
                 )
             return (*self._plain(kinds[0]), len(kinds) < len(schema))
         return (*self._plain(schema), False)

@@ -29,10 +29,10 @@ def location_in(catalog: Catalog, name: str) -> str:
         found.parameters.get(PROVIDER, "").lower() != "hudi"
         and found.input_format not in (INPUT_FORMAT, REALTIME_INPUT_FORMAT)
     ) or not found.location:
-        raise TableNotFound(f"{name!r} in {catalog!r} is no Hudi table")
+        raise TableNotFound(f"{name!r} in {catalog!r} is not a Hudi table")
     if found.serde_parameters.get(READ_OPTIMIZED, "").lower() == "true":
         raise ConfigError(
-            f"{name!r} is a table of base files alone, without newer records in log files",
+            f"{name!r} is a read-optimized view, without the records in log files",
             hint=f"Open {name.removesuffix(_SUFFIX)!r} and read by scan(read_optimized=True), or "
             f"open {mask_credentials(found.location)}.",
         )

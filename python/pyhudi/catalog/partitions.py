@@ -101,8 +101,8 @@ def check_apart(paths: Mapping[str, tuple[str, ...]]) -> None:
         other = seen.setdefault(values, path)
         if other != path:
             raise UnsupportedTableFeature(
-                f"the partitions {other!r} and {path!r}, which are one in a catalog",
-                hint="Write their rows with one spelling of the partition's value.",
+                f"the partitions {other!r} and {path!r}, which a catalog cannot tell apart",
+                hint="Use one spelling of the partition's value.",
             )
 
 

@@ -42,7 +42,7 @@ def registrations(table: TableSnapshot, options: SyncOptions) -> list[Registrati
     """The names a table has in a catalog, in the order in which Hudi makes them."""
     name = options.table or table.config.name
     if table.config.not_parquet:
-        msg = f"{table.config.not_parquet}: catalogs would read Parquet"
+        msg = f"{table.config.not_parquet}: catalogs expect Parquet"
         raise UnsupportedTableFeature(msg, hint="Register the table with Apache Hudi.")
     if not table.config.is_merge_on_read:
         return [Registration(name, realtime=False, read_optimized=False)]
@@ -74,7 +74,7 @@ def partition_fields(table: TableSnapshot, options: SyncOptions) -> tuple[str, .
     nested = [name for name in fields if "." in name]
     if nested:
         raise UnsupportedTableFeature(
-            f"the partition column {nested[0]!r} lies in a struct, which catalogs have no name for",
+            f"the partition column {nested[0]!r} is inside a struct, which catalogs cannot name",
             hint="Name another by hoodie.datasource.hive_sync.partition_fields.",
         )
     return fields
@@ -170,9 +170,9 @@ def _check_times(table: TableSnapshot, keys: Sequence[Field]) -> None:
     typed = [field.name for field in keys if field.hive != "string" and field.name in timed]
     if typed:
         raise UnsupportedTableFeature(
-            f"hoodie.table.keygenerator.type is {generator}: the folders' texts are no values of "
+            f"hoodie.table.keygenerator.type is {generator}: partition paths are not values of "
             f"the column {typed[0]!r}",
-            hint="Name another column, of text, by hoodie.datasource.hive_sync.partition_fields.",
+            hint="Name another string column in hoodie.datasource.hive_sync.partition_fields.",
         )
 
 
@@ -183,5 +183,5 @@ def _check_apart(fields: Sequence[Field]) -> None:
         other = seen.setdefault(field.name.lower(), field.name)
         if other != field.name:
             raise UnsupportedTableFeature(
-                f"the columns {other!r} and {field.name!r}, which are one in a catalog"
+                f"the columns {other!r} and {field.name!r}, which a catalog cannot tell apart"
             )

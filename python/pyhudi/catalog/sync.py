@@ -203,16 +203,16 @@ def _check_same(found: CatalogTable, wanted: CatalogTable, database: str) -> Non
     if not same_place(found.location, wanted.location):
         theirs = mask_credentials(found.location)
         raise ConfigError(
-            f"{database}.{found.name} lies at {theirs} in the catalog, this table at "
+            f"{database}.{found.name} is at {theirs} in the catalog, this table at "
             f"{wanted.location}",
             hint="Drop it there, or give another name by hoodie.datasource.hive_sync.table.",
         )
     keys = [key.name.lower() for key in found.partition_keys]
     if keys != [key.name.lower() for key in wanted.partition_keys]:
         raise ConfigError(
-            f"{database}.{found.name} is partitioned by {keys} in the catalog, which no catalog "
-            "changes",
-            hint="Drop it there; the next sync registers it anew.",
+            f"{database}.{found.name} is partitioned by {keys} in the catalog, and catalogs cannot "
+            "change that",
+            hint="Drop it there; the next sync registers it again.",
         )
 
 

@@ -22,7 +22,7 @@ class _WithoutPandas(MetaPathFinder):
 
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == "pandas":
-            msg = "the command line does without pandas"
+            msg = "the command line does not use pandas"
             raise ModuleNotFoundError(msg, name=fullname)
 
 

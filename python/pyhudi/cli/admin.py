@@ -58,7 +58,9 @@ def create(
     file: Annotated[
         Path | None,
         typer.Argument(
-            exists=True, dir_okay=False, help="A file with the columns; no row is taken."
+            exists=True,
+            dir_okay=False,
+            help="A file whose columns the table gets; its rows are not read.",
         ),
     ] = None,
     schema: Annotated[
@@ -111,9 +113,9 @@ def check(
     table: Location,
     memory_limit: Memory = None,
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Look into files too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Check the contents of files, too.")] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Before that, remove what is nobody's.")
+        bool, typer.Option("--repair", help="First remove files that belong to no commit.")
     ] = False,
 ) -> int:
     """Compares timeline, files and metadata table; code 1 where there are findings."""
@@ -211,7 +213,7 @@ def index_create(
         bool, typer.Option("--partitioned", help="Each partition has its own keys.")
     ] = False,
     concurrently: Annotated[
-        bool, typer.Option("--concurrently", help="Let writers go on meanwhile.")
+        bool, typer.Option("--concurrently", help="Do not block writers.")
     ] = False,
 ) -> None:
     """Adds an index; every write keeps it up to date from then on."""

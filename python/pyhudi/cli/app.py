@@ -39,7 +39,7 @@ def _options(
             "--version",
             is_eager=True,
             callback=lambda value: _version(asked=value),
-            help="Say the version.",
+            help="Print the version.",
         ),
     ] = False,
 ) -> None:

@@ -15,26 +15,30 @@ Location = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="The table's folder: a path, or a bucket's such as s3://bucket/prefix.",
+        help="The table's location: a path, or a URI such as s3://bucket/prefix.",
     ),
 ]
 DataFile = Annotated[
     Path,
     typer.Argument(
-        exists=True, dir_okay=False, help="Parquet, CSV, JSON lines or Arrow, by its end."
+        exists=True,
+        dir_okay=False,
+        help="Parquet, CSV, JSON lines or Arrow; the file extension decides.",
     ),
 ]
 Where = Annotated[
-    str | None, typer.Option("--where", "-w", metavar="SQL", help="Only rows for which this holds.")
+    str | None,
+    typer.Option("--where", "-w", metavar="SQL", help="Only rows that match this condition."),
 ]
 Columns = Annotated[
-    str | None, typer.Option("--columns", "-c", metavar="A,B", help="Only these, in this order.")
+    str | None,
+    typer.Option("--columns", "-c", metavar="A,B", help="Only these columns, in this order."),
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="TIME", help="The table as it was: an instant or a time."),
+    typer.Option("--as-of", metavar="TIME", help="Time travel: an instant or a time."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most this many.")]
 Start = Annotated[
     str | None,
     typer.Option("--start", metavar="TIME", help="After it; from the beginning by default."),
@@ -42,23 +46,26 @@ Start = Annotated[
 End = Annotated[
     str | None, typer.Option("--end", metavar="TIME", help="Up to it; the last commit by default.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Memory = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", help="What it may hold in memory.")
+    int | None, typer.Option("--memory-limit", metavar="BYTES", help="How much memory it may use.")
 ]
 Partitions = Annotated[
     list[str] | None,
     typer.Option("--partition", metavar="PATH", help="Only this partition path; can be repeated."),
 ]
 Schedule = Annotated[bool, typer.Option(help="Plan what is due.")]
-Execute = Annotated[bool, typer.Option(help="Carry plans out.")]
+Execute = Annotated[bool, typer.Option(help="Execute plans.")]
 CommitId = Annotated[
-    str | None, typer.Option("--commit-id", help="Write once under this name, however often asked.")
+    str | None,
+    typer.Option("--commit-id", help="Write only once per id, however often the command runs."),
 ]
 CommitMetadata = Annotated[
     list[str] | None,
-    typer.Option("--commit-metadata", metavar="NAME=TEXT", help="What the commit says besides."),
+    typer.Option("--commit-metadata", metavar="NAME=TEXT", help="Metadata for the commit."),
 ]
 
 
@@ -76,14 +83,15 @@ class Format(str, Enum):
 
 
 FileFormat = Annotated[
-    Format | None, typer.Option("--format", help="The file's format, where its end does not tell.")
+    Format | None,
+    typer.Option("--format", help="The file's format, if its extension does not show it."),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
         metavar="CHARACTER",
-        help="What parts the values of a CSV file; a comma by default, in .tsv files a tab.",
+        help="The delimiter of a CSV file; default: a comma, in .tsv files a tab.",
     ),
 ]
 
@@ -104,7 +112,7 @@ def format_of(path: Path, given: Format | None) -> Format:
     """What a file is: as said, else by its end. Raises `BadParameter` where neither tells."""
     found = given or _ENDS.get(path.suffix.lower())
     if found is None:
-        raise typer.BadParameter(f"{path}: the end of the name tells no format; give --format")
+        raise typer.BadParameter(f"{path}: the file extension shows no format; give --format")
     return found
 
 
@@ -117,9 +125,9 @@ def delimiter_of(path: Path, form: Format, given: str | None) -> str:
         return "\t" if path.suffix.lower() == ".tsv" else ","
     found = "\t" if given == "\\t" else given
     if form is not Format.csv:
-        raise typer.BadParameter(f"{path} is no CSV file", param_hint="--delimiter")
+        raise typer.BadParameter(f"{path} is not a CSV file", param_hint="--delimiter")
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        msg = f"{given!r} cannot part values; give one character of ASCII"
+        msg = f"{given!r} is not a delimiter; give one ASCII character"
         raise typer.BadParameter(msg, param_hint="--delimiter")
     return found
 

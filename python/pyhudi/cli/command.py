@@ -53,9 +53,13 @@ def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
 _SHARED = (
     _keyword("option", _pairs("--option", "-o", help="A hoodie.… option."), None),
     _keyword("storage_option", _pairs("--storage-option", help="How a bucket is reached."), None),
-    _keyword("json", _flag("--json", help="For machines: JSON, of rows one a line."), False),
-    _keyword("quiet", _flag("--quiet", "-q", help="No progress, and no word of success."), False),
-    _keyword("traceback", _flag("--traceback", help="Of an error the traceback too."), False),
+    _keyword("json", _flag("--json", help="Print JSON, one row a line."), False),
+    _keyword(
+        "quiet", _flag("--quiet", "-q", help="Print no progress and no success message."), False
+    ),
+    _keyword(
+        "traceback", _flag("--traceback", help="Print the traceback of an error, too."), False
+    ),
 )
 
 
@@ -86,9 +90,11 @@ class Call:
         if yes:
             return
         if not sys.stdin.isatty():
-            raise typer.BadParameter("it cannot be taken back, and nobody can be asked: give --yes")
+            raise typer.BadParameter(
+                "it cannot be undone, and there is no terminal to ask: give --yes"
+            )
         if not typer.confirm(question(), err=True):
-            self.out.note("nothing was done")
+            self.out.note("nothing was changed")
             raise typer.Exit(FOUND)
 
 
@@ -146,7 +152,9 @@ def _report_errors(out: Output, *, traceback: bool) -> Iterator[None]:
             out.error(without_hint(error), error.hint)
             raise typer.Exit(WRONG_USE if isinstance(error, UnreadableFile) else FAILED) from None
         except InterruptedAfterCommit as error:
-            out.error(f"interrupted, but committed as {error.instant}", "Do not write it again.")
+            out.error(
+                f"interrupted, but committed as {error.instant}", "Do not write the rows again."
+            )
             raise typer.Exit(INTERRUPTED) from None
         except InterruptedAfterRollback as error:
             out.error(*str(error).split("\nHint: ", 1))

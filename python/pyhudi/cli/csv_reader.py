@@ -68,7 +68,7 @@ def _check_header(path: Path, delimiter: str) -> None:
     found = next((each for each in _OTHER_DELIMITERS if each in names), None)
     if found is not None and delimiter not in names:
         msg = f"{path} has one column, {names.strip()!r}"
-        raise ConfigError(msg, hint=f"Say what parts its values: --delimiter {found!r}.")
+        raise ConfigError(msg, hint=f"Name the delimiter: --delimiter {found!r}.")
 
 
 def _check_told(
@@ -93,7 +93,7 @@ def _read(path: Path, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]
 
 def _not_utf_8(path: Path) -> ConfigError:
     hint = f"Convert it, as by iconv -f latin1 -t utf-8 {path}."
-    return ConfigError(f"{path} is no text in UTF-8", hint=hint)
+    return ConfigError(f"{path} is not UTF-8 text", hint=hint)
 
 
 def _form(delimiter: str, *, one_column: bool) -> Any:

@@ -39,8 +39,8 @@ class FileRows(LazyRows):
         delimiter: str = ",",
     ) -> None:
         if not path.is_file():
-            msg = f"{path} is no regular file, and rows are read more than once"
-            raise ConfigError(msg, hint="Save them in a file first.")
+            msg = f"{path} is not a regular file, and rows are read more than once"
+            raise ConfigError(msg, hint="Save the rows in a file first.")
         self.schema: pa.Schema
         """The columns, without what a file's writer noted beside them."""
         self._open: Callable[[], pa.RecordBatchReader]
@@ -80,7 +80,7 @@ def _check_lines(path: Path) -> None:
         begin = file.read(_BEGIN).lstrip(b"\xef\xbb\xbf \t\r\n")
     if begin.startswith(b"["):
         msg = f"{path} is one JSON array"
-        raise ConfigError(msg, hint="Give one object a line, as jq -c '.[]' writes them.")
+        raise ConfigError(msg, hint="Write one object a line, for example with jq -c '.[]'.")
 
 
 _BEGIN = 1024

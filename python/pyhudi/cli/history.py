@@ -11,9 +11,7 @@ from pyhudi.cli.command import Call, Work, command, commands
 from pyhudi.config.formatting import count_text, size_text
 from pyhudi.txn.restore import RestoreResult
 
-Archived = Annotated[
-    bool, typer.Option("--archived", help="With the instants that have left the active timeline.")
-]
+Archived = Annotated[bool, typer.Option("--archived", help="Include archived instants.")]
 OfCommit = Annotated[str, typer.Argument(metavar="INSTANT", help="The commit's instant.")]
 
 
@@ -27,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
         "restore": restore,
     }
     commands(app, works)
-    savepoints = typer.Typer(help="Commits whose files cleaners spare.", no_args_is_help=True)
+    savepoints = typer.Typer(help="Commits whose files the cleaner keeps.", no_args_is_help=True)
     command(savepoints, "create")(create)
     command(savepoints, "list")(list_)
     command(savepoints, "delete")(delete)
@@ -114,7 +112,7 @@ def list_(call: Call, table: Location) -> None:
 def delete(call: Call, table: Location, instant: OfCommit) -> None:
     """Takes a savepoint away; the commit stays."""
     call.open(table).delete_savepoint(instant)
-    call.out.print_done(f"{instant} is saved no more", instant=instant)
+    call.out.print_done(f"{instant} has no savepoint any more", instant=instant)
 
 
 def _what_goes(planned: RestoreResult) -> str:

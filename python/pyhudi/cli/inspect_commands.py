@@ -30,7 +30,7 @@ def show(
     as_of: AsOf = None,
     *,
     properties: Annotated[
-        bool, typer.Option("--properties", help="All that hoodie.properties says, instead.")
+        bool, typer.Option("--properties", help="The properties of hoodie.properties instead.")
     ] = False,
 ) -> None:
     """What the table is: type, version, keys, indexes, columns, commits, size."""
@@ -80,7 +80,7 @@ def metadata(
     ] = "files",
     *,
     column: Annotated[
-        str | None, typer.Option("--column", help="The one whose statistics are wanted.")
+        str | None, typer.Option("--column", help="The column whose statistics to show.")
     ] = None,
 ) -> None:
     """What a partition of the metadata table says."""
@@ -97,7 +97,9 @@ def health(call: Call, table: Location) -> int:
 def report(
     call: Call,
     table: Location,
-    file: Annotated[Path, typer.Argument(help="The HTML file to write, which is replaced.")],
+    file: Annotated[
+        Path, typer.Argument(help="The HTML file to write; an existing file is replaced.")
+    ],
     as_of: AsOf = None,
 ) -> None:
     """Writes a page about the table, for a browser."""

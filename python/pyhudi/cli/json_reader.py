@@ -50,7 +50,7 @@ def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
     found = _infer_columns(text) if len(text) else pa.table({})
     if found.num_rows == 0:
         if wanted is None:
-            msg = f"{path} has no rows, which would tell what columns they have"
+            msg = f"{path} has no rows, so the columns are unknown"
             raise ConfigError(msg, hint="Make the table with --schema first.")
         return wanted.empty_table()
     known = () if wanted is None else wanted.names
@@ -116,7 +116,7 @@ def _text(path: Path) -> pa.Buffer:
     try:
         _as_one(text, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        msg = f"{path} is no text in UTF-8"
+        msg = f"{path} is not UTF-8 text"
         raise ConfigError(msg, hint="Convert it, as iconv does.") from None
     return text
 
@@ -295,7 +295,7 @@ def _maps(text: pa.Buffer, columns: list[pa.Field[Any]]) -> dict[str, Column]:
     try:
         rows = [loads(line) for line in text.to_pybytes().splitlines() if line.strip()]
     except ValueError as error:
-        msg = f"column {columns[0].name!r} has maps, which are read from one row a line: {error}"
+        msg = f"column {columns[0].name!r} has maps, which need one row a line: {error}"
         raise ConfigError(msg, hint="Write each row on a line of its own.") from error
     as_read = pa.schema(
         [column.with_type(with_leaves(column.type, _map_leaf)) for column in columns]

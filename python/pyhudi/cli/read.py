@@ -85,7 +85,7 @@ def head(
     *,
     meta_fields: MetaFields = False,
     read_optimized: Annotated[
-        bool, typer.Option("--read-optimized", help="Base files alone, without log files.")
+        bool, typer.Option("--read-optimized", help="Base files only, without log files.")
     ] = False,
 ) -> int:
     """The first rows; code 1 where there are none."""
@@ -148,14 +148,14 @@ def export(
     memory_limit: Memory = None,
     *,
     meta_fields: MetaFields = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Writes rows to a file: Parquet, CSV, JSON lines or Arrow, by the end of its name."""
     chosen = format_of(file, form)
     if file.exists() and not force:
-        raise typer.BadParameter(f"{file} is there already; --force replaces it")
+        raise typer.BadParameter(f"{file} exists; --force replaces it")
     if not file.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {file.parent}")
+        raise typer.BadParameter(f"there is no directory {file.parent}")
     scan = call.open(table, as_of).scan(
         names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
     )
@@ -229,8 +229,8 @@ def changes(
 def diff(
     call: Call,
     table: Location,
-    before: Annotated[str, typer.Argument(metavar="A", help="The moment before.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="The moment after.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="The earlier snapshot.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The later snapshot.")],
     memory_limit: Memory = None,
 ) -> int:
     """What differs between two moments, by key; code 1 where something does, as diff has it."""

@@ -46,10 +46,10 @@ def maintain(
     call: Call,
     table: Location,
     budget: Annotated[
-        str | None, typer.Option("--budget", help="When to stop: 90, 10m, 1h, 2GiB (to be read).")
+        str | None, typer.Option("--budget", help="The budget: 90, 10m, 1h, or 2GiB to read.")
     ] = None,
     every: Annotated[
-        str | None, typer.Option("--every", help="Go on for ever, with such a pause: 5m.")
+        str | None, typer.Option("--every", help="Repeat forever with this pause: 5m.")
     ] = None,
     memory_limit: Memory = None,
     *,
@@ -75,7 +75,7 @@ def compact(
         str | None, typer.Option("--strategy", help="One of Hudi's classes.")
     ] = None,
     instant: Annotated[
-        str | None, typer.Option("--instant", help="Of a pending compaction, to carry out alone.")
+        str | None, typer.Option("--instant", help="Execute only this pending compaction.")
     ] = None,
     memory_limit: Memory = None,
     *,
@@ -102,7 +102,7 @@ def log_compact(
     table: Location,
     partition: Partitions = None,
     min_log_files: Annotated[
-        int | None, typer.Option("--min-log-files", help="From how many on.")
+        int | None, typer.Option("--min-log-files", help="Minimum number of log files.")
     ] = None,
     *,
     schedule: Schedule = True,
@@ -128,7 +128,7 @@ def cluster(
         str | None, typer.Option("--sort-by", metavar="A,B", help="Columns to sort rows by.")
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option("--layout", help="How several columns count.")
+        Layout | None, typer.Option("--layout", help="The order of rows for several columns.")
     ] = None,
     partition: Partitions = None,
     memory_limit: Memory = None,
@@ -176,7 +176,7 @@ def archive(
     table: Location,
     min_commits: Annotated[int | None, typer.Option("--min-commits", help="That stay.")] = None,
     max_commits: Annotated[
-        int | None, typer.Option("--max-commits", help="Beyond which it begins.")
+        int | None, typer.Option("--max-commits", help="Start if there are more.")
     ] = None,
     *,
     dry_run: DryRun = False,
@@ -192,7 +192,8 @@ def expire(
     call: Call,
     table: Location,
     days: Annotated[
-        int | None, typer.Option("--days", help="Partitions unwritten for longer go.")
+        int | None,
+        typer.Option("--days", help="Drop partitions without a write for this many days."),
     ] = None,
     *,
     by_creation: Annotated[

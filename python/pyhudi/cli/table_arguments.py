@@ -32,29 +32,31 @@ class CreateMode(str, Enum):
 Key = Annotated[
     str | None,
     typer.Option(
-        "--key", "-k", metavar="A,B", help="Columns that tell rows apart; none: generated."
+        "--key", "-k", metavar="A,B", help="Columns that identify a row; default: generated keys."
     ),
 ]
 PartitionBy = Annotated[
     str | None,
-    typer.Option("--partition-by", "-p", metavar="A,B", help="What folders are named by."),
+    typer.Option(
+        "--partition-by", "-p", metavar="A,B", help="Columns that name the partition directories."
+    ),
 ]
 OrderBy = Annotated[
     str | None,
-    typer.Option("--order-by", metavar="A,B", help="Whose greater value wins among rows of a key."),
+    typer.Option(
+        "--order-by", metavar="A,B", help="The column whose larger value wins among rows of a key."
+    ),
 ]
 Type = Annotated[Kind, typer.Option("--type", help="Copy-on-write or merge-on-read.")]
 Version = Annotated[int, typer.Option("--table-version", help="6, 8 or 9.")]
 Index = Annotated[
     str | None,
-    typer.Option("--index", help="How writes find keys, such as record_index or bucket."),
+    typer.Option("--index", help="The index of writers, such as record_index or bucket."),
 ]
 
 Making = Annotated[
     CreateMode,
-    typer.Option(
-        "--mode", help="Where there is a table: fail, leave it if it is such a one, or replace it."
-    ),
+    typer.Option("--mode", help="If a table exists: fail, keep a matching one, or replace it."),
 ]
 
 

@@ -50,7 +50,7 @@ def floats(texts: Column, field: pa.Field[Any]) -> Column:
     texts = pc.ascii_trim_whitespace(texts)
     wide = cast_computed(texts, pa.field(field.name, pa.float64()))
     over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(texts, "(?i)inf")))
-    _refuse_first(texts.filter(over), field, "is out of its range")
+    _refuse_first(texts.filter(over), field, "is out of range")
     found = cast_computed(wide, field)
     check_whole(found, texts, field.name)
     return found
@@ -94,12 +94,10 @@ def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
         yield from _leaf_types(kind.field(at).type)
 
 
-def _refuse_first(
-    texts: Column, field: pa.Field[Any], why: str = "would be rounded to a number near it"
-) -> None:
+def _refuse_first(texts: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
     if len(texts):
         msg = f"column {field.name!r} is {field.type}: {texts[0].as_py()} {why}"
-        hint = "Decimals hold it: `pyhudi create --schema` says what types a table has."
+        hint = "Use a decimal column: `pyhudi create --schema` sets the table's types."
         raise SchemaMismatch(msg, hint=hint)
 
 

@@ -54,11 +54,12 @@ class Sort(str, Enum):
 
 
 Mode = Annotated[
-    SchemaMode, typer.Option("--schema-mode", help="merge gives the table new and wider columns.")
+    SchemaMode, typer.Option("--schema-mode", help="merge adds and widens columns of the table.")
 ]
-Sorted = Annotated[Sort, typer.Option("--sort", help="How far rows are sorted.")]
+Sorted = Annotated[Sort, typer.Option("--sort", help="How to sort rows.")]
 SortBy = Annotated[
-    str | None, typer.Option("--sort-by", metavar="A,B", help="By what; by key by default.")
+    str | None,
+    typer.Option("--sort-by", metavar="A,B", help="Columns to sort by; default: the key."),
 ]
 
 
@@ -87,7 +88,10 @@ def upsert(
     memory_limit: Memory = None,
     *,
     partial: Annotated[
-        bool, typer.Option("--partial", help="The file may lack columns, which rows then keep.")
+        bool,
+        typer.Option(
+            "--partial", help="Partial update: columns missing in the file keep their values."
+        ),
     ] = False,
 ) -> None:
     """Replaces rows whose keys the table has, adds the others."""

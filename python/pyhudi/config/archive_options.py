@@ -39,8 +39,13 @@ class ArchiveOptions:
         count what was archived behind them (0.15.0, 1.0.2, 1.2.0).
         """
         if parse_bool(options, BEYOND_SAVEPOINT, default=False):
-            msg = f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of what is archived so"
-            raise UnsupportedTableFeature(msg, hint="delete_savepoint() lets archiving go on.")
+            msg = (
+                f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of commits archived beyond "
+                "a savepoint"
+            )
+            raise UnsupportedTableFeature(
+                msg, hint="Call delete_savepoint() to let archiving continue."
+            )
         least = parse_int(options, LEAST, default=cls.least)
         most = parse_int(options, MOST, default=cls.most)
         if most <= least:

@@ -104,7 +104,7 @@ def name(name: str, value: Any) -> None:
     """A string that is not empty."""
     text(name, value)
     if not value or not is_whole(value):
-        raise _no(name, value, "a text that is not empty, without halves of surrogate pairs")
+        raise _no(name, value, "a string that is not empty, without halves of surrogate pairs")
 
 
 def flag(name: str, value: Any) -> None:
@@ -120,21 +120,21 @@ def whole(name: str, value: Any) -> None:
     except TypeError:
         fits = False
     if not fits:
-        raise _no(name, value, "a whole number of at most 64 bits")
+        raise _no(name, value, "an integer of at most 64 bits")
 
 
 def names(name: str, value: Any) -> None:
     """Several texts, such as names of columns."""
     if isinstance(value, str):
-        raise ConfigError(f"{name} is text", hint=f"Give a list: [{value!r}].")
+        raise ConfigError(f"{name} is a string", hint=f"Give a list: [{value!r}].")
     if isinstance(value, (Mapping, bytes)) or not isinstance(value, Iterable):
-        raise _no(name, value, "a list of texts")
+        raise _no(name, value, "a list of strings")
     # An iterator would be used up by the check.
     if iter(value) is value:
-        raise _no(name, value, "a list of texts, which can be read twice")
+        raise _no(name, value, "a list of strings")
     for each in value:
         if not isinstance(each, str):
-            raise ConfigError(f"{name} has {each!r}, which is no text")
+            raise ConfigError(f"{name} has {each!r}, which is not a string")
 
 
 def name_or_names(name: str, value: Any) -> None:
@@ -156,13 +156,13 @@ def by_name(name: str, value: Any) -> None:
         raise _no(name, value, "a mapping")
     for key in value:
         if not isinstance(key, str):
-            raise ConfigError(f"{name} has the name {key!r}, which is no text")
+            raise ConfigError(f"{name} has the name {key!r}, which is not a string")
 
 
 def location(name: str, value: Any) -> None:
     """A path or URI as text, or a path object."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
-        raise _no(name, value, "a path or URI as text, or a pathlib.Path")
+        raise _no(name, value, "a path or URI as a string, or a pathlib.Path")
     path = os.fspath(value)
     if not path.strip() or "\0" in path or not is_whole(path):
         raise _no(name, value, "a path or URI")
@@ -171,7 +171,9 @@ def location(name: str, value: Any) -> None:
 def arrow_type(name: str, value: Any) -> None:
     """A type of pyarrow's, or its name in SQL."""
     if not isinstance(value, (pa.DataType, str)):
-        raise _no(name, value, "a pyarrow type such as pyarrow.int64(), or text such as 'bigint'")
+        raise _no(
+            name, value, "a pyarrow type such as pyarrow.int64(), or a string such as 'bigint'"
+        )
 
 
 def progress(name: str, value: Any) -> None:

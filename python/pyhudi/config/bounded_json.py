@@ -38,6 +38,6 @@ def parse_json(text: str | bytes, where: str, *, most: int = MAX_TEXT, is_file: 
         msg = f"{where}: not JSON at byte {offset}: {error.msg}"
         raise CorruptTable(msg, file=file, offset=offset) from error
     except RecursionError as error:
-        raise CorruptTable(f"{where}: JSON nested too deeply", file=file) from error
+        raise CorruptTable(f"{where}: JSON is nested too deeply", file=file) from error
     except ValueError as error:  # a number of more digits than Python takes
         raise CorruptTable(f"{where}: not JSON that can be read: {error}", file=file) from error

@@ -135,7 +135,7 @@ class SyncOptions:
         for name in _OFF:
             if parse_bool(options, name, default=False):
                 raise UnsupportedTableFeature(
-                    f"{name} is true, which pyhudi does not have", hint="Leave it out."
+                    f"{name} is true, which pyhudi does not support", hint="Leave it out."
                 )
         _check_one_of(options, f"{_HIVE}mode", ("hms",), "Give hms.")
         _check_one_of(options, f"{_HIVE}base_file_format", ("parquet",), "Give PARQUET.")
@@ -182,7 +182,7 @@ def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]
         name = text.rsplit(".", 1)[-1]
         if name not in (_HIVE_TOOL, _GLUE_TOOL):
             raise UnsupportedTableFeature(
-                f"{TOOLS} is {text!r}, which pyhudi does not have",
+                f"{TOOLS} is {text!r}, which pyhudi does not support",
                 hint=f"pyhudi has {_HIVE_TOOL} and {_GLUE_TOOL}.",
             )
         found.append("hive" if name == _HIVE_TOOL else "glue")
@@ -196,7 +196,7 @@ def _extractor(options: Mapping[str, str]) -> str:
     name = options.get(EXTRACTOR, "").strip().rsplit(".", 1)[-1]
     if name not in ("", *EXTRACTORS):
         raise UnsupportedTableFeature(
-            f"{EXTRACTOR} is {options[EXTRACTOR]!r}, which pyhudi does not have",
+            f"{EXTRACTOR} is {options[EXTRACTOR]!r}, which pyhudi does not support",
             hint=f"pyhudi has {', '.join(EXTRACTORS)}.",
         )
     return name
@@ -205,7 +205,7 @@ def _extractor(options: Mapping[str, str]) -> str:
 def _check_one_of(options: Mapping[str, str], name: str, known: tuple[str, ...], hint: str) -> None:
     if name in options and options[name].strip().lower() not in known:
         raise UnsupportedTableFeature(
-            f"{name} is {options[name]!r}, which pyhudi does not have", hint=hint
+            f"{name} is {options[name]!r}, which pyhudi does not support", hint=hint
         )
 
 

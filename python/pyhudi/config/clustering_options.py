@@ -179,7 +179,7 @@ def _parse_class(
     """The class that an option names, without its package; "" for none."""
     given = options.get(name, "").strip().removeprefix(package)
     if given and given not in known:
-        msg = f"{name} is {given}, which pyhudi does not have"
+        msg = f"{name} is {given}, which pyhudi does not support"
         raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(known)}.")
     return given
 
@@ -203,5 +203,5 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ConfigError(f"{PATTERN} is no regular expression: {error}") from error
+        raise ConfigError(f"{PATTERN} is not a regular expression: {error}") from error
     return text

@@ -117,7 +117,7 @@ def strategies_of(text: str) -> tuple[str, ...]:
     names = [name.strip().removeprefix(_PACKAGE) for name in text.split(",") if name.strip()]
     for name in names:
         if name not in STRATEGIES:
-            msg = f"{STRATEGY} is {name}, which pyhudi does not have"
+            msg = f"{STRATEGY} is {name}, which pyhudi does not support"
             raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(STRATEGIES)}.")
     if not names:
         raise ConfigError(f"{STRATEGY} is empty", hint=f"One of {', '.join(STRATEGIES)}.")
@@ -128,5 +128,5 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ConfigError(f"{PARTITION_PATTERN} is no regular expression: {error}") from error
+        raise ConfigError(f"{PARTITION_PATTERN} is not a regular expression: {error}") from error
     return text

@@ -29,5 +29,5 @@ def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
     except ValueError as error:
         known = ", ".join(mode.value for mode in ConcurrencyMode)
         raise UnsupportedTableFeature(
-            f"{MODE} is {text!r}, which pyhudi does not write under", hint=f"One of {known}."
+            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"One of {known}."
         ) from error

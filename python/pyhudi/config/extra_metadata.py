@@ -34,14 +34,14 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
     Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
     """
     if not isinstance(entries, Mapping):
-        raise ConfigError("commit_metadata is no mapping", hint='Give {"name": "text"}.')
+        raise ConfigError("commit_metadata is not a mapping", hint='Give {"name": "text"}.')
     for name, text in entries.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise ConfigError(
-                f"commit_metadata has {name!r}: {text!r}", hint="Names and values are texts."
+                f"commit_metadata has {name!r}: {text!r}", hint="Names and values are strings."
             )
         if not is_whole(name) or not is_whole(text):
-            msg = f"commit_metadata has {name!a}: {text!a}: half a surrogate pair is no text"
+            msg = f"commit_metadata has {name!a}: {text!a}: it contains half of a surrogate pair"
             raise ConfigError(msg)
         if not name or name in _TAKEN:
             msg = f"commit_metadata has the name {name!r}, which is taken"

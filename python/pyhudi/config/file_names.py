@@ -100,8 +100,8 @@ def check_own(name: str) -> None:
     Commits and the metadata table name it so; the file itself has another name.
     """
     if name.endswith(_EXTERNAL_SUFFIX):
-        msg = f"{_EXTERNAL_SUFFIX}: {name} stands for a file of another writer than Apache Hudi"
-        hint = "Apache XTable lists such files: read the table in the format that they are of."
+        msg = f"{_EXTERNAL_SUFFIX}: {name} refers to a file of another writer than Apache Hudi"
+        hint = "Apache XTable creates such entries: read the table in its original format."
         raise UnsupportedTableFeature(msg, hint=hint)
 
 

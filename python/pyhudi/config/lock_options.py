@@ -185,7 +185,7 @@ def _class_of(options: Mapping[str, str], key: str, known: tuple[str, ...], why:
     name = text.strip().rsplit(".", 1)[-1]
     if name not in known:
         raise UnsupportedTableFeature(
-            f"{key} is {text!r}, which pyhudi does not have",
+            f"{key} is {text!r}, which pyhudi does not support",
             hint=f"{why}pyhudi has {', '.join(known)}.",
         )
     return name

@@ -6,7 +6,7 @@ from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.errors import UnsupportedTableFeature
 
 FOLDER = ".hoodie/metadata"
-MAKE_ANEW = "rebuild_metadata() makes it anew."
+MAKE_ANEW = "Call rebuild_metadata() to rebuild it."
 """What helps where it is damaged."""
 FILES = "files"
 RECORD_INDEX = "record_index"
@@ -34,5 +34,5 @@ def not_made(name: str, reason: str) -> UnsupportedTableFeature:
     """The error for a partition that a table is not to get."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} cannot have {name}: {reason}",
-        hint="docs/writing.md says what indexes can be of.",
+        hint="Create the index over supported columns.",
     )

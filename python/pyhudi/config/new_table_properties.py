@@ -94,7 +94,7 @@ def new_table_config(new: NewTable) -> TableConfig:
     """
     able = [code for code in VERSIONS if table_version(code).writable]
     if new.version not in able:
-        msg = f"version is {new.version}: no such table can be made"
+        msg = f"version is {new.version}: pyhudi does not create tables of this version"
         raise ConfigError(msg, hint=f"Give one of {', '.join(map(str, able))}.")
     version = table_version(new.version)
     _check(new, version)

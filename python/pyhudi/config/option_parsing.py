@@ -21,7 +21,7 @@ def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> boo
         return default
     text = options[name].strip().lower()
     if text not in ("true", "false"):
-        raise ConfigError(f"{name} is {options[name]!r}, neither true nor false")
+        raise ConfigError(f"{name} is {options[name]!r}, expected true or false")
     return text == "true"
 
 
@@ -47,7 +47,7 @@ def parse_int(
     value = int(text) if text.isdecimal() else -1
     if value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ConfigError(f"{name} is {options[name]!r}, not a whole number {bounds}")
+        raise ConfigError(f"{name} is {options[name]!r}, not an integer {bounds}")
     return value
 
 

@@ -67,7 +67,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
             clock.sleep(_SECONDS_BETWEEN_ROUNDS)
     if damage is not None:
         raise damage
-    msg = f"no Hudi table at {storage.uri}: it has no {FILE}"
+    msg = f"no Hudi table at {storage.uri}: {FILE} does not exist"
     raise TableNotFound(msg, hint="Check the location; create_table makes a new table.")
 
 
@@ -113,7 +113,7 @@ def _parse_valid(data: bytes, path: str) -> dict[str, str]:
 def _parse(data: bytes, path: str) -> Mapping[str, str]:
     properties = parse_properties(data, path)
     if not properties:
-        msg = f"{path}: no property in it"
+        msg = f"{path}: it has no properties"
         raise CorruptTable(msg, file=path, offset=0)
     if CHECKSUM in properties and not has_valid_checksum(properties):
         offset = max(data.find(CHECKSUM.encode()), 0)
@@ -126,7 +126,7 @@ def create_config(storage: Storage, properties: Mapping[str, str], clock: Clock)
     """Writes a new table's file. Raises `ConfigError` when there is a table already."""
     data = _render(properties, f"Properties saved on {_iso(clock)}")
     if storage.exists(BACKUP) or not storage.put_if_absent(FILE, data):
-        msg = f"there is a Hudi table at {storage.uri} already"
+        msg = f"a Hudi table exists at {storage.uri}"
         raise ConfigError(msg, hint="Use open_table, or choose another location.")
 
 
@@ -153,7 +153,7 @@ def update_config(
     old, version = found
     was = _parse_valid(old, FILE)
     if before is not None and was != before:
-        raise retryable_conflict("another writer has changed the table's properties meanwhile")
+        raise retryable_conflict("another writer changed the table's properties concurrently")
     properties = {k: v for k, v in was.items() if k not in removed}
     properties.update(changes)
     if not storage.put_if_absent(BACKUP, old):
@@ -163,10 +163,10 @@ def update_config(
     if not _replace(storage, data, version):
         if storage.read_or_none(BACKUP) == old:
             storage.delete(BACKUP)
-        raise retryable_conflict(f"another writer has changed {FILE} meanwhile")
+        raise retryable_conflict(f"another writer changed {FILE} concurrently")
     written = parse_properties(storage.read(FILE), FILE)
     if len(written) != len(properties | {CHECKSUM: ""}) or not has_valid_checksum(written):
-        msg = f"{FILE} does not read back as it was written"
+        msg = f"{FILE} differs from what was written"
         raise StorageError(msg, hint=f"{BACKUP} holds the properties from before.")
     storage.delete(BACKUP)
     return written

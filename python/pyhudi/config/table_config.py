@@ -356,7 +356,7 @@ def _check_inside(key: str, folder: str) -> None:
     """
     if folder.startswith("/") or ":" in folder or ".." in folder.split("/"):
         within = properties_file.FOLDER
-        msg = f"{key} is {folder}: pyhudi looks for timelines below the table's {within}"
+        msg = f"{key} is {folder}: pyhudi expects timelines below the table's {within}"
         raise UnsupportedTableFeature(msg, hint=f"Give {key} as a path relative to it.")
 
 

@@ -199,5 +199,5 @@ def table_version(code: int) -> TableVersion:
 
 def _version_hint(code: int) -> str:
     if code > max(_VERSIONS):
-        return "A newer Hudi wrote this table: look for a newer pyhudi."
+        return "A newer Hudi wrote this table: install a newer pyhudi."
     return "Upgrade the table with Apache Hudi first."

@@ -116,7 +116,7 @@ class TimelineLayout:
                 raise _already_there(f"{time}.{done}")
             inflight = name in names
         if not inflight:
-            msg = f"the {action} {time} was taken back by another writer"
+            msg = f"the {action} {time} was rolled back by another writer"
             raise retryable_conflict(msg)
 
     def publish(

@@ -44,8 +44,10 @@ class TtlOptions:
         the user's own.
         """
         if options.get(CLASS):
-            msg = f"{CLASS} is {options[CLASS]}, which pyhudi does not have"
-            raise UnsupportedTableFeature(msg, hint=f"{BY} is KEEP_BY_TIME or so.")
+            msg = f"{CLASS} is {options[CLASS]}, which pyhudi does not support"
+            raise UnsupportedTableFeature(
+                msg, hint=f"{BY} is KEEP_BY_TIME or KEEP_BY_CREATION_TIME."
+            )
         days = options.get(DAYS, "0").strip()
         selected = options.get(SELECTED, "").split(",")
         return cls(

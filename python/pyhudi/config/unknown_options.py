@@ -50,17 +50,17 @@ _ARGUMENTS = {
     ),
     **dict.fromkeys(
         ("hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"),
-        "A writer counts as dead after two minutes without a heartbeat. That is Apache Hudi's "
-        "default, which all writers of the table must have.",
+        "A writer counts as failed after two minutes without a heartbeat. That is Apache Hudi's "
+        "default, and all writers of the table must use it.",
     ),
-    "hoodie.datasource.write.operation": "Each operation is a verb of the table.",
-    "hoodie.datasource.write.reconcile.schema": 'The verbs take schema_mode="merge".',
+    "hoodie.datasource.write.operation": "Each operation is a method of the table.",
+    "hoodie.datasource.write.reconcile.schema": 'Pass schema_mode="merge" to the method.',
     "hoodie.schema.on.read.enable": "A table that `alter` has changed needs no option.",
     "hoodie.bulkinsert.sort.mode": "bulk_insert takes it as `sort`.",
     "hoodie.bulkinsert.user.defined.partitioner.sort.columns": (
         "bulk_insert takes it as `sort_columns`."
     ),
-    "hoodie.datasource.query.type": "scan, incremental and changes are the kinds of queries.",
+    "hoodie.datasource.query.type": "Use scan, incremental or changes.",
     "as.of.instant": "scan takes it as `as_of`.",
     **dict.fromkeys(
         (
@@ -148,8 +148,8 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
     """
     if name in at_creation:
         return ConfigError(
-            f"the option {name!r} is decided when a table is made",
-            hint="Only create_table takes it.",
+            f"the option {name!r} is set when a table is created",
+            hint="Pass it to create_table.",
         )
     if name in _ARGUMENTS:
         return ConfigError(f"pyhudi has no option {name!r}", hint=_ARGUMENTS[name])
@@ -169,12 +169,12 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
     full = name if name.startswith("hoodie.") else f"hoodie.{name}"
     near = difflib.get_close_matches(full, sorted({*known, *at_creation}), n=1, cutoff=_NEAR)
     if near:
-        return ConfigError(f"the option {name!r} is not known", hint=f"Did you mean {near[0]}?")
+        return ConfigError(f"the option {name!r} is unknown", hint=f"Did you mean {near[0]}?")
     if name.startswith("hoodie."):
         return ConfigError(
             f"pyhudi has no option {name!r}, whether or not Apache Hudi has one",
             hint="Leave it out: it would have no effect.",
         )
     return ConfigError(
-        f"the option {name!r} is not known", hint="Names of options begin with hoodie."
+        f"the option {name!r} is unknown", hint="Names of options begin with hoodie."
     )

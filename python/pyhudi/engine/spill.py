@@ -21,7 +21,7 @@ def local_files() -> Iterator[None]:
         if isinstance(error, HudiError):
             raise
         msg = f"local files failed: {error}"
-        raise StorageError(msg, hint="TMPDIR says where they go.") from error
+        raise StorageError(msg, hint="Set TMPDIR to another directory.") from error
 
 
 IN_MEMORY = 64 * 1024 * 1024

@@ -40,7 +40,7 @@ class BucketIndex(Index):
         config = traces.config
         numbered = all(is_bucket(file_id) for _, file_id in traces.written)
         if not (traces.has_rings or numbered):
-            msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are no buckets"
+            msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are not buckets"
             raise ConfigError(msg, hint="Leave the option out.")
         rings = traces.has_rings or (options.consistent and not traces.written)
         if options.consistent and not rings:
@@ -80,7 +80,9 @@ class BucketIndex(Index):
         shared = table.options.index.shares_buckets
         shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
         if new and not self.has_rings and shared:
-            msg = f"{INDEX_TYPE} is {self.kind}, and several writers make its file ids alike"
+            msg = (
+                f"{INDEX_TYPE} is {self.kind}, and concurrent tasks would create the same file ids"
+            )
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
         return [*groups, *new]
 

@@ -75,9 +75,11 @@ def tag(
         file_id = new_file_id(bucket, table.new_file_id, shared=shared)
         if file_id in gone.get(partition, {}):
             if in_logs:
-                msg = f"{MODE}: bucket {bucket} of partition {partition!r} was taken away, and "
-                msg = f"{msg}writers beside each other cannot agree on another name"
-                raise UnsupportedTableFeature(msg, hint="Write to it once without the mode.")
+                msg = f"{MODE}: bucket {bucket} of partition {partition!r} was removed, and "
+                msg = f"{msg}concurrent writers cannot agree on another name"
+                raise UnsupportedTableFeature(
+                    msg, hint="Write to the bucket once without this mode."
+                )
             file_id = new_file_id(bucket, table.new_file_id)
         return to_be_made(partition, file_id, by_log=in_logs)
 
@@ -114,8 +116,8 @@ def _by_bucket(groups: Sequence[FileGroup], count: int) -> dict[tuple[str, int],
     for number, group in enumerate(groups):
         slice_ = group.slice
         if not is_bucket(slice_.file_id):
-            msg = f"the file group {slice_.file_id} in {slice_.partition!r} is no bucket"
-            raise ConfigError(msg, hint="Another index wrote to this table: use that.")
+            msg = f"the file group {slice_.file_id} in {slice_.partition!r} is not a bucket"
+            raise ConfigError(msg, hint="Another index wrote to this table: use that index.")
         bucket = bucket_of(slice_.file_id)
         if bucket >= count:
             msg = f"{BUCKETS} is {count}, but the table has the bucket {bucket}"

@@ -28,8 +28,8 @@ from pyhudi.timeline.key_uniqueness import keys_are_unique
 def duplicate_keys_error(found: str) -> SchemaMismatch:
     """What a verb raises that would change rows beside their copies. found: which they are."""
     return SchemaMismatch(
-        f"{found}: writing by key cannot tell them apart",
-        hint="Remove the copies first: overwrite the table with one row a key.",
+        f"{found}: a write by key cannot tell them apart",
+        hint="Remove the duplicates first: overwrite the table with one row per key.",
     )
 
 
@@ -84,7 +84,7 @@ def groups_with_copies(
     read = {number: groups[number].read_slice for number in keys}
     asked = [number for number, slice_ in read.items() if slice_.base is not None]
     tasks = [CopiesTask(table.key_source, read[number], keys[number]) for number in asked]
-    found = table.engine.run(has_duplicate_keys, tasks, label="look for keys that repeat")
+    found = table.engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
     return frozenset(number for number, copies in zip(asked, found, strict=True) if copies)
 
 

@@ -69,7 +69,7 @@ def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
         fields_text = ",".join(spec.key_fields)
         msg = f"hoodie.table.recordkey.fields is {fields_text}: a row has the key {stored}, "
         msg = f"{msg}pyhudi would make {made}"
-        hint = f"Write with what wrote it, such as Flink, or Spark and {_LOGICAL}."
+        hint = f"Write with the same writer, such as Flink, or Spark and {_LOGICAL}."
         raise UnsupportedTableFeature(msg, hint=hint)
 
 

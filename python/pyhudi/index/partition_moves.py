@@ -124,7 +124,7 @@ def _ask(
         )
         tasks.append(task)
     return pa.concat_tables(
-        table.engine.run(find_existing_records, tasks, label="look at old records")
+        table.engine.run(find_existing_records, tasks, label="read existing records")
     )
 
 

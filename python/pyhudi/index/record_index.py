@@ -162,7 +162,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
         cause = without_hint(error)
     # Its base files tell of commits, too, that came after what the write is planned on.
     if newer_timeline(table.storage, table.config, table.timeline) is not None:
-        raise retryable_conflict(f"the record index has moved on: {cause}")
+        raise retryable_conflict(f"the record index changed concurrently: {cause}")
     warn(
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,
@@ -181,7 +181,7 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
         index = MetadataTable(storage, table.config, table.timeline, for_write=True)
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
         engine = choose_io_engine(table.engine, storage, rows.nbytes)
-        parts = engine.run(look_up, tasks, label="look record keys up")
+        parts = engine.run(look_up, tasks, label="look up record keys")
         found = [looked for part in parts for looked in part]
         partitions.update(path for looked in found for path, _ in looked.places)
         groups, _ = table.groups(sorted(partitions))
@@ -229,7 +229,7 @@ def _number(numbers: Mapping[tuple[str, str], int], place: tuple[str, str]) -> i
     if place not in numbers:
         msg = (
             f"the record index names the file group {place[1]} in partition {place[0]!r}, "
-            "which is not there"
+            "which does not exist"
         )
         raise CorruptTable(msg)
     return numbers[place]

@@ -116,10 +116,12 @@ def usable_ring(
     if outside or (lost and live):
         named = outside[0] if outside else lost[0]
         msg = (
-            f"partition {partition!r} was overwritten without a new ring: {named} and the ring "
-            "do not belong together"
+            f"partition {partition!r} was overwritten without new hashing metadata: {named} does "
+            "not match it"
         )
-        raise CorruptTable(msg, hint="Apache Hudi does so. Overwrite the partition with pyhudi.")
+        raise CorruptTable(
+            msg, hint="Apache Hudi leaves this state. Overwrite the partition with pyhudi."
+        )
     if not lost:
         return ring
     new = store_ring(table, partition, ring, lost[-1])

@@ -118,8 +118,8 @@ def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     if index.is_record_index or not table.config.is_merge_on_read:
         return index.find(table, keys, any_partition=index.is_global).tagged.rows.unique()
     if not table.config.populate_meta_fields:
-        msg = "hoodie.populate.meta.fields is false: log files do not tell which keys are live"
-        raise UnsupportedTableFeature(msg, hint="Insert without looking for keys, or upsert.")
+        msg = "hoodie.populate.meta.fields is false: log files do not show which keys are live"
+        raise UnsupportedTableFeature(msg, hint="Insert without a duplicate policy, or upsert.")
     return live_records.tag_by_rows(
         table, keys, partitioned=not index.is_global
     ).tagged.rows.unique()

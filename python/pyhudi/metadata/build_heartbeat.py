@@ -68,9 +68,9 @@ def _beating(
 ) -> Iterator[tuple[TableConfig, str]]:
     undone = PendingOperation.of(config)
     if undone and live_instants(storage, {undone.by}, clock):
-        msg = "another writer is making the metadata table, or changing the table's version"
+        msg = "another writer is building the metadata table or changing the table's version"
         raise CommitConflict(
-            msg, hint="Wait until it is done, or two minutes if it has died, then try again."
+            msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
         )
     name = undone.by or _new_name(storage, config, clock)
     heartbeat = Heartbeat(storage, name, clock)

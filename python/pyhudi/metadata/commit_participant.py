@@ -141,8 +141,14 @@ class MetadataCompanion(CommitParticipant):
     def before_restore(self, table: TableSnapshot, targets: Collection[str]) -> None:
         """Makes sure that the delta commits can be taken back."""
         if not can_roll_back(table, targets):
-            msg = "the metadata table cannot follow the restore that is pending"
-            raise CommitConflict(msg, hint="restore(to=...) completes it, and makes that anew.")
+            msg = "the pending restore cannot be applied to the metadata table"
+            raise CommitConflict(
+                msg,
+                hint=(
+                    "Call restore(to=...); it completes the restore and rebuilds the "
+                    "metadata table."
+                ),
+            )
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Takes the delta commit back, unless it is that of a complete action of the same time.
@@ -299,7 +305,7 @@ def _check_newest(table: TableSnapshot, commit: Commit) -> None:
         if other.requested > commit.instant and mine.intersection(
             timeline.commit_metadata(other).partition_to_write_stats
         ):
-            msg = f"{other} was requested later, and has written to the same partition meanwhile"
+            msg = f"{other} was requested later and wrote to the same partition concurrently"
             raise retryable_conflict(msg)
 
 

@@ -35,7 +35,7 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
     """
     missing = missing_commits(data, metadata)
     if missing:
-        msg = f"{FOLDER} is behind the table: it lacks the commit {missing[0]}"
+        msg = f"{FOLDER} is behind the table: it does not have the commit {missing[0]}"
         raise MetadataBehind(msg, hint=MAKE_ANEW)
 
 

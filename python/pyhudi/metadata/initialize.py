@@ -116,7 +116,7 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
     """
     pending = [instant for instant in pending if instant.action != INDEXING]
     if pending and config.version.logs_named_by_base_instant:
-        msg = f"{pending[0]} is pending: a metadata table cannot be made"
+        msg = f"{pending[0]} is pending: the metadata table cannot be built"
         raise CommitConflict(msg, hint="Complete it first.")
 
 

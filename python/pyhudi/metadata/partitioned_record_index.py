@@ -74,7 +74,7 @@ def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:
 def _data_partition(known_id: str) -> str:
     match = _FILE_ID.fullmatch(known_id)
     if match is None:
-        msg = f"{known_id} is no file group of a record index by data partition"
+        msg = f"{known_id} is not a file group of a partitioned record index"
         raise CorruptTable(msg)
     return _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match[1])
 

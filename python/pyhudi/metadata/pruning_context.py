@@ -30,7 +30,7 @@ from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
-INSTEAD = "fewer files are left out"
+INSTEAD = "fewer files are pruned"
 _SCHEMA_HISTORY = ".hoodie/.schema"
 
 Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]

@@ -192,11 +192,11 @@ class MetadataTable:
             return
         now, then = Timeline.load(self._storage, self._config), self._listed
         if any(now.completion_time(time) != then.completion_time(time) for time in times):
-            raise CorruptTable(f"{FOLDER} was made anew since it was opened")
+            raise CorruptTable(f"{FOLDER} was rebuilt since it was opened")
         # What was made and archived since looks like what was archived by then.
         is_moved = now.first_active != then.first_active
         if is_moved and any(map(then.is_before_start, times)):
-            raise CorruptTable(f"{FOLDER} was archived since it was opened, and tells no more")
+            raise CorruptTable(f"{FOLDER} was archived since it was opened")
 
     def check_groups(self, name: str) -> None:
         """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
@@ -288,4 +288,4 @@ def check_group_number(name: str, file_id: str, expected: int) -> None:
     """Raises `CorruptTable` where a file group's place among its partition's is not its number."""
     match = _GROUP_NUMBER.search(file_id)
     if match is None or int(match[1]) != expected:
-        raise CorruptTable(f"{FOLDER}/{name} lacks the file group {expected}")
+        raise CorruptTable(f"{FOLDER}/{name} does not have the file group {expected}")

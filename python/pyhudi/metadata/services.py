@@ -60,7 +60,8 @@ def run_services(data: TableSnapshot) -> None:
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
         warn(
-            f"{data.storage.uri}: the metadata table's services wait: {cause}",
+            f"{data.storage.uri}: services of the metadata table failed and will be retried: "
+            f"{cause}",
             MetadataTableWarning,
         )
 

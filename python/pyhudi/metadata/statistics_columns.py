@@ -45,7 +45,7 @@ def new_statistics_columns(
     for name in options.stats_columns:
         field = field_at(schema, name)
         if field is None and not within_collection(schema, name):
-            msg = f"{STATS_COLUMNS} names {name!r}, which is no column of the table"
+            msg = f"{STATS_COLUMNS} names {name!r}, which is not a column of the table"
             raise ConfigError(msg, hint=f"Its columns are {names_text(data_columns)}.")
         if field is None or not _is_told_rightly(field.type, typed=typed):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
@@ -107,7 +107,7 @@ def check_defined(config: TableConfig, definitions: Mapping[str, IndexDefinition
     if COLUMN_STATS not in config.metadata_partitions or COLUMN_STATS in definitions:
         return
     if config.version.has_index_definitions:
-        msg = f"{METADATA_PARTITIONS} has {COLUMN_STATS}: the index definitions lack it"
+        msg = f"{METADATA_PARTITIONS} has {COLUMN_STATS}: the index definitions do not contain it"
         raise UndefinedStatistics(msg, hint=MAKE_ANEW)
 
 

@@ -26,7 +26,7 @@ def check_partitions(config: TableConfig) -> None:
     for name in listed:
         kind = kind_of(name)
         if kind is None:
-            raise not_kept(name, "pyhudi cannot keep this index up to date")
+            raise not_kept(name, "pyhudi cannot maintain this index")
         if kind.needs is not None and kind.needs not in listed:
             raise not_kept(name, f"without {kind.needs}")
     if listed and FILES not in listed:
@@ -38,7 +38,9 @@ def check_not_building(config: TableConfig) -> None:
     building = config.properties.get(BEING_MADE, "").strip()
     if building:
         msg = f"{BEING_MADE} is {building}: another writer is building an index"
-        hint = "Complete the indexing with Apache Hudi. drop_index takes one back that has died."
+        hint = (
+            "Complete the indexing with Apache Hudi, or call drop_index if its writer has failed."
+        )
         raise UnsupportedTableFeature(msg, hint=hint)
 
 
@@ -67,7 +69,7 @@ def check_indexes(
     except UnsupportedTableFeature as error:
         if TableConfig.load(storage).metadata_partitions == config.metadata_partitions:
             raise
-        raise retryable_conflict("another writer has changed the table's indexes") from error
+        raise retryable_conflict("another writer changed the table's indexes") from error
 
 
 def columns_with_index(
@@ -99,8 +101,8 @@ def check_kept(
             raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
         if schema.evolution is not None and (kind is None or kind.by_column_names):
             msg = f"hoodie.schema.on.read.enable with {name} in {METADATA_PARTITIONS}"
-            msg = f"{msg}: that index goes by column names"
-            hint = f'Take it away: drop_index("{name}"). Or write to the table with Apache Hudi.'
+            msg = f"{msg}: that index depends on column names"
+            hint = f'Drop it: drop_index("{name}"). Or write to the table with Apache Hudi.'
             raise UnsupportedTableFeature(msg, hint=hint)
 
 
@@ -122,5 +124,5 @@ def can_be_kept(
             f"hoodie.schema.on.read.enable: columns were altered, and {', '.join(by_name)} goes by "
             "their names"
         )
-        raise UnsupportedTableFeature(msg, hint="Do without it: column_stats can be kept.")
+        raise UnsupportedTableFeature(msg, hint="Drop it; column_stats can stay.")
     return frozenset(names) - by_name

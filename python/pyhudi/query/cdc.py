@@ -27,7 +27,7 @@ _UNKNOWN = "UNKNOWN"
 def check_changes(table: TableSnapshot) -> None:
     """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
     config = table.config
-    hint = "diff(a, b) compares two moments of any table with record keys."
+    hint = "Use diff(a, b), which compares two snapshots of any table with record keys."
     if not config.cdc_enabled:
         raise UnsupportedTableFeature("hoodie.table.cdc.enabled is not true", hint=hint)
     if not config.populate_meta_fields:
@@ -37,7 +37,7 @@ def check_changes(table: TableSnapshot) -> None:
         )
     if config.drop_partition_columns:
         raise UnsupportedTableFeature(
-            "hoodie.datasource.write.drop.partition.columns=true: images would lack columns",
+            "hoodie.datasource.write.drop.partition.columns=true: images would miss columns",
             hint=hint,
         )
 
@@ -101,7 +101,7 @@ def _check_archived(table: TableSnapshot, start: str | None) -> None:
         end = archived[-1].requested
         raise HistoryUnavailable(
             f"commits of the range up to {end} were archived",
-            hint="Begin later, or compare two moments by diff(a, b).",
+            hint="Start the range later, or compare two snapshots with diff(a, b).",
         )
 
 

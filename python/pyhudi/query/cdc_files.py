@@ -344,14 +344,14 @@ def _present(file: File | None, name: str, instant: Instant) -> File:
 
 def _history_error(what: str, instant: Instant) -> HistoryUnavailable:
     return HistoryUnavailable(
-        f"{what} is gone, and the changes of {instant.requested} cannot be told without it",
-        hint="The cleaner takes away old files: begin the range later.",
+        f"{what} is missing, and the changes of {instant.requested} cannot be read without it",
+        hint="The cleaner deletes old files: start the range later.",
     )
 
 
 def _without_change_log(path: str, instant: Instant) -> HistoryUnavailable:
     return HistoryUnavailable(
-        f"{path} was written at {instant.requested} without telling what changed, as a writer does "
-        "that does not know of hoodie.table.cdc.enabled",
-        hint="diff(a, b) compares two moments without change logs.",
+        f"{path} was written at {instant.requested} without a change log, by a writer that "
+        "does not support hoodie.table.cdc.enabled",
+        hint="Use diff(a, b), which compares two snapshots without change logs.",
     )

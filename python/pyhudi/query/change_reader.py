@@ -106,7 +106,7 @@ def _rows(opened: Callable[[Task], _native.BatchReader], task: Task) -> Iterator
             reader.close()
     except FileNotFoundError as error:
         raise HistoryUnavailable(
-            f"a file is gone: {error}", hint="The cleaner takes away old files: begin later."
+            f"a file is missing: {error}", hint="The cleaner deletes old files: start later."
         ) from error
 
 

@@ -82,7 +82,7 @@ def range_bounds(
     if after is not None and until is not None and until < after:
         raise ConfigError(
             f"the range ends at {until}, before it begins at {after}",
-            hint="It leaves `start` out and takes `end` in; swap them.",
+            hint="The range excludes `start` and includes `end`: swap them.",
         )
     return after, until
 
@@ -138,7 +138,7 @@ def next_start(table: TableSnapshot, span: IncrementalRange) -> str | None:
     order = InstantRange(by_completion=by_completion_times(table, span.hollow_commits))
     if table.timeline.bound is not None and order.by_completion:
         raise ConfigError(
-            f"the table was opened as of {table.timeline.bound}: no range follows one of then",
+            f"the table was opened as of {table.timeline.bound}: it has no later commits to read",
             hint="Open the table without as_of.",
         )
     commits = _readable(table, span.hollow_commits)
@@ -186,7 +186,7 @@ def _check_not_overtaken(commits: Sequence[Instant], pending: Instant, instead: 
     if commits and commits[-1].requested > pending.requested:
         raise HistoryUnavailable(
             f"the write {pending} is incomplete, and later ones are complete: a range of requested "
-            "times cannot be read once and for all",
+            "times could change once it completes",
             hint=f"Wait until it is done or rolled back, or {instead}.",
         )
 
@@ -210,8 +210,8 @@ def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequenc
     ]
     if undated and after is not None:
         raise HistoryUnavailable(
-            f"when the archived commit {undated[-1].requested} was completed was not noted",
-            hint="Give no start, or hollow_commits='block', which goes by requested times.",
+            f"when the archived commit {undated[-1].requested} was completed is not recorded",
+            hint="Give no start, or hollow_commits='block', which uses requested times.",
         )
     return (*undated, *found)
 

@@ -34,7 +34,7 @@ def detect_concurrent_clean(found: Iterable[Item], table: TableSnapshot) -> Iter
         taken = _find_remover(table, (error.file or "").rsplit("/", 1)[-1])
         if taken is None:
             raise explain_missing_file(error, table.config, table.timeline.uncut) from error
-        msg = f"{taken} has removed files of the moment that is read: {without_hint(error)}"
+        msg = f"{taken} removed files of the snapshot that is read: {without_hint(error)}"
         hint = (
             "refresh() the handle and read again. hoodie.clean.commits.retained says for how many "
             "commits files stay."

@@ -55,7 +55,7 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
             several = find_duplicate_keys(task.copies, task.read.slice, keys)
             if len(several):
                 raise duplicate_keys_error(
-                    f"the table has copies of the key {several[0].as_py()!r}"
+                    f"the table has duplicates of the key {several[0].as_py()!r}"
                 )
     return count
 
@@ -86,7 +86,7 @@ def _check_all_found(read: ReadTask, found: pa.Array[Any], several: pa.Array[Any
     if left.num_rows:
         key = left.column("key")[0].as_py()
         raise duplicate_keys_error(
-            f"the table has copies of the key {key!r}, and only some of them go"
+            f"the table has duplicates of the key {key!r}, and only some of them are deleted"
         )
 
 

@@ -42,8 +42,8 @@ def plan_select(
     `parse_where` does.
     """
     if where is None:
-        msg = "where is missing: it says which rows"
-        raise ConfigError(msg, hint='Give where="true" for all rows.')
+        msg = "where is missing"
+        raise ConfigError(msg, hint='Give a filter, or where="true" for all rows.')
     read = replace(table, as_text=text_columns(table.config, table.columns))
     shown = scan_schema(read)
     found = parse_where(where, shown if table.config.populate_meta_fields else data_schema(shown))

@@ -38,7 +38,7 @@ class Step:
 
     def __str__(self) -> str:
         gone = len(self.partitions) + len(self.slices)
-        return f"{self.index}: left out {gone} of {self.before} {self.of}"
+        return f"{self.index}: pruned {gone} of {self.before} {self.of}"
 
     def __repr__(self) -> str:
         return f"<Step {self}>"
@@ -87,7 +87,7 @@ class Explanation(HtmlRepr):
 
     def __str__(self) -> str:
         lines = [f"files: {self.listing}", *map(str, self.steps)]
-        places = f"{self.partitions} partitions looked at"
+        places = f"{self.partitions} partitions listed"
         lines.append(f"to read: {self.slices} file slices, {self.size} bytes; {places}")
         return "\n".join(lines)
 

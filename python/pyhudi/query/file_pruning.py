@@ -47,7 +47,7 @@ def select_file_slices(table: TableSnapshot, request: ScanRequest) -> SelectedSl
     for anew in (False, True):
         with suppress(OutdatedError):
             return _select(table, request, anew=anew)
-    raise HistoryUnavailable("the metadata table was made anew while it was read", hint=AGAIN)
+    raise HistoryUnavailable("the metadata table was rebuilt while it was read", hint=AGAIN)
 
 
 def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -> SelectedSlices:

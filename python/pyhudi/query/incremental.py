@@ -104,12 +104,12 @@ def plan_incremental(
 
 def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) -> None:
     """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
-    told = f"{missing} was written in the asked-for range and has been cleaned away since"
+    told = f"{missing} was written in the asked-for range and was cleaned since"
     asked = span.fallback_full_scan
     if asked is None and table.config.version.incremental_by_completion_time:
         warn(
-            f"{told}: the answer lacks rows of the range that were updated after it "
-            "(fallback_full_scan=False refuses it, True takes it without this warning)",
+            f"{told}: the result misses rows of the range that were updated after it "
+            "(fallback_full_scan=False raises instead, True takes it without this warning)",
         )
     elif not asked:
         raise HistoryUnavailable(

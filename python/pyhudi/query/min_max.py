@@ -87,7 +87,7 @@ def _of_python(value: pa.Scalar[Any]) -> Any:
     except (OverflowError, ValueError) as error:
         # Not as Arrow's scalar, which cannot even be printed.
         msg = f"{value.cast(pa.string())} as a bound: Python has no such {value.type}"
-        raise UnsupportedTableFeature(msg, hint="Ask polars or DuckDB, which have it.") from error
+        raise UnsupportedTableFeature(msg, hint="Use polars or DuckDB.") from error
 
 
 def _statistics(

@@ -92,12 +92,12 @@ def _check_free(path: str, rules: Rules) -> None:
     """Refuses what would change a column that something else depends on."""
     for fixed in rules.fixed:
         if fixed == path or fixed.startswith(f"{path}."):
-            msg = f"column {path!r} cannot change: keys, partitions or orderings are made of it"
+            msg = f"column {path!r} cannot change: keys, partitions or the ordering use it"
             raise SchemaMismatch(msg)
     for column, index in rules.indexed.items():
         if column == path or column.startswith(f"{path}."):
             msg = f"column {path!r} cannot change: {index} is an index over it"
-            raise SchemaMismatch(msg, hint=f'Take it away first: drop_index("{index}").')
+            raise SchemaMismatch(msg, hint=f'Drop the index first: drop_index("{index}").')
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _in_fields(
         return replace(slot, kind=change(slot.kind))
 
     if not steps and path.startswith(META_PREFIX) and path != IS_DELETED:
-        msg = f"column {path!r} is Hudi's own"
+        msg = f"column {path!r} is a meta column of Hudi"
         raise SchemaMismatch(msg)
     return change(tree.root) if not steps else _at(tree, steps, path, of_slot)
 
@@ -123,7 +123,7 @@ def _in_fields(
 def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
     """The root with the slot at `steps` changed."""
     if steps[0].startswith(META_PREFIX) and steps[0] != IS_DELETED:
-        msg = f"column {steps[0]!r} is Hudi's own"
+        msg = f"column {steps[0]!r} is a meta column of Hudi"
         raise SchemaMismatch(msg)
     parts = _below(tree.root, steps, path, change)
     return replace(tree.root, fields=parts)
@@ -177,7 +177,7 @@ def _add_column(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
 
 def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> None:
     if not name or (name.startswith(META_PREFIX) and name != IS_DELETED):
-        msg = f"{name!r} is no name for a column"
+        msg = f"{name!r} is not a valid column name"
         raise SchemaMismatch(msg)
     check_name(name, path[: path.rfind(".") + 1] + name)
     for slot in struct.fields:
@@ -189,7 +189,7 @@ def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> 
 def _rename_column(struct: Struct, change: Rename, name: str) -> Struct:
     at = _index(struct, name, change.path)
     if "." in change.name:
-        msg = f"{change.name!r} is no name: a column stays in its struct"
+        msg = f"{change.name!r} is not a valid name: a column stays in its struct"
         raise SchemaMismatch(msg)
     _check_new_name(struct, change.name, change.path, besides=name)
     if name == change.path:
@@ -238,7 +238,7 @@ def _insert_slot(struct: Struct, slot: Slot, position: Position, path: str) -> S
     else:
         at = len(fields)
     if at < len(fields) and fields[at].name.startswith(META_PREFIX):
-        msg = f"column {path!r} cannot stand among Hudi's own"
+        msg = f"column {path!r} cannot be moved among Hudi's meta columns"
         raise SchemaMismatch(msg)
     return replace(struct, fields=(*fields[:at], slot, *fields[at:]))
 
@@ -263,7 +263,7 @@ def _split_path(full: str) -> tuple[str, str]:
 def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
     kind = _kind_of(slot.name, change.kind, change.path, rules, record=rules.record)
     if not isinstance(slot.kind, Plain) or not isinstance(kind, Plain):
-        msg = f"column {change.path!r} has parts, or would: change them one by one"
+        msg = f"column {change.path!r} is nested: change its fields one by one"
         raise SchemaMismatch(msg)
     old, new = slot.kind.simple, kind.simple
     if old == new:
@@ -273,7 +273,7 @@ def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
             return slot
     if not may_become(old, new):
         msg = f"column {change.path!r} is {old}: it cannot become {new}"
-        raise SchemaMismatch(msg, hint="Numbers can be widened, and most types become text.")
+        raise SchemaMismatch(msg, hint="Widen numbers, or change the type to string.")
     return replace(slot, kind=replace(kind, text=kind.simple), default=None)
 
 

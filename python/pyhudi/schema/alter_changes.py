@@ -25,7 +25,7 @@ class Position:
     def check(self) -> None:
         """Raises `ConfigError` when it names several places."""
         if sum((self.first, self.after is not None, self.before is not None)) > 1:
-            msg = "first, after and before do not go together"
+            msg = "first, after and before cannot be combined"
             raise ConfigError(msg)
 
 

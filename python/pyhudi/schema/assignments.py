@@ -61,7 +61,7 @@ def _read(text: str, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
 
 
 def _operand(text: str, names: Names, what: str) -> Operand:
-    tree = parse_one(text, what, hint="Text takes single quotes within: \"'text'\".")
+    tree = parse_one(text, what, hint="Quote strings with single quotes: \"'text'\".")
 
     def resolve(column: Any) -> Value:
         parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
@@ -76,6 +76,6 @@ def _operand(text: str, names: Names, what: str) -> Operand:
         msg = f"{what}: there is no column {'.'.join(path)!r}"
         near = closest_name(".".join(path), [".".join(name) for name in names])
         meant = f"Did you mean {near!r}? " if near else ""
-        raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Text takes single quotes.")
+        raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Put strings into single quotes.")
 
     return evaluate(tree, resolve, what)

@@ -54,7 +54,7 @@ class _Definitions:
         if found is None:
             return name
         if self._known[found] is None:
-            msg = f"the table's schema has the type {found}, which holds itself"
+            msg = f"the table's schema has the type {found}, which contains itself"
             raise UnsupportedTableFeature(msg)
         return self._known[found]
 

@@ -97,7 +97,10 @@ def check_ids(schema: TableSchema, config: TableConfig) -> None:
     `UnsupportedTableFeature`.
     """
     if schema.history is not None and tree_of(schema, config).added:
-        msg = "hoodie.schema.on.read.enable: columns were added without ids after others got them"
+        msg = (
+            "hoodie.schema.on.read.enable: columns without ids were added after other "
+            "columns got ids"
+        )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 

@@ -71,11 +71,11 @@ def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
     lacking = known.keys() - given
     missing = [name for name in known if name in lacking]
     if missing:
-        msg = f"the data lack the table's column {_names(missing)}"
+        msg = f"the input is missing the table's column {_names(missing)}"
         raise SchemaMismatch(
             msg,
-            hint="Rows are replaced whole: give every column, with nulls where there is no value. "
-            "upsert(partial=True) keeps the stored values of missing columns.",
+            hint="An upsert replaces whole rows: give every column, or pass partial=True, which "
+            "keeps the stored values of missing columns.",
         )
 
 
@@ -137,7 +137,7 @@ def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
     """
     if delete_field is not None and delete_field not in schema.names:
         raise UnsupportedTableFeature(
-            f"{DELETE_FIELD} is {delete_field}, which is no column of the table: pyhudi cannot "
+            f"{DELETE_FIELD} is {delete_field}, which is not a column of the table: pyhudi cannot "
             "tell which rows are deletes",
         )
 
@@ -156,7 +156,7 @@ def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
     printed = (is_text, pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating)
     if not any(test(kind) for test in printed):
         msg = (
-            f"{DELETE_FIELD} is {delete_field} of type {kind}: engines differ in what such a "
-            "column's delete marker is"
+            f"{DELETE_FIELD} is {delete_field} of type {kind}: engines disagree on the "
+            "delete marker of such a column"
         )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")

@@ -52,7 +52,7 @@ def check_depth(field: pa.Field[Any], most: int) -> None:
         if not level:
             return
     msg = f"column {field.name!r} has more than {most} lists, maps and structs in one another"
-    raise UnsupportedTableFeature(msg, hint="Keep what is inside as text, such as JSON.")
+    raise UnsupportedTableFeature(msg, hint="Store the inner value as a string, such as JSON.")
 
 
 def _parts(kind: pa.DataType) -> list[pa.DataType]:
@@ -79,12 +79,12 @@ def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return _plain_type(kind.value_type, path)
     if pa.types.is_union(kind):
-        msg = f"column {path!r} is {kind}, a type that tables lack"
-        raise SchemaMismatch(msg, hint="Give each alternative a column of its own.")
+        msg = f"column {path!r} is {kind}, a type that is not supported"
+        raise SchemaMismatch(msg, hint="Use one column per alternative.")
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name not in _AS_STORED:
-            msg = f"column {path!r} is {kind}, a type that tables lack"
-            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to text.")
+            msg = f"column {path!r} is {kind}, a type that is not supported"
+            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to string.")
         return _plain_type(kind.storage_type, path)
     if kind.equals(pa.string_view()):
         return pa.string()
@@ -143,7 +143,7 @@ def _check_size(array: pa.Array[Any], path: str) -> None:
     size = 0 if lengths is None else pc.sum(lengths).as_py() or 0
     if size > _MOST:
         msg = f"column {path!r} has {size} bytes of {_plain_type(array.type, path)} in one batch"
-        hint = f"Hand the rows over in smaller batches: {_MOST} bytes of a column at most."
+        hint = f"Pass smaller batches: {_MOST} bytes of a column at most."
         raise SchemaMismatch(msg, hint=hint)
 
 

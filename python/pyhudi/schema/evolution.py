@@ -71,7 +71,7 @@ def _columns_with_fixed_type(config: TableConfig, indexed: Mapping[str, str]) ->
     named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
     return {
         **{
-            column: f'{index} is an index over it. Take it away first: drop_index("{index}").'
+            column: f'{index} uses it. Drop the index first: drop_index("{index}").'
             for column, index in indexed.items()
         },
         **dict.fromkeys(named, "Keys, partitions and orderings depend on its type."),
@@ -105,8 +105,8 @@ def _check_names(known: Collection[str], given: pa.StructType, path: str) -> Non
             raise SchemaMismatch(msg, hint="Rename one.")
         other = by_case.setdefault(name.lower(), name)
         if other != name:
-            msg = f"the new column {path + name!r} differs from {path + other!r} in case alone"
-            raise SchemaMismatch(msg, hint="Spark does not tell such columns apart.")
+            msg = f"the new column {path + name!r} differs from {path + other!r} only in case"
+            raise SchemaMismatch(msg, hint="Spark does not distinguish such columns.")
 
 
 def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Json]:
@@ -210,7 +210,7 @@ def _fill_array(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array
 def _check_fields(given: pa.StructType, kind: pa.StructType, path: str) -> None:
     for field in given:
         if kind.get_field_index(field.name) < 0:
-            msg = f"the table has no column {path}.{field.name}, and none can be added there"
+            msg = f"the table has no column {path}.{field.name}, and a field cannot be added there"
             raise SchemaMismatch(msg, hint="Leave it out.")
 
 
@@ -227,6 +227,6 @@ def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[
 
 def _nulls(count: int, field: pa.Field[Any], path: str) -> pa.Array[Any]:
     if not field.nullable and count:
-        msg = f"the data lack the table's column {path!r}, which cannot be null"
+        msg = f"the input is missing the table's column {path!r}, which cannot be null"
         raise SchemaMismatch(msg)
     return pa.nulls(count, field.type)

@@ -34,9 +34,7 @@ _MOST_DIGITS_256 = 76
 """Of decimals of 128 and of 256 bits."""
 _MANTISSA = {64: 53, 32: 24, 16: 11}
 """Bits of a whole number that a float of so many bits always keeps."""
-_UNSURE = (
-    "Give whole numbers as such; in pandas the types Int64 and int64[pyarrow] have nulls, too."
-)
+_UNSURE = "Give integers; in pandas the types Int64 and int64[pyarrow] allow nulls."
 
 
 def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
@@ -68,7 +66,7 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     if pa.types.is_floating(wanted) and (_is_text(given) or _is_real(given)):
         return _round_floats(column, field)
     if _is_text(wanted) and not (_is_text(given) or is_spelled_alike(given)):
-        why = f"CAST from {given} to {wanted} is not known"
+        why = f"CAST from {given} to {wanted} is unknown"
         raise _mismatch(column, field, why)
     if _is_text(given) and pa.types.is_integer(wanted):
         _check_decimal(column, field)
@@ -118,7 +116,7 @@ def format_value(value: Any) -> str:
     try:
         return repr(value)
     except (ValueError, RecursionError):
-        return f"a {type(value).__name__} that is too long to write out"
+        return f"a {type(value).__name__} that is too long to print"
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -221,7 +219,7 @@ def _round_floats(column: Column, field: pa.Field[Any]) -> Column:
     made = _cast(column, field)
     over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
     if pc.any(over).as_py():
-        raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of its range")
+        raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of range")
     return made
 
 
@@ -229,7 +227,7 @@ def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
     """Raises `SchemaMismatch` for text with a number that Arrow reads as a hexadecimal one."""
     odd = pc.match_substring_regex(column, "[xX]")
     if pc.any(odd).as_py():
-        raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is no number")
+        raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is not a number")
 
 
 def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "") -> SchemaMismatch:
@@ -282,7 +280,7 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
         if every and pa.types.is_decimal(after.type):
             over = _is_over(after)
             if pc.any(over).as_py():
-                return f"{_format_value(before.filter(over)[0])}{said} is out of its range"
+                return f"{_format_value(before.filter(over)[0])}{said} is out of range"
     return ""
 
 
@@ -294,9 +292,7 @@ def _first_unsure(column: Column, made: Column, name: str) -> str:
             unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), least))
             if len(unsure):
                 said = "" if path == name else f" in {path}"
-                return (
-                    f"{_format_value(unsure[0])}{said} may have been another whole number near it"
-                )
+                return f"{_format_value(unsure[0])}{said} may be a rounded integer"
     return ""
 
 
@@ -413,9 +409,12 @@ def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
     if pa.types.is_timestamp(given) and given.tz is None and pa.types.is_date(wanted):
         return ""
     if _kind(given) != _kind(wanted):
-        return f"{path} is {given}, which is no form of {wanted}"
+        return f"{path} is {given}, which is not compatible with {wanted}"
     if pa.types.is_timestamp(given) and wanted.tz is None and given.tz not in (None, *UTC_ZONES):
-        return f"{path} has a zone, the table's times none: make it local by pc.local_timestamp"
+        return (
+            f"{path} has a time zone, and the table's column has none: convert it with "
+            "pc.local_timestamp"
+        )
     if pa.types.is_struct(given):
         fields = {field.name: field.type for field in wanted}
         unknown = [field.name for field in given if field.name not in fields]
@@ -477,7 +476,7 @@ def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:
     try:
         return pa.scalar(value)
     except _FAILS as error:
-        raise SchemaMismatch(f"{what}: {value!r} is no number of a column: {error}") from error
+        raise SchemaMismatch(f"{what}: {value!r} is not a number: {error}") from error
 
 
 def _is_kept(value: Any, made: Any) -> bool:

@@ -80,7 +80,7 @@ def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return _of_lazy_frame(data)
     if isinstance(data, Iterator):
         return _of_batches(data)
-    what = f"cannot take rows from a {type(data).__module__}.{type(data).__qualname__}"
+    what = f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}"
     if hasattr(data, "__arrow_c_stream__"):
         with _wrap_errors(what, _HINT):
             reader = pa.RecordBatchReader.from_stream(data)
@@ -132,9 +132,9 @@ def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch
 
 def _check_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
     if given is None:
-        raise ConfigError("the iterator gives no batch, so there is no schema", hint=_HINT)
+        raise ConfigError("the iterator returned no batch, so there is no schema", hint=_HINT)
     if not isinstance(given, (pa.RecordBatch, pa.Table)):
-        msg = f"cannot take rows from a {type(given).__qualname__} that an iterator gives"
+        msg = f"cannot read rows from a {type(given).__qualname__} that an iterator gives"
         raise ConfigError(msg, hint=_HINT)
     if schema is not None and not given.schema.equals(schema):
         columns, first = _describe_schema(given.schema), _describe_schema(schema)
@@ -155,7 +155,7 @@ def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
                 msg = f"column {name!r} has no valid {column.type}: {error}"
-                hint = "Text in Arrow is UTF-8, give bytes as such; decimals keep to their digits."
+                hint = "Strings must be UTF-8; use binary for bytes."
                 raise SchemaMismatch(msg, hint=hint) from error
     return batch
 
@@ -187,7 +187,7 @@ def _check_no_objects(data: Any) -> None:
     for name, kind in data.collect_schema().items():
         if str(kind) == "Object":
             msg = f"column {name!r} holds Python objects"
-            raise SchemaMismatch(msg, hint="Give it a type that Arrow has.")
+            raise SchemaMismatch(msg, hint="Convert it to an Arrow type.")
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def _first_line(error: BaseException) -> str:
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     while True:
-        with _wrap_errors("the rows that were given cannot be read"):
+        with _wrap_errors("the input rows cannot be read"):
             batch = next(batches, None)
         if batch is None:
             return

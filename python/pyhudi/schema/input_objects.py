@@ -56,7 +56,7 @@ def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: boo
     if not uneven and set(map(len, rows)) != {len(keys)}:
         at_fault = next(n for n, row in enumerate(rows) if len(row) < len(keys))
         lacking = ", ".join(sorted(repr(key) for key in keys - set(rows[at_fault])))
-        msg = f"row {at_fault} lacks {lacking}, which other rows have"
+        msg = f"row {at_fault} has no {lacking}, which other rows have"
         raise ConfigError(msg, hint="Give all rows the same keys, None where there is no value.")
     names = _in_order(keys, like)
     return pa.table({name: _column([row.get(name) for row in rows], name, like) for name in names})
@@ -150,7 +150,7 @@ def _check_dicts(rows: Sequence[Any]) -> None:
     odd = [kind for kind in set(map(type, rows)) if not issubclass(kind, dict)]
     if odd:
         row = next(n for n, given in enumerate(rows) if type(given) in odd)
-        msg = f"cannot take rows from a list: item {row} is a {type(rows[row]).__qualname__}"
+        msg = f"cannot read rows from a list: item {row} is a {type(rows[row]).__qualname__}"
         raise ConfigError(msg, hint="Give a list of dicts, or of Arrow record batches.")
 
 
@@ -158,7 +158,7 @@ def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
     """The table's columns first, in its order; sets have none, so others come by name."""
     for key in keys:
         if not isinstance(key, str):
-            raise ConfigError(f"the key {key!r} is no name of a column")
+            raise ConfigError(f"the key {key!r} is not a column name")
     known = [name for name in (like.names if like is not None else ()) if name in keys]
     others = [key for key in keys if key not in known]
     return [*known, *(sorted(others) if isinstance(keys, set) else others)]
@@ -183,7 +183,7 @@ def _as_array(values: Any, name: str) -> Column:
             return _of_tensor(values)
         return pa.array(values)
     except _FAILURES as error:
-        raise SchemaMismatch(f"column {name!r} has no form in Arrow: {error}") from error
+        raise SchemaMismatch(f"column {name!r} cannot be converted to Arrow: {error}") from error
 
 
 def is_tensor(values: Any) -> bool:
@@ -226,7 +226,7 @@ def _check_levels(values: Any, name: str) -> None:
         parts = [value.values() if isinstance(value, Mapping) else value for value in level]
         level = _find_nested(list(chain.from_iterable(parts)))
     msg = f"column {name!r} has values with too many lists and dicts in one another"
-    raise UnsupportedTableFeature(msg, hint="Keep what is inside as text, such as JSON.")
+    raise UnsupportedTableFeature(msg, hint="Store the inner value as a string, such as JSON.")
 
 
 def _find_nested(values: Any) -> list[Any]:
@@ -388,9 +388,9 @@ def _check_integers(values: Sequence[Any]) -> None:
     _check_kinds(values, (Integral, float), but=(bool,))
     floats = [value for value in values if isinstance(value, float)]
     if not all(value.is_integer() for value in floats):
-        raise ValueError("a number with a fraction, or none at all, is no integer")
+        raise ValueError("expected an integer")
     if any(abs(value) >= sure_below(pa.float64()) for value in floats):
-        raise ValueError("a float of this size may have been another whole number near it")
+        raise ValueError("a float of this size may be a rounded integer")
 
 
 def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
@@ -418,7 +418,7 @@ def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
     elif at.is_date(kind):
         _check_kinds(values, (date,))
         if any(isinstance(value, datetime) and not _is_day(value) for value in values):
-            raise ValueError("the column holds days, and the value has a time or a zone")
+            raise ValueError("the column holds dates, and the value has a time or a zone")
     elif at.is_timestamp(kind):
         _check_kinds(values, (datetime,))
         _check_times(values, kind)
@@ -447,10 +447,10 @@ def _check_times(values: Sequence[datetime], kind: pa.TimestampType) -> None:
     if 0 < zoned < len(values):
         raise ValueError("some times of the column have a zone, others have none")
     if kind.unit != "ns" and any(map(_nanoseconds, values)):
-        raise ValueError("nanoseconds would be lost: floor them, or keep them as whole numbers")
+        raise ValueError("nanoseconds would be lost: round them down, or store them as integers")
     cut = {"s": 1_000_000, "ms": 1000}.get(kind.unit, 1)
     if any(value.microsecond % cut for value in values):
-        raise ValueError(f"the column holds no more than {kind.unit}")
+        raise ValueError(f"the column has the precision {kind.unit}")
 
 
 def _check_kinds(

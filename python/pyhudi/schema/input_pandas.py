@@ -60,8 +60,8 @@ def _to_arrow(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        msg = f"the data frame has no form in Arrow: {type(error).__name__}: {error}"
-        raise SchemaMismatch(msg, hint="Give each column one type that Arrow has.") from error
+        msg = f"the data frame cannot be converted to Arrow: {type(error).__name__}: {error}"
+        raise SchemaMismatch(msg, hint="Give each column one Arrow type.") from error
 
 
 def _without_empty_types(rows: pa.Table, known: frozenset[str]) -> pa.Table:

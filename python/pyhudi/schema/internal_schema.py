@@ -308,7 +308,7 @@ def _load(text: str | bytes, where: str) -> Any:
 
 def _table(document: Any) -> Column:
     if document["type"] != "record":
-        raise TypeError("it is no record")
+        raise TypeError("it is not a record")
     return _column(-1, document)
 
 

@@ -109,7 +109,8 @@ def check_key_generator(config: TableConfig) -> str:
         msg = (
             f"{_generator_property(config)} is {config.key_generator} with the record key fields "
             f"{', '.join(config.record_key_fields) or '(none)'} and the partition fields "
-            f"{', '.join(config.partition_fields) or '(none)'}: pyhudi does not write with that"
+            f"{', '.join(config.partition_fields) or '(none)'}: pyhudi does not support that "
+            "combination"
         )
         raise UnsupportedTableFeature(msg, hint=_HINT)
     return generator
@@ -160,7 +161,9 @@ def _has_slashes(
     if found and (times or several):
         # Hudi leaves times as they are, and a custom generator takes each field by itself.
         msg = f"{SLASH_DATES} is true and the key generator is {generator}"
-        raise UnsupportedTableFeature(msg, hint="It is for one column of dates as they are.")
+        raise UnsupportedTableFeature(
+            msg, hint="Use it with one date column and the simple key generator."
+        )
     return found
 
 
@@ -189,7 +192,7 @@ def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[s
     types = custom_types(config, options)
     unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
     if unknown:
-        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; known are simple and timestamp"
+        msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; expected simple or timestamp"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
 
@@ -203,7 +206,7 @@ def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, s
     text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
     types = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
     if list(types) != list(config.partition_fields):
-        msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not known"
+        msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not stored"
         raise UnsupportedTableFeature(
             msg,
             hint=f'Give options={{"{PARTITION_SPEC}": "field:type,field:type"}} to create_table or '
@@ -249,7 +252,9 @@ def add_keys(
     if not spec.keys_are_generated:
         return _native_keys(rows, spec, spec.key_fields)
     if instant is None:
-        msg = "hoodie.table.recordkey.fields is not set: rows of generated keys cannot be found"
+        msg = (
+            "hoodie.table.recordkey.fields is not set: rows with generated keys cannot be looked up"
+        )
         raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
     keys = _generate_keys(instant, place, rows.num_rows)
     with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
@@ -291,7 +296,7 @@ def _check_spelled(name: str, kind: pa.DataType) -> None:
     if at.is_nested(kind) or at.is_binary(kind) or at.is_fixed_size_binary(kind):
         msg = f"column {name!r} of type {kind} cannot be part of a key or partition path"
         field = f"{name}.{kind.field(0).name}" if at.is_struct(kind) and kind.num_fields else ""
-        hint = f"Name a field of it, such as {field!r}." if field else "Cast it to text."
+        hint = f"Name a field of it, such as {field!r}." if field else "Cast it to string."
         raise SchemaMismatch(msg, hint=hint)
 
 
@@ -349,7 +354,7 @@ def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Tabl
             try:
                 number = given.cast(wanted)
             except pa.ArrowInvalid as error:
-                msg = f"column {name!r} is text, the table has {wanted}: {error}"
+                msg = f"column {name!r} is a string, the table has {wanted}: {error}"
                 raise SchemaMismatch(msg) from error
             rows = rows.set_column(rows.column_names.index(name), name, number)
     return rows

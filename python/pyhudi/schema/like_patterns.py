@@ -33,7 +33,7 @@ def matching(pattern: str, *, ignore_case: bool = False) -> tuple[str, pc.MatchS
     parts = list(_PART.finditer(pattern))
     if sum(len(part[0]) for part in parts) < len(pattern):
         raise ConfigError(
-            f"LIKE {pattern!r}: a backslash stands before another character than %, _ and \\",
+            f"LIKE {pattern!r}: a backslash may only precede %, _ and \\",
             hint="Write two backslashes for one.",
         )
     signs = [_WILD.get(part[2]) or _literal(part[1] or part[2]) for part in parts]

@@ -54,7 +54,7 @@ class IgnoredUpdateValues:
                 raise UnsupportedTableFeature(
                     f"{self.reason}: {value!r} in column {name!r} of an update leaves what is "
                     "stored there",
-                    hint="Set another value, or delete the rows and insert them anew.",
+                    hint="Set another value, or delete the rows and insert them again.",
                 )
 
     def _is_none(self, name: str, values: pa.ChunkedArray[Any]) -> Any:

@@ -55,7 +55,7 @@ def constant(node: Any) -> Any:
     except SchemaMismatch as error:
         raise ConfigError(
             f"where: {node.sql()} cannot be computed: {error.__cause__}",
-            hint="Write the value down instead.",
+            hint="Write the value itself.",
         ) from error
     return values["value"][0].as_py()
 
@@ -68,10 +68,10 @@ def build_expression(node: Any, schema: pa.Schema) -> pc.Expression:
         if column.this.args.get("quoted") and len(path) == 1 and path[0] not in schema.names:
             text = exp.Literal.string(path[0]).sql()
             raise ConfigError(
-                f"where: there is no column {column.sql()}, which double quotes make a name",
-                hint=f"Text goes in single quotes: {text}.",
+                f"where: there is no column {column.sql()}; double quotes mark a column name",
+                hint=f"Put strings into single quotes: {text}.",
             )
-        return Value(pc.field(*path), column_type(path, schema, "Text takes single quotes."))
+        return Value(pc.field(*path), column_type(path, schema, "Put strings into single quotes."))
 
     found = condition(node, resolve, "where")
     try:

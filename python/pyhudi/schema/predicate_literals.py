@@ -51,7 +51,7 @@ def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
             return _of_number(value, kind)
         return _of_other(value, kind)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
-        hint = "Quote text, leave numbers unquoted, write dates as '2024-02-29'."
+        hint = "Quote strings, leave numbers unquoted, write dates as '2024-02-29'."
         if is_text(kind) and isinstance(value, date):
             hint = "CAST(x AS DATE) and CAST(x AS TIMESTAMP) read text."
         raise SchemaMismatch(

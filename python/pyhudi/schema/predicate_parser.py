@@ -79,7 +79,7 @@ def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Wher
     if "FieldPath(" in text:
         raise ConfigError(
             "where: the expression names a column by number",
-            hint="Name it by its name: the order of columns is not part of the table.",
+            hint="Use its name: the order of columns is not part of the table.",
         )
     try:
         schema.empty_table().filter(expression)
@@ -130,7 +130,7 @@ def _check_size(condition: Condition) -> None:
     count = _size(condition)
     if count > _COMPARISONS_MOST:
         raise ConfigError(
-            f"where: {count} comparisons, and a filter can have {_COMPARISONS_MOST}",
+            f"where: {count} comparisons; the maximum is {_COMPARISONS_MOST}",
             hint="List the values of one column in an IN, which counts as one.",
         )
 

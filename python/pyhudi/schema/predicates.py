@@ -174,7 +174,9 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
             return pc.field(*column).is_null()
         case Like(column, pattern):
             if not is_text(column_type(column, schema)):
-                raise SchemaMismatch(f"where: LIKE needs text, not the column {'.'.join(column)!r}")
+                raise SchemaMismatch(
+                    f"where: LIKE needs a string, not the column {'.'.join(column)!r}"
+                )
             function, options = matching(pattern)
             return getattr(pc, function)(pc.field(*column), options=options)
         case Compare(column, op, value):

@@ -16,7 +16,7 @@ def from_tuples(filters: Any) -> predicates.Condition:
     """The condition of pyarrow-style filters. Raises `ConfigError` for any other shape."""
     if not _is_list(filters) or not filters:
         raise ConfigError(
-            f"where: {filters!r} is no filter",
+            f"where: {filters!r} is not a filter",
             hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
         )
     if isinstance(filters[0], str):
@@ -47,7 +47,7 @@ def _of_tuple(given: Any) -> predicates.Condition:
         )
     if len(given) == 2 or given[2] is None:
         raise ConfigError(
-            f"where: {given!r} lacks a value", hint='Nulls are found by (column, "is null").'
+            f"where: {given!r} has no value", hint='Use (column, "is null") to find nulls.'
         )
     value = _plain(given[2])
     if op in ("in", "not in"):
@@ -58,7 +58,7 @@ def _of_tuple(given: Any) -> predicates.Condition:
     op = {"==": "=", "<>": "!="}.get(op, op)
     if op not in predicates.COMPARISONS:
         raise ConfigError(
-            f"where: the operator {given[1]!r} is not known",
+            f"where: the operator {given[1]!r} is unknown",
             hint=f"One of {', '.join(predicates.COMPARISONS)}, in, not in, is null, is not null.",
         )
     return predicates.Compare(column, op, value)
@@ -74,6 +74,6 @@ def _plain(value: Any) -> Any:
     except (pa.ArrowException, OverflowError, ValueError) as error:
         # It may not be printed either.
         raise ConfigError(
-            f"where: a value has no form in Python: {error}", hint="Give a value of Python's."
+            f"where: a value cannot be converted to Python: {error}", hint="Give a Python value."
         ) from error
     return value

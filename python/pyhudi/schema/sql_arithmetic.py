@@ -38,9 +38,7 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
         # Arrow finds the digits of the outcome by those of each side.
         return call(_FUNCTIONS[op], _decimal(left, what), _decimal(right, what), what=what)
     if op == "%" and not (at.is_integer(kind) or at.is_null(kind)):
-        raise SchemaMismatch(
-            f"{what}: % needs whole numbers, not {kind}", hint="CAST(x AS BIGINT) gives them."
-        )
+        raise SchemaMismatch(f"{what}: % needs integers, not {kind}", hint="Use CAST(x AS BIGINT).")
     wide = pa.float64() if at.is_floating(kind) else pa.int64()
     first, second = in_type(left, wide, what), in_type(right, wide, what)
     return (
@@ -55,8 +53,8 @@ def _check_number(side: Operand, what: str) -> None:
         is_one, shown = not isinstance(side.value, (str, bool)), repr(side.value)
     if not is_one:
         raise SchemaMismatch(
-            f"{what}: nothing can be computed of {shown}: it is no number",
-            hint="CAST(x AS DOUBLE) and CAST(x AS BIGINT) give numbers.",
+            f"{what}: cannot compute {shown}: it is not a number",
+            hint="Use CAST(x AS DOUBLE) or CAST(x AS BIGINT).",
         )
 
 

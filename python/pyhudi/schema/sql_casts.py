@@ -78,7 +78,7 @@ def cast_value(value: Value, kind: pa.DataType, what: str) -> Value:
         # A number is rounded to the nearest floating one.
         return cast(value, kind, safe=not at.is_floating(kind))
     raise SchemaMismatch(
-        f"{what}: CAST from {given} to {kind} is not known",
+        f"{what}: CAST from {given} to {kind} is unknown",
         hint="Give a pyarrow expression for it.",
     )
 

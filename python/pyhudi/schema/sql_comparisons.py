@@ -89,7 +89,7 @@ def truth(operand: Operand, node: Any, what: str) -> Value:
         return null(pa.bool_())
     if not at.is_boolean(value.kind):
         raise SchemaMismatch(
-            f"{what}: {node.sql()} is {value.kind}, and neither true nor false",
+            f"{what}: {node.sql()} is {value.kind}, expected a boolean",
             hint="Compare it with a value.",
         )
     return value

@@ -281,7 +281,7 @@ class _Evaluator:
             self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:
-        text, hint = str(node), "docs/reading.md lists what can; else give a pyarrow expression."
+        text, hint = str(node), "Use a pyarrow expression instead."
         if isinstance(node, exp.Expression):
             text = node.sql()
             hint = AND_OR if has_bits(node) else hint

@@ -53,7 +53,7 @@ def call(function: str, *arguments: Value, options: Any = None, what: str) -> Va
         kind = pc.call_function(function, empty, options).type
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         shown = ", ".join(str(argument.kind) for argument in arguments)
-        raise SchemaMismatch(f"{what}: nothing can be computed of {shown}: {error}") from error
+        raise SchemaMismatch(f"{what}: cannot compute {shown}: {error}") from error
     given = [argument.expression for argument in arguments]
     made = pc.Expression._call(function, given, options)  # noqa: SLF001 - there is no other way
     return check_size(Value(made, kind, 1 + sum(argument.calls for argument in arguments)), what)
@@ -171,7 +171,7 @@ def _both(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataType:
         zone = "UTC" if any(kind.tz for kind in moments) else None
         return pa.timestamp("ns" if any(kind.unit == "ns" for kind in moments) else "us", zone)
     raise SchemaMismatch(
-        f"{what}: {left} and {right} do not go together",
+        f"{what}: {left} and {right} cannot be combined",
         hint="Cast one of them: CAST(x AS type).",
     )
 

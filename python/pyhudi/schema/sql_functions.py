@@ -57,7 +57,7 @@ def _text(what: str, operand: Operand, function: str) -> Value:
         return null(pa.string())
     if not is_text(value.kind):
         raise SchemaMismatch(
-            f"{what}: {function} needs text, not {value.kind}", hint="CAST(x AS STRING) gives text."
+            f"{what}: {function} needs a string, not {value.kind}", hint="Use CAST(x AS STRING)."
         )
     return value
 
@@ -69,10 +69,10 @@ def _literal_argument(what: str, operand: Operand, function: str, kind: type) ->
         or (isinstance(operand.value, kind) and not isinstance(operand.value, bool))
     ):
         return operand.value
-    wanted = "a text" if kind is str else "a whole number"
+    wanted = "a text" if kind is str else "an integer"
     raise ConfigError(
-        f"{what}: this argument of {function} must be {wanted} that is written down",
-        hint="Columns cannot stand there; give a pyarrow expression.",
+        f"{what}: this argument of {function} must be {wanted} literal",
+        hint="Columns are not allowed there; use a pyarrow expression.",
     )
 
 
@@ -159,10 +159,10 @@ def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = Fals
 
 def _regex(pattern: str) -> Any:
     """A regular expression of RE2; what Java's reads in another way without an error is refused."""
-    hint = "Patterns are those of RE2."
+    hint = "Use RE2 syntax."
     for odd in ("&&", "\\v", "(?U", "(?iU", "(?sU"):
         if odd in pattern:
-            raise ConfigError(f"RLIKE {pattern!r}: {odd} means another thing in Spark", hint=hint)
+            raise ConfigError(f"RLIKE {pattern!r}: {odd} has another meaning in Spark", hint=hint)
     options = pc.MatchSubstringOptions(pattern)
     try:
         pc.call_function("match_substring_regex", [pa.array([""])], options)
@@ -204,8 +204,8 @@ def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  
         return null(value.kind)
     if places < 0 or (at.is_floating(value.kind) and places):
         raise ConfigError(
-            f"{what}: round to {places} digits is not known for {value.kind}",
-            hint="Floating numbers are rounded to whole ones, decimals to digits after the point.",
+            f"{what}: round to {places} digits is unknown for {value.kind}",
+            hint="Floats round to integers, decimals to digits after the point.",
         )
     return round_half_up(value, places, what)
 
@@ -241,7 +241,7 @@ def _moment(what: str, operand: Operand, function: str) -> Value:
     if not at.is_timestamp(value.kind):
         raise SchemaMismatch(
             f"{what}: {function} needs a date or a timestamp, not {value.kind}",
-            hint="CAST(x AS DATE) and CAST(x AS TIMESTAMP) give them.",
+            hint="Use CAST(x AS DATE) or CAST(x AS TIMESTAMP).",
         )
     return cast(value, pa.timestamp(value.kind.unit, "UTC")) if value.kind.tz else value
 
@@ -257,7 +257,7 @@ def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
     name = _literal_argument(what, unit, "date_trunc", str)
     if name is None or name.lower() not in _UNITS:
         raise ConfigError(
-            f"{what}: date_trunc to {name!r} is not known", hint=f"One of {', '.join(_UNITS)}."
+            f"{what}: date_trunc to {name!r} is unknown", hint=f"One of {', '.join(_UNITS)}."
         )
     options = pc.RoundTemporalOptions(1, name.lower(), week_starts_monday=True)
     value = _moment(what, moment, "date_trunc")

@@ -90,7 +90,7 @@ def too_deep(what: str) -> ConfigError:
     """The error for an expression that is nested deeper than can be read."""
     return ConfigError(
         f"{what}: the expression is nested too deep",
-        hint="Some thirty levels of parentheses and NOT can be read.",
+        hint="Use at most about 30 levels of parentheses and NOT.",
     )
 
 
@@ -116,6 +116,9 @@ def _plain(error: SqlglotError) -> str:
     return _TOKEN.sub(lambda found: "the end" if found[1] == "SENTINEL" else repr(found[1]), text)
 
 
-_QUOTES = "Text takes single quotes, a column whose name is a word of SQL double ones or backticks."
+_QUOTES = (
+    "Quote strings with single quotes, and columns named like an SQL word with double quotes or "
+    "backticks."
+)
 _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
 _INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")

@@ -48,7 +48,7 @@ def check_order(tree: Any, what: str) -> None:
             operand = node.args.get(side)
             if isinstance(operand, _within(type(node), side)) or _is_put(node, side, operand):
                 raise ConfigError(
-                    f"{what}: {node.sql()} can be read in two ways",
+                    f"{what}: {node.sql()} is ambiguous",
                     hint=AND_OR
                     if has_bits(node)
                     else "Put parentheses around the operands, and one with IS to the left.",

@@ -30,8 +30,8 @@ def type_of(text: str) -> pa.DataType:
     try:
         kind = parse_one(text, into=exp.DataType, dialect="spark")
     except SqlglotError as error:
-        msg = f"{text!r} is no type"
-        raise ConfigError(msg, hint="Give one as 'string', or of pyarrow.") from error
+        msg = f"{text!r} is not a type"
+        raise ConfigError(msg, hint="Give 'string', for example, or a pyarrow type.") from error
     try:
         return _type(kind)
     except ConfigError as error:
@@ -42,11 +42,11 @@ def field_of(column: exp.Expression) -> pa.Field:
     """The column that a part of `CREATE TABLE` defines. Raises `ConfigError` for what is none."""
     kind = column.args.get("kind")
     if not isinstance(column, exp.ColumnDef) or kind is None:
-        raise ConfigError(f"{column.sql('spark')!r}, which is no column and type")
+        raise ConfigError(f"{column.sql('spark')!r}, which is not a column with a type")
     said = column.args["constraints"] or ()
     for each in said:
         if not isinstance(each.kind, exp.NotNullColumnConstraint):
-            msg = f"{each.sql('spark')!r} at {column.name!r}, which tables lack"
+            msg = f"{each.sql('spark')!r} at {column.name!r}, which is not supported"
             raise ConfigError(f"{msg}; give a type, and NOT NULL")
     required = any(not each.kind.args.get("allow_null") for each in said)
     return pa.field(column.name, _type(kind), nullable=not required)
@@ -63,7 +63,7 @@ def _type(kind: exp.Expression) -> pa.DataType:
     if kind.this is _Kind.STRUCT and inner:
         return pa.struct([field_of(column) for column in inner])
     if kind.this not in _TYPES:
-        raise ConfigError(f"the type {kind.sql('spark')!r}, which tables lack")
+        raise ConfigError(f"the type {kind.sql('spark')!r}, which is not supported")
     return _TYPES[kind.this]
 
 
@@ -73,5 +73,5 @@ def _decimal(kind: exp.Expression) -> pa.DataType:
     digits, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
     if len(numbers) > 2 or not 1 <= digits <= MOST_DIGITS or not 0 <= scale <= digits:
         msg = f"the type {kind.sql('spark')!r}"
-        raise ConfigError(f"{msg}; a decimal has up to {MOST_DIGITS} digits, as (10,2)")
+        raise ConfigError(f"{msg}; a decimal has at most {MOST_DIGITS} digits, such as (10,2)")
     return pa.decimal128(digits, scale)

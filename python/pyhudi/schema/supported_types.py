@@ -57,18 +57,18 @@ def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
     """
     for field in new:
         if field.name.startswith(OWN_PREFIX):
-            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are pyhudi's own"
+            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are reserved"
             raise SchemaMismatch(msg, hint="Rename it.")
         if field.name == OPERATION_FIELD or (
             field.name in META_COLUMNS and not pa.types.is_string(field.type)
         ):
-            msg = f"column {field.name!r}: the name is that of a column of Hudi's own"
+            msg = f"column {field.name!r}: the name is a meta column of Hudi"
             raise SchemaMismatch(msg, hint="Rename it.")
         if field.name.lower() in _OWN and field.name not in _OWN:
-            msg = f"column {field.name!r}: {field.name.lower()!r} is a column of Hudi's own"
+            msg = f"column {field.name!r}: {field.name.lower()!r} is a meta column of Hudi"
             raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename it.")
         if field.name == IS_DELETED and not pa.types.is_boolean(field.type):
-            msg = f"column {field.name!r} is {field.type}: it tells which rows are deletes"
+            msg = f"column {field.name!r} is {field.type}: it marks deleted rows"
             raise SchemaMismatch(msg, hint="Make it bool, or rename it.")
 
 
@@ -76,7 +76,7 @@ def check_written(schema: pa.Schema, options: WriteOptions) -> None:
     """Raises `UnsupportedTableFeature` for a table with columns that cannot be written."""
     for field in schema:
         if field.name.startswith(OWN_PREFIX):
-            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are pyhudi's own"
+            msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are reserved"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
         if options.old_lists:
             _check_lists(field.type, field.name)
@@ -91,7 +91,7 @@ def _check_times(kind: pa.DataType, path: str) -> None:
     """Refuses times in ORC: no file has them such that all of Hudi's readers take them alike."""
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {kind}"
-        hint = "Hudi's releases do not agree on times in ORC. Make a table of Parquet files."
+        hint = "Hudi's releases disagree on times in ORC. Use Parquet files."
         raise UnsupportedTableFeature(msg, hint=hint)
     for field in kind.fields if pa.types.is_struct(kind) else ():
         _check_times(field.type, f"{path}.{field.name}")
@@ -111,7 +111,7 @@ def _check_lists(kind: pa.DataType, path: str) -> None:
     elif _is_list(kind):
         inner = kind.value_type
         if _is_list(inner) and _is_list(inner.value_type):
-            msg = f"column {path!r} is {kind}: lists in lists in lists cannot be read back"
+            msg = f"column {path!r} is {kind}: lists nested three deep cannot be read back"
             raise UnsupportedTableFeature(
                 msg,
                 hint="Make some elements structs with the list as a field, or give the option "
@@ -134,7 +134,7 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
             msg = f"there is more than one column {where!r}"
             raise SchemaMismatch(msg, hint="Rename one.")
         if other is not None:
-            msg = f"the columns {path + other!r} and {where!r} differ in case alone"
+            msg = f"the columns {path + other!r} and {where!r} differ only in case"
             raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename one.")
         by_case[field.name.lower()] = field.name
         _check_type(field.type, where)
@@ -144,7 +144,7 @@ def check_name(name: str, where: str) -> None:
     """Raises `SchemaMismatch` for a name that no column can have. where: its path."""
     if not _is_name(name):
         msg = f"a column cannot be named {where!r}: {_why_not(name)}"
-        raise SchemaMismatch(msg, hint=f"Name it otherwise, such as {_near(name)!r}.")
+        raise SchemaMismatch(msg, hint=f"Use another name, such as {_near(name)!r}.")
 
 
 def _is_name(name: str) -> bool:
@@ -182,7 +182,7 @@ def _near(name: str) -> str:
 def _check_type(kind: pa.DataType, path: str) -> None:
     why = _without_form(kind)
     if why:
-        msg = f"column {path!r} is {kind}, a type that tables lack"
+        msg = f"column {path!r} is {kind}, a type that is not supported"
         raise UnsupportedTableFeature(msg, hint=why)
     if pa.types.is_struct(kind):
         _check_fields(kind, f"{path}.")
@@ -199,13 +199,13 @@ def _without_form(kind: pa.DataType) -> str:
     if pa.types.is_uint64(kind):
         return "Cast it to int64, or to decimal128(20, 0) where values go beyond that."
     if pa.types.is_duration(kind) or pa.types.is_interval(kind):
-        return "Cast a duration to int64, in a unit that the column's name tells, or to text."
+        return "Cast a duration to int64, in a unit that the column's name tells, or to string."
     if pa.types.is_decimal(kind):
         return _decimal_without_form(kind)
     if pa.types.is_struct(kind) and kind.num_fields == 0:
         return "Give the struct a field, or make the column a bool."
     if pa.types.is_map(kind) and not _is_text(kind.key_type):
-        return "Make its keys text, or make it a list of structs of key and value."
+        return "Use string keys, or a list of structs with key and value."
     if _is_list(kind) and pa.types.is_map(kind.value_type):
         # Parquet's lists of two levels, which Hudi writes, cannot be read back with maps in them.
         return "Make its elements structs with the map as a field."
@@ -216,7 +216,7 @@ def _without_form(kind: pa.DataType) -> str:
 
 def _decimal_without_form(kind: pa.DataType) -> str:
     if kind.precision > MOST_DIGITS:
-        return f"Hudi's decimals have {MOST_DIGITS} digits at most: cast it to fewer, or to text."
+        return f"Hudi's decimals have {MOST_DIGITS} digits at most: cast it to fewer, or to string."
     if kind.scale < 0 or kind.scale > kind.precision:
         return "Cast it to a decimal whose scale is from 0 to its precision."
     return ""

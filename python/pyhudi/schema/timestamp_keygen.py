@@ -94,7 +94,9 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
     input_zone = _zone(ZONE, both) or _zone(INPUT_ZONE, _value(properties, INPUT_ZONE))
     output_zone = _zone(ZONE, both) or _zone(OUTPUT_ZONE, _value(properties, OUTPUT_ZONE))
     if output_zone is None and not from_text:
-        msg = f"{OUTPUT_ZONE} is not set: the zone of the JVM that wrote the table is not known"
+        msg = (
+            f"{OUTPUT_ZONE} is not set: the time zone of the JVM that wrote the table is not stored"
+        )
         raise UnsupportedTableFeature(msg, hint=_as_option(ZONE))
     return TimeRules(
         kind=kind,
@@ -121,7 +123,7 @@ def _value(properties: Mapping[str, str], name: str) -> str | None:
 def _require(properties: Mapping[str, str], name: str) -> str:
     value = _value(properties, name)
     if value is None:
-        msg = f"{name} is not set: the key generator cannot be known"
+        msg = f"{name} is not set: the key generator is not stored"
         raise UnsupportedTableFeature(msg, hint=_as_option(name))
     return value
 
@@ -132,7 +134,7 @@ def _as_option(name: str) -> str:
 
 
 def _refuse(name: str, value: str) -> UnsupportedTableFeature:
-    return UnsupportedTableFeature(f"{name} is {value}: pyhudi does not make keys with that")
+    return UnsupportedTableFeature(f"{name} is {value}: pyhudi does not support that")
 
 
 def _unit(properties: Mapping[str, str], kind: str) -> str:
@@ -180,7 +182,7 @@ def _pattern(name: str, text: str, letters: str) -> Pattern:
             _add_literal(parts, _literal(found))
             continue
         if not _is_known(found, letters):
-            msg = f"{name} is {text}: pyhudi does not know {found} in such a pattern"
+            msg = f"{name} is {text}: pyhudi does not support {found} in a pattern"
             raise UnsupportedTableFeature(msg)
         parts.append(found)
     return tuple(parts)
@@ -224,7 +226,7 @@ def render_times(column: pa.ChunkedArray[Any], rules: TimeRules, name: str) -> p
     values = column.combine_chunks()
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if is_text != (rules.unit is None):
-        msg = f"column {name!r} is {values.type}, which does not go with {TYPE} {rules.kind}"
+        msg = f"column {name!r} is {values.type}, which does not match {TYPE} {rules.kind}"
         raise SchemaMismatch(msg)
     local = _local_of_text(values, rules) if is_text else _local_of_number(values, rules, name)
     return _native.format_times(local, list(rules.output))
@@ -263,7 +265,9 @@ def _local_of_text(values: pa.Array[Any], rules: TimeRules) -> pa.Array[Any]:
     if zone is None:
         return local
     if rules.input_zone is None and offsets.null_count:
-        msg = f"{INPUT_ZONE} is not set: the zone of the JVM that wrote the table is not known"
+        msg = (
+            f"{INPUT_ZONE} is not set: the time zone of the JVM that wrote the table is not stored"
+        )
         raise UnsupportedTableFeature(msg, hint=_as_option(INPUT_ZONE))
     return _at_zone(_utc(local, offsets, rules.input_zone or "UTC"), zone)
 

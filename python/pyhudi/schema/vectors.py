@@ -59,7 +59,7 @@ def vector(dimension: int, element: Element = "float") -> VectorType:
     most = _MAX_BYTES * 8 // kind.bit_width
     if type(dimension) is not int or not 0 < dimension <= most:
         msg = f"dimension is {dimension!r}"
-        raise ConfigError(msg, hint=f"Give a whole number from 1 to {most}.")
+        raise ConfigError(msg, hint=f"Give an integer from 1 to {most}.")
     return VectorType(pa.list_(kind, dimension))
 
 

@@ -67,7 +67,7 @@ def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:
         if field is not None and not is_text(field.type):
             msg = (
                 f"{VIRTUAL} and the record key field {name} is {field.type}: Hudi of table version "
-                f"{config.version.code} reads log files of such a table by keys of text alone"
+                f"{config.version.code} reads log files of such a table by string keys only"
             )
             raise UnsupportedTableFeature(msg, hint=_HINT)
 

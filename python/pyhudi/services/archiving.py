@@ -353,7 +353,7 @@ def _why_replaced_counts(table: TableSnapshot, commit: Instant) -> str | None:
         return f"{clean} is pending"
     view = FileSystemView(table.storage, table.config, timeline, {path for path, _ in replaced})
     if commit.requested >= _last_clean_bound(timeline) or not replaced.isdisjoint(view.groups):
-        return f"no clean has removed yet what {commit} replaced"
+        return f"no clean has deleted the files that {commit} replaced"
     return None
 
 

@@ -60,7 +60,7 @@ def check_table(table: TableSnapshot) -> None:
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}: pyhudi splits and merges buckets of MOR only"
         raise UnsupportedTableFeature(msg)
     if not table.config.populate_meta_fields:
-        msg = f"{META_FIELDS} is false: nothing tells which bucket a row belongs to"
+        msg = f"{META_FIELDS} is false: rows do not show their bucket"
         raise UnsupportedTableFeature(msg, hint="Cluster this table with Apache Hudi.")
 
 
@@ -105,7 +105,7 @@ def another_ring(table: TableSnapshot, plan: ClusteringPlan) -> str:
     for partition, groups in plan.resized.items():
         ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None or {group.ring for group in groups} != {ring.number}:
-            return f"partition {partition!r} has another ring"
+            return f"partition {partition!r} has other hashing metadata"
     return ""
 
 
@@ -123,7 +123,7 @@ def write_buckets(
     """
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
-        raise UnsupportedTableFeature(msg, hint="Take the plan off with rollback().")
+        raise UnsupportedTableFeature(msg, hint="Cancel the plan with rollback().")
     before = {partition: _ring(table, partition).nodes for partition in plan.resized}
     hashing = _proven_hash(table, plan, before)
     after = {
@@ -175,7 +175,9 @@ class _NewRings(CommitParticipant):
 def _ring(table: TableSnapshot, partition: str) -> StoredRing:
     ring = read_committed_ring(table.storage, table.timeline, partition)
     if ring is None:
-        msg = f"partition {partition!r} has no hash ring, and a clustering is to split its buckets"
+        msg = (
+            f"partition {partition!r} has no hashing metadata, and a clustering splits its buckets"
+        )
         raise CorruptTable(msg)
     return ring
 
@@ -185,7 +187,7 @@ def _plan_resize(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> 
     try:
         return replace_nodes(ring, children)
     except KeyError as error:
-        msg = f"a clustering is to take node {error} off the ring of {partition!r}, which lacks it"
+        msg = f"a clustering replaces hash node {error} of {partition!r}, which has no such node"
         raise CorruptTable(msg) from error
 
 
@@ -209,7 +211,7 @@ def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str,
         ring = rings[read.slice.partition]
         values = [v for v, prefix in ring if file_id_of(prefix) == read.slice.file_id]
         if not values:
-            msg = f"a clustering is to split {read.slice.file_id}, which is no bucket"
+            msg = f"a clustering splits {read.slice.file_id}, which is not a bucket"
             raise CorruptTable(msg)
         tasks.append(ProbeTask(read, span_of(ring, values[0]), ways))
     fitting = table.engine.run(fitting_ways, tasks, label="check buckets of keys")

@@ -59,7 +59,7 @@ def preview_clean(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
     started = table.clock.now_ms()
     plan = _plan(table, options) or CleanPlan(Retention())
     pending = table.timeline.pending(CLEAN)
-    left = tuple(f"{clean.requested}: a pending clean comes first" for clean in pending)
+    left = tuple(f"{clean.requested}: a pending clean must run first" for clean in pending)
     return replace(_result(table, [], plan, started), left=left, dry_run=True)
 
 
@@ -269,7 +269,7 @@ def _complete(
         table.generator.observe(now.timeline)
         found = now.timeline.find(action.time, CLEAN)
         if found is None:
-            msg = f"the clean {action.time} was taken back by another writer"
+            msg = f"the clean {action.time} was rolled back by another writer"
             raise retryable_conflict(msg)
         if found.is_completed:
             return action.time
@@ -307,7 +307,10 @@ def _follow(companion: CommitParticipant, table: TableSnapshot) -> None:
     try:
         companion.after_complete(table)
     except Exception as error:  # noqa: BLE001 - the clean is complete
-        msg = f"{table.storage.uri}: cleaned, but what follows waits: {without_hint(error)}"
+        msg = (
+            f"{table.storage.uri}: cleaned, but a later step failed and will be retried: "
+            f"{without_hint(error)}"
+        )
         warn(msg, AfterCommitWarning)
 
 

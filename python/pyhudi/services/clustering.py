@@ -158,7 +158,7 @@ def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
     bucket_resize.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
     if unknown:
-        msg = f"sort_by, or {SORT_COLUMNS}, has {unknown[0]!r}, which is no column of the table"
+        msg = f"sort_by, or {SORT_COLUMNS}, has {unknown[0]!r}, which is not a column of the table"
         is_field = unknown[0].split(".", 1)[0] in table.columns.names
         hint = "Sort by whole columns: a field of a struct does not sort a clustering."
         columns = f"Its columns are {names_text(data_schema(table.columns).names)}."
@@ -179,7 +179,7 @@ def _schedule(
         if asked.due_only and not is_due(now.timeline, options):
             return None
         others = pending(now.timeline)
-        waits = f"no clustering is planned while {others[0]} is pending" if others else ""
+        waits = f"no clustering is scheduled while {others[0]} is pending" if others else ""
         if not waits and has_rings(now.storage):
             waits = bucket_resize.waits_for(now)
         chosen = _choice(now, options, asked, instant)
@@ -239,7 +239,7 @@ def _choice(
         return bucket_resize.choose_buckets(table, whole, options, kept)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
-        raise UnsupportedTableFeature(msg, hint="compact() merges log files of such a table.")
+        raise UnsupportedTableFeature(msg, hint="Use compact() for log files of this table.")
     free = [slice_ for slice_ in slices if slice_.key not in taken]
     wanted = (options.sort_columns, asked.layout or options.layout)
     settled = _find_finished_clusterings(timeline, free) if options.sort_columns else Settled({})
@@ -278,7 +278,7 @@ def _with_plan(
     record = table.timeline.plan(instant)
     if record is None or record.get("clusteringPlan") is None:
         # A stalled writer may have begun what others have executed, and be about to remove that.
-        msg = f'{instant} has no plan: rollback("{time}") takes it off the timeline'
+        msg = f'{instant} has no plan: rollback("{time}") cancels it'
         return replace(result, left=(*result.left, msg))
     changed = find_change_since(table, instant) or bucket_resize.another_ring(
         table, _plan(table, instant)
@@ -288,7 +288,7 @@ def _with_plan(
         return replace(result, left=(*result.left, msg))
     if changed:
         cancel_plan(table, instant.requested, instant.action)
-        msg = f"{instant} was taken off the timeline: {changed} since it was planned"
+        msg = f"{instant} was cancelled: {changed} since it was planned"
         return replace(result, left=(*result.left, msg))
     plan = _plan(table, instant)
     stats = _execute(table, instant, plan, options, asked)

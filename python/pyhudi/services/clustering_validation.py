@@ -47,7 +47,7 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
                 continue
             written = collect_written_file_groups(metadata)
             if planned.keys() & _groups_not_followed(written, becomes):
-                return f"{commit} has changed file groups of it"
+                return f"{commit} changed file groups of the plan"
             twice |= written
     partitions = {partition for partition, _ in planned}
     view = FileSystemView(table.storage, table.config, timeline, partitions)
@@ -67,7 +67,7 @@ def check_unchanged(
             inputs
         )
         for partition, file_id in sorted(missed)[:1]:
-            msg = f"{other} has changed file group {file_id} of partition {partition!r} meanwhile"
+            msg = f"{other} changed file group {file_id} of partition {partition!r} concurrently"
             raise retryable_conflict(msg)
 
 

@@ -94,7 +94,7 @@ def _check_newest(table: TableSnapshot) -> None:
     new = set(table.reload().timeline.filter_completed()) - set(table.timeline.filter_completed())
     if new:
         raise retryable_conflict(
-            f"{table.storage.uri}: {min(map(str, new))} came while a compaction was planned"
+            f"{table.storage.uri}: {min(map(str, new))} completed while a compaction was planned"
         )
 
 

@@ -107,8 +107,8 @@ def day_of(partition: str) -> date:
     try:
         return datetime.strptime(found[0] if found else text, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
     except ValueError as error:
-        msg = f"{names.STRATEGY}: the partition {partition!r} begins with no day"
-        hint = "Such strategies need paths like 2026/11/23 or 2026/11/23/05."
+        msg = f"{names.STRATEGY}: the partition {partition!r} does not begin with a date"
+        hint = "Use partition paths such as 2026/11/23 or 2026/11/23/05."
         raise ConfigError(msg, hint=hint) from error
 
 

@@ -209,7 +209,7 @@ def _check_no_compaction(since: ConcurrentCommits, metadata: CommitMetadata) -> 
         if theirs.operation_type == "COMPACT" and mine & {
             (stat.partition_path or "", stat.file_id) for stat in theirs.write_stats
         }:
-            raise retryable_conflict(f"{other} has compacted the same file groups meanwhile")
+            raise retryable_conflict(f"{other} compacted the same file groups concurrently")
 
 
 def _read_plan(table: TableSnapshot, instant: str) -> list[FileSlice]:

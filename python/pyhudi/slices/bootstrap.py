@@ -142,7 +142,7 @@ def _load(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> d
         info = _native.hfile_info(storage.native, INDEX_FILE, _INFO)
         pairs = _native.hfile_pairs(storage.native, INDEX_FILE, keys=keys)
     except FileNotFoundError as error:
-        msg = f"{INDEX_FILE} is missing, and with it the way to the rows of skeleton files"
+        msg = f"{INDEX_FILE} is missing: the source files of skeleton base files cannot be located"
         raise CorruptTable(msg, file=INDEX_FILE) from error
     try:
         written = container_record(info, INDEX_FILE)["bootstrapBasePath"] if info else folder
@@ -232,7 +232,7 @@ def check_source_columns(
     missing = sorted(lost.difference(schema.names))
     if missing:
         raise UnsupportedTableFeature(
-            f"{names.BOOTSTRAP_PATH}: {source.path} lacks the partition column "
-            f"{', '.join(missing)}, whose value the folder does not tell for certain "
+            f"{names.BOOTSTRAP_PATH}: {source.path} has no partition column "
+            f"{', '.join(missing)}, whose value cannot be derived from the directory "
             f"(hoodie.table.keygenerator.type {source.config.key_generator})",
         )

@@ -59,7 +59,7 @@ def check_hash_fields(config: TableConfig, options: IndexOptions) -> None:
     """Raises `ConfigError` where the options name a field that is none of the key."""
     unknown = [name for name in options.bucket_fields if name not in config.record_key_fields]
     if unknown:
-        raise ConfigError(f"{BUCKET_FIELDS} names {unknown[0]!r}, which is no record key field")
+        raise ConfigError(f"{BUCKET_FIELDS} names {unknown[0]!r}, which is not a record key field")
 
 
 def may_be_split(config: TableConfig) -> bool:

@@ -73,8 +73,8 @@ def check_taken(
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
                 f"{asked}: the clean {clean} {_how(timeline, clean)} "
-                f"files of the group {file_id} in partition {partition!r} that were current then",
-                hint="Let the cleaner retain more to be able to look further back.",
+                f"files of file group {file_id} in {partition!r} that this snapshot needs",
+                hint="Increase the cleaner's retention to read older snapshots.",
             )
 
 
@@ -193,7 +193,7 @@ def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _how(timeline: Timeline, clean: str) -> str:
     begun = any(one.requested == clean for one in timeline.uncut.pending(CLEAN))
-    return "has begun and removes" if begun else "removed"
+    return "is removing" if begun else "removed"
 
 
 def _files_of_cleans(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:

@@ -176,7 +176,7 @@ def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) 
     _check_class(strategy.get("strategyClassName") or "")
     if plan.get("preserveHoodieMetadata") is False:
         msg = "a clustering plan has preserveHoodieMetadata=false: rows would get new commit times"
-        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
+        raise UnsupportedTableFeature(msg, hint="Execute it with Apache Hudi.")
     groups = []
     for group in plan.get("inputGroups") or ():
         extra = group.get("extraMetadata") or {}
@@ -234,8 +234,8 @@ def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[Child, ...], int]:
         nodes = parse_json(extra[_CHILDREN], _CHILDREN, is_file=False)
         return tuple(map(_child, nodes)), int(extra[_NUMBER])
     except (CorruptTable, KeyError, TypeError, ValueError) as error:
-        msg = f"a clustering plan has a {_CHILDREN} that names no buckets: {error!r}"
-        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.") from error
+        msg = f"a clustering plan has a {_CHILDREN} that is damaged: {error!r}"
+        raise UnsupportedTableFeature(msg, hint="Execute it with Apache Hudi.") from error
 
 
 def _child(node: Mapping[str, Any]) -> Child:
@@ -249,13 +249,13 @@ def _child(node: Mapping[str, Any]) -> Child:
 def _check_version(version: int | None) -> None:
     if version is not None and version > _PLAN_VERSION:
         msg = f"a clustering plan of version {version}"
-        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
+        raise UnsupportedTableFeature(msg, hint="Execute it with Apache Hudi.")
 
 
 def _check_class(name: str) -> None:
     if name and not name.endswith((*_SORTING, *_COPYING, *_RESIZING)):
         msg = f"hoodie.clustering.execution.strategy.class of a clustering plan is {name}"
-        raise UnsupportedTableFeature(msg, hint="Carry it out with Apache Hudi.")
+        raise UnsupportedTableFeature(msg, hint="Execute it with Apache Hudi.")
 
 
 def _operation(slice_: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     stats, merged = write_sorted(task, attempt)
     written = sum(stat.num_writes for stat in stats)
     if merged != written:
-        msg = f"{merged} rows were to be clustered, and {written} were written"
+        msg = f"{merged} rows were read and {written} were written"
         raise AssertionError(msg)
     return stats
 

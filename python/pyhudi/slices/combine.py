@@ -29,17 +29,21 @@ from pyhudi.slices.merge_rules import field_rules
 from pyhudi.storage.storage import Storage
 
 _KEY = (PARTITION_PATH, RECORD_KEY)
-_HINT = "Write to this table with Apache Hudi; pyhudi.register_merger brings a merger of your own."
+_HINT = (
+    "Write to this table with Apache Hudi; or register your own merger with pyhudi.register_merger."
+)
 
 
 def check_mergeable(config: TableConfig) -> None:
     """Raises `UnsupportedTableFeature` for a table whose rules for merging pyhudi lacks."""
     rule, lacking = field_merge(config), find_unsupported_merge(config)
     if rule is None and lacking is not None:
-        msg = f"{lacking}: pyhudi does not merge records that way"
+        msg = f"{lacking}: pyhudi does not support this merge rule"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     if rule is not None and config.cdc_enabled and not _shows_changes(rule):
-        msg = f"hoodie.table.cdc.enabled with {lacking}: pyhudi cannot tell what a merge changed"
+        msg = (
+            f"hoodie.table.cdc.enabled with {lacking}: pyhudi cannot determine what a merge changed"
+        )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 

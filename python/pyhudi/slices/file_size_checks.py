@@ -84,7 +84,7 @@ def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instan
 
 
 def _corrupt_error(path: str, found: int, expected: int) -> CorruptTable:
-    msg = f"{path} is damaged: it has {found} bytes, where {expected} were written"
+    msg = f"{path} is damaged: it has {found} bytes, expected {expected}"
     return CorruptTable(
         msg,
         file=path,

@@ -80,8 +80,8 @@ def ring_to_write_by(storage: Storage, timeline: Timeline, partition: str) -> Ri
     """Return the committed ring; raise `CommitConflict` while a node is being resized."""
     found = read_committed_ring(storage, timeline, partition)
     if found is not None and found.resizing:
-        msg = f"the buckets of partition {partition!r} are being split or merged"
-        raise CommitConflict(msg, hint="Complete or roll back the clustering, then write again.")
+        msg = f"the buckets of partition {partition!r} are being resized"
+        raise CommitConflict(msg, hint="Complete or roll back the clustering, then retry.")
     return None if found is None else found.nodes
 
 

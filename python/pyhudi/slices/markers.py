@@ -101,8 +101,8 @@ def _relative(file: Entry, instant: str) -> str:
 def _read_batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:
     kind = _text(storage, type_file).strip()
     if kind != _BATCHED:
-        msg = f"{type_file.path} says that the markers are of the type {kind!r}"
-        raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
+        msg = f"{type_file.path} has the marker type {kind!r}"
+        raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
     return [
         line.removeprefix("/")
         for file in files
@@ -116,7 +116,7 @@ def _text(storage: Storage, file: Entry) -> str:
     try:
         return storage.read(file.path).decode()
     except UnicodeDecodeError as error:
-        msg = f"{file.path} holds no text: {error}"
+        msg = f"{file.path} is not text: {error}"
         raise CorruptTable(msg, file=file.path, offset=error.start) from error
 
 

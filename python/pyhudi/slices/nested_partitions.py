@@ -74,8 +74,11 @@ def check_alone(storage: Storage, partition: str, levels: int) -> None:
 
 
 def _nesting_error(inner: str, outer: str) -> SchemaMismatch:
-    msg = f"the partition {inner!r} would lie within the partition {outer!r}"
+    msg = f"the partition {inner!r} would be inside the partition {outer!r}"
     return SchemaMismatch(
         msg,
-        hint="No listing finds it there: have no slashes in partition values, or as many in each.",
+        hint=(
+            "Listings would not find it: use no slashes in partition values, or the same "
+            "number in each."
+        ),
     )

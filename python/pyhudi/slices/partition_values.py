@@ -194,7 +194,7 @@ def _check_all_found(
     if lost:
         raise UnsupportedTableFeature(
             f"hoodie.datasource.write.drop.partition.columns=true: the value of {', '.join(lost)} "
-            f"cannot be told from the partition path {path!r} of key generator "
+            f"cannot be derived from the partition path {path!r} of key generator "
             f"{config.key_generator}",
         )
 

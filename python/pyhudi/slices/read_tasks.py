@@ -176,9 +176,9 @@ def _check_mergeable(table: TableSnapshot) -> None:
     check_has_delete_field(table.schema.arrow, config.merge.delete_field)
     if field_merge(config) is None and find_unsupported_merge(config) is not None:
         raise UnsupportedTableFeature(
-            f"{find_unsupported_merge(config)}: pyhudi cannot merge log files by this rule",
-            hint="scan(read_optimized=True) reads the base files alone; pyhudi.register_merger "
-            "brings a merger of your own.",
+            f"{find_unsupported_merge(config)}: pyhudi does not support this merge rule",
+            hint="Read base files only with scan(read_optimized=True), or add a merger with "
+            "pyhudi.register_merger().",
         )
 
 

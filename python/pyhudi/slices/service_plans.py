@@ -128,4 +128,4 @@ def _path(partition: str, path: str) -> str:
 
 
 def _corrupt_error(path: str) -> CorruptTable:
-    return CorruptTable(f"a table service was planned with {path}, which is no file", file=path)
+    return CorruptTable(f"a table service was planned with {path}, which is not a file", file=path)

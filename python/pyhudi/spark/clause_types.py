@@ -62,8 +62,7 @@ def cast_values(
         elif not _try_common_type(rows, found[name], own, chosen):
             listed = ", ".join(dict.fromkeys(kind.simpleString() for kind in own))
             raise SchemaMismatch(
-                f"clauses give {name!r} values of the types {listed}, which would change beside "
-                "each other",
+                f"clauses give {name!r} values of the types {listed}, which have no common type",
                 hint=f"Cast each to {types[name].simpleString()}.",
             )
     return found

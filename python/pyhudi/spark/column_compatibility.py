@@ -63,9 +63,9 @@ def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone") if bare else None
     if bare and zone not in UTC_ZONES:
         raise SchemaMismatch(
-            f"column {bare[0]!r} has moments, shown in the session's zone {zone}, and the table's "
-            "times no zone",
-            hint="Cast it to timestamp_ntz, which keeps the digits that the session shows, or set "
+            f"column {bare[0]!r} has timestamps of the session's time zone {zone}, and the "
+            "table's timestamps have no time zone",
+            hint="Cast it to timestamp_ntz, which keeps the displayed time, or set "
             "spark.sql.session.timeZone to UTC.",
         )
 

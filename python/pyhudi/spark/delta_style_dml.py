@@ -195,11 +195,11 @@ def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Ma
     if any(row[MOVED] for row in found):
         raise ConfigError(
             "key or partition columns are given other values",
-            hint="Delete the rows and insert them anew.",
+            hint="Delete the rows and insert them again.",
         )
     if any(row[OLDER] for row in found):
         raise ConfigError(
-            "ordering columns are given smaller values: the rows would lose against what is there",
+            "ordering columns are given smaller values: the rows would lose against what exists",
             hint="Leave the ordering columns, or give them greater values.",
         )
     return {row[CLAUSE]: row["keys"] for row in found}

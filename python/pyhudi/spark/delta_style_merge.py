@@ -89,7 +89,7 @@ def resolve_clauses(
                 at = resolve_name(name, names, case=case)
                 if at is None:
                     raise SchemaMismatch(
-                        f"the source lacks the column {name!r}",
+                        f"the source does not have the column {name!r}",
                         hint="Name the columns that are set, or add it to the source.",
                     )
                 values[name] = column_of(_SOURCE + at)

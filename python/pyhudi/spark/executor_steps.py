@@ -61,7 +61,7 @@ def _arrow_type(kind: st.DataType, column: str) -> pa.DataType:
         return pa.string()
     if type(kind) not in _ARROW_TYPES:
         raise UnsupportedTableFeature(
-            f"column {column!r} has Spark's type {kind.simpleString()}, which no table can have",
+            f"column {column!r} has Spark's type {kind.simpleString()}, which is not supported",
             hint="Cast the column before writing.",
         )
     return _ARROW_TYPES[type(kind)]

@@ -44,7 +44,7 @@ class Grouping:
 
     def _narrow(self, speaks: Any, verb: str, given: tuple[Any, ...]) -> Any:
         by = self.__dict__["_by"]
-        return self.__dict__["_of"]._aggregated((*by, *speaks), by, verb, given)  # noqa: SLF001
+        return self.__dict__["_of"]._aggregate((*by, *speaks), by, verb, given)  # noqa: SLF001
 
 
 @cache

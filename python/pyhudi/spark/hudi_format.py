@@ -101,7 +101,7 @@ def read(
     if asked.query == "cdc":
         wrong = [name for name in how if name not in _OF_CDC]
         if wrong:
-            raise ConfigError(f"{wrong[0]} does not go with changes")
+            raise ConfigError(f"{wrong[0]} cannot be combined with changes")
         table = open_table(uri, engine=SparkEngine(spark), **given)
         check_range(asked, table.config)
         return frame_of(table.changes(asked.start, asked.end, images="json", **how))
@@ -163,18 +163,18 @@ def write(
     exists = has_table(storage)
     if asked.operation in _DELETES and mode != "append":
         raise ConfigError(
-            f"{OPERATION} is {asked.operation}: the mode {mode!r} does not go with it",
+            f"{OPERATION} is {asked.operation}: it does not support mode {mode!r}",
             hint='Use mode="append".',
         )
     if exists and mode in ("error", "errorifexists", "default"):
         raise ConfigError(
-            f"there is a Hudi table at {storage.uri} already",
+            f"a Hudi table exists at {storage.uri}",
             hint='mode="append" writes to it, "overwrite" replaces it.',
         )
     if mode == "overwrite" and asked.operation == "insert_overwrite":
         raise UnsupportedTableFeature(
             f'{OPERATION} is insert_overwrite with mode="overwrite": releases of Hudi differ in '
-            "whether the table goes",
+            "whether they drop the table",
             hint='Use mode="append" to replace partitions, or insert_overwrite_table.',
         )
     data = df.select(*(sf.col(f"`{name}`") for name in df.columns if not is_meta(name)))
@@ -286,7 +286,7 @@ def _check_no_update(asked: WriteRequest, config: TableConfig, df: DataFrame) ->
         raise UnsupportedTableFeature(
             f"hoodie.table.recordkey.fields is not set and the data have {RECORD_KEY}: an update "
             "by generated keys",
-            hint=f"To add the rows, drop Hudi's own columns, or say {OPERATION}=bulk_insert.",
+            hint=f"To add the rows, drop the meta columns, or set {OPERATION}=bulk_insert.",
         )
 
 
@@ -320,7 +320,7 @@ def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame)
     missing = missing_columns(arrow_schema(data), table.schema, case=case)
     if missing and not asked.nulls_for_missing:
         raise SchemaMismatch(
-            f"the data lack the columns {', '.join(missing)}",
+            f"the input is missing the columns {', '.join(missing)}",
             hint="With hoodie.datasource.write.reconcile.schema=true they get nulls.",
         )
     if operation in _REPLACING:
@@ -359,7 +359,8 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
     lacking = [name for name in names if name.split(".")[0] not in data.columns]
     if lacking:
         raise SchemaMismatch(
-            f"the data lack the partition column {lacking[0]!r}", hint=f"Or give {TO_DELETE}."
+            f"the input is missing the partition column {lacking[0]!r}",
+            hint=f"Or give {TO_DELETE}.",
         )
     tops = dict.fromkeys(name.split(".")[0] for name in names)
     rows = data.select(*(sf.col(f"`{name}`") for name in tops))

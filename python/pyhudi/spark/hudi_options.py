@@ -356,8 +356,8 @@ def _of_class(options: Mapping[str, str], name: str) -> str:
     named = _text(options, name)
     if named not in KEY_GENERATOR_TYPES:
         raise UnsupportedTableFeature(
-            f"{name} is {named!r}, which is none of Hudi's own",
-            hint="A key generator of somebody's Java cannot be run here.",
+            f"{name} is {named!r}, which is not one of Hudi's",
+            hint="pyhudi runs no Java, so it has no custom key generators.",
         )
     return KEY_GENERATOR_TYPES[named].removesuffix("_AVRO")
 

@@ -80,7 +80,7 @@ def _check_once(rows: FrameRows) -> None:
     if collect(twice, "look for keys that come twice"):
         raise SchemaMismatch(
             "the source has several rows of one key",
-            hint="Leave one row a key: a merge cannot choose among them.",
+            hint="Keep one row per key in the source.",
         )
 
 

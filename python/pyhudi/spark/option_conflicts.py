@@ -48,7 +48,7 @@ def check_range(asked: ReadRequest, config: TableConfig) -> None:
         kind = "completion" if by_completion else "request"
         raise UnsupportedTableFeature(
             f"{RANGE_VERSION} is {asked.version} and the table's version {config.version.code}",
-            hint=f"Leave it out, and give the range in times of {kind}.",
+            hint=f"Leave it out, and give the range as times of {kind}.",
         )
 
 

@@ -186,7 +186,7 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
         else:
             near = difflib.get_close_matches(name, _OWN_NAMES, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
-            raise ConfigError(f"the option {name!r} is not known", hint=hint)
+            raise ConfigError(f"the option {name!r} is unknown", hint=hint)
     if arguments.get("query_type") != "cdc":
         # Ranges of changes have requested times in Hudi (`HoodieCDCExtractor`, 1.2.0).
         arguments |= {own: PlainTime(arguments[own]) for own in hudis_times}
@@ -207,7 +207,7 @@ def _parse_value(name: str, value: str) -> Any:
     kind = _TYPES[name]
     if kind == "bool":
         if value.lower() not in ("true", "false"):
-            raise ConfigError(f"the option {name} is {value!r}, neither true nor false")
+            raise ConfigError(f"the option {name} is {value!r}, expected true or false")
         return value.lower() == "true"
     if kind.startswith("int"):
         if not value.isdecimal() or not int(value):

@@ -44,13 +44,13 @@ def frame_of(rows: Outputs) -> DataFrame:
     engine = getattr(rows, "engine", None)
     if not isinstance(engine, SparkEngine):
         raise ConfigError(
-            f"{type(engine).__name__} does not give DataFrames",
+            f"{type(engine).__name__} does not return DataFrames",
             hint="Open the table with engine=SparkEngine(spark).",
         )
     if isinstance(rows, Diff):
         return _diff(rows, engine)
     if not isinstance(rows, Scan | Changes):
-        raise ConfigError(f"{type(rows).__name__} cannot be had as a DataFrame")
+        raise ConfigError(f"{type(rows).__name__} cannot be converted to a DataFrame")
     sizes = pack_sizes(engine.spark)
     limit = rows.request.limit
     if isinstance(rows, Scan) and limit is None and rows.tasks:

@@ -85,6 +85,6 @@ def _full_name(name: str, names: Names) -> str:
     known = sorted(names.full)
     near = [one for name in spellings for one in difflib.get_close_matches(name, known, n=1)]
     raise ConfigError(
-        f"the storage option {name!r} is not known",
+        f"the storage option {name!r} is unknown",
         hint=f"Did you mean {near[0]}?" if near else "",
     )

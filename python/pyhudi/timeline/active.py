@@ -325,7 +325,7 @@ class Timeline:
         except CorruptTable as error:
             if instant.is_completed or instant.action not in (CLUSTERING, REPLACE_COMMIT):
                 raise
-            hint = f'rollback("{instant.requested}") takes it off the timeline.'
+            hint = f'rollback("{instant.requested}") cancels it.'
             raise CorruptTable(
                 without_hint(error), file=error.file, offset=error.offset, hint=hint
             ) from error

@@ -65,7 +65,7 @@ def write_archive_log(
     number = max((log_number(name) for name in names if name.startswith(PREFIX)), default=0) + 1
     path = f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}"
     if not storage.put_if_absent(path, b"".join(blocks)):
-        raise retryable_conflict(f"another writer has archived meanwhile: {path} is there")
+        raise retryable_conflict(f"another writer has archived meanwhile: {path} exists")
 
 
 def _records(

@@ -62,8 +62,8 @@ def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
         lost = commits[-1]
     if lost is not None:
         raise HistoryUnavailable(
-            f"{lost} is not on the timeline any more: since the table was opened the commit was "
-            "taken back, or the table was made anew or given another version",
+            f"{lost} is no longer on the timeline: after you opened the table, the commit was "
+            "rolled back, or the table was recreated, upgraded or downgraded",
             hint=_AGAIN,
         )
     until = then.bound or (then.last_commit.requested if then.last_commit else None)
@@ -73,8 +73,8 @@ def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
     for horizon, clean in _later_cleans(then, now, until):
         if horizon is None or horizon > counted:
             raise HistoryUnavailable(
-                f"what is read is of {until}, and since the table was opened the clean {clean} has "
-                "removed files that may be needed",
+                f"after you opened the table, the clean {clean} removed files that the snapshot "
+                f"of {until} may need",
                 hint=_AGAIN,
             )
 

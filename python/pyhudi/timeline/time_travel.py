@@ -112,8 +112,8 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
         horizon = commits[0].requested if commits else None
     if horizon is not None and instant < horizon:
         raise HistoryUnavailable(
-            f"as_of {instant} is before {horizon}: files that were current then have been cleaned",
-            hint="Let the cleaner retain more commits to be able to look further back.",
+            f"as_of {instant} is before {horizon}: files of that snapshot have been cleaned",
+            hint="Increase the cleaner's retention to read older snapshots.",
         )
 
 

@@ -107,7 +107,7 @@ def check_planned_commits_exist(seen: Timeline, now: Timeline) -> None:
     ]
     for known in gone:
         raise retryable_conflict(
-            f"{known}, which the write was planned on, was taken back meanwhile"
+            f"{known}, which the write was planned on, was taken back concurrently"
         )
 
 
@@ -251,7 +251,7 @@ def _check_plans(
 
 def _refuse(other: Instant, common: FileGroups, does: str) -> None:
     for partition, file_id in sorted(common)[:1]:
-        msg = f"{other} {does} file group {file_id} of partition {partition!r} meanwhile"
+        msg = f"{other} {does} file group {file_id} of partition {partition!r} concurrently"
         raise retryable_conflict(msg)
 
 
@@ -304,7 +304,9 @@ def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
         for stream in tuple(batches):
             last = stream_batch(theirs, stream, other)
             if last is not None and (batches.pop(stream) or 0) <= last:
-                raise CommitConflict(f"{other} has brought batch {last} of the stream {stream!r}")
+                raise CommitConflict(
+                    f"{other} already committed batch {last} of the stream {stream!r}"
+                )
 
 
 def check_schema(

@@ -66,8 +66,8 @@ def cancel_plan(table: TableSnapshot, instant: str, action: str, *, insists: boo
         pending = _check_free(table, timeline, instant, action, insists=insists)
         is_damaged = timeline.has_damaged_plan(pending)
         if not is_damaged and has_early_log_files(table.storage, timeline.plan(pending)):
-            msg = f"writers have written to the buckets that the {action} {instant} is to make"
-            raise CommitConflict(msg, hint="Carry it out with cluster().")
+            msg = f"writers wrote to buckets that the {action} {instant} creates"
+            raise CommitConflict(msg, hint="Execute it with cluster().")
         table.guard.check_held()
         opened = PendingInstant(table, instant, action)
         _back_to_plan(opened, timeline)
@@ -95,8 +95,8 @@ def _check_free(
     """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
     pending = _pending(timeline, instant, action)
     if heartbeat.live_instants(table.storage, {instant}, table.clock):
-        msg = f"another writer is carrying out the {action} {instant}"
-        raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has died.")
+        msg = f"another writer is executing the {action} {instant}"
+        raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has failed.")
     if pending.state is State.INFLIGHT and not insists:
         _check_not_unseen(table, timeline, pending)
     return pending
@@ -110,12 +110,12 @@ def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant
         storage, instant, begun, written, table.clock
     ):
         return
-    msg = f"another writer may be carrying out the {pending.action} {instant}: it has no heartbeat"
-    hint = "Wait until it is done, or an hour if it has died"
+    msg = f"another writer may be executing the {pending.action} {instant}: it has no heartbeat"
+    hint = "Wait until it is done, or one hour if it has failed"
     if pending.action == COMPACTION:
         hint += f'; compact(instant="{instant}") does not wait'
     elif pending.action != LOG_COMPACTION:
-        hint += f'; rollback("{instant}") takes it off the timeline'
+        hint += f'; rollback("{instant}") cancels it'
     raise CommitConflict(msg, hint=f"{hint}.")
 
 

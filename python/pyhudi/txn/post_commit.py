@@ -32,9 +32,9 @@ def warn_on_failure(
         raise InterruptedAfterCommit(instant) from error
     except CommitConflict as error:
         # Most often that one does the same: Hudi carries out whatever clean it finds.
-        logger.info("%s: %s; %s after it gave way: %s", uri, done, what, error)
+        logger.info("%s: %s; %s aborted: %s", uri, done, what, error)
     except Exception as error:  # noqa: BLE001  an error would say that the act failed
         warn(
-            f"{uri}: {done}; {what} after it waits for {until}: {without_hint(error)}",
+            f"{uri}: {done}; {what} after it is left to {until}: {without_hint(error)}",
             AfterCommitWarning,
         )

@@ -138,9 +138,9 @@ def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
         timeline = zombie_commits.revoke_zombies(table, timeline)
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
-        msg = f"another writer is at work on instant {instant}"
+        msg = f"another writer is active at instant {instant}"
         raise CommitConflict(
-            msg, hint="Wait until it is done, or two minutes if it has died, then write again."
+            msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
         )
 
 

@@ -61,8 +61,8 @@ class RestoreResult(HtmlRepr):
         )
         said = [gone, files, f"now at {self.restored_to or 'no commit'}"]
         if self.metadata_made:
-            said.append(f"metadata table made anew: {names_text(self.metadata_made)}")
-        kind = "dry run" if self.dry_run else self.instant or "nothing to take back"
+            said.append(f"metadata table rebuilt: {names_text(self.metadata_made)}")
+        kind = "dry run" if self.dry_run else self.instant or "nothing to restore"
         return f"<RestoreResult {kind}: {'; '.join(said)}>"
 
 
@@ -74,7 +74,7 @@ def commit_at(timeline: Timeline, time: str) -> Instant:
     found = [commit for commit in timeline.commits if commit.requested <= time]
     if not found:
         msg = f"the active timeline has no completed commit of {time} or before"
-        raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
+        raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
     return found[-1]
 
 
@@ -92,8 +92,10 @@ def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
         return []
     for target in targets:
         if target.requested in saved:
-            msg = f"{target} is saved, and would go"
-            raise ConfigError(msg, hint=f'delete_savepoint("{target.requested}") lets it go.')
+            msg = f"{target} has a savepoint and would be removed"
+            raise ConfigError(
+                msg, hint=f'delete_savepoint("{target.requested}") deletes the savepoint.'
+            )
     check_kept(table, to, targets)
     return sorted(targets, key=partial(_age, timeline), reverse=True)
 
@@ -105,7 +107,7 @@ def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) ->
     """
     timeline = table.timeline
     for pending in timeline.pending(CLEAN, INDEXING):
-        hint = "Complete it with Apache Hudi first: it goes by what would be taken back."
+        hint = "Complete it with Apache Hudi first: it depends on commits that would be removed."
         raise CommitConflict(f"{pending} is pending", hint=hint)
     saved = next((point for point in savepoints(timeline) if point.instant == to.requested), None)
     if saved is None:
@@ -118,7 +120,7 @@ def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) ->
         for name in names:
             if name not in there:
                 lost = f"{path}/{name}" if path else name
-                msg = f"{lost} is gone, which the savepoint {saved.instant} names"
+                msg = f"{lost} of savepoint {saved.instant} is missing"
                 raise CorruptTable(msg, file=lost)
 
 
@@ -164,7 +166,7 @@ def resume(
         msg = f"{pending} has no plan"
         raise CommitConflict(msg, hint="Complete the restore with Apache Hudi first.")
     if live_instants(table.storage, {pending.requested}, table.clock):
-        msg = f"another writer is at work on {pending}"
+        msg = f"another writer is executing {pending}"
         raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
     if not insists:
         _check_not_unseen(table, timeline, pending)
@@ -191,10 +193,10 @@ def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant
     )
     written = (file for file in rollbacks if file is not None)
     if may_be_running_without_heartbeat(storage, pending.requested, begun, written, table.clock):
-        msg = f"another writer may be at work on {pending}: it has no heartbeat"
+        msg = f"another writer may be executing {pending}: it has no heartbeat"
         hint = (
-            "Write again when it is complete, or in an hour if its writer has died; restore(to=...)"
-            " ends it at once."
+            "Write again when it is complete, or in an hour if its writer has failed; "
+            "restore(to=...) completes it immediately."
         )
         raise CommitConflict(msg, hint=hint)
 

@@ -62,7 +62,7 @@ def roll_back(
     now = Timeline.load(table.storage, table.config).find(target.requested, target.action)
     if now is not None and now.is_completed:
         rollback.withdraw_request()
-        msg = f"{now} was completed by its writer while it was to be rolled back"
+        msg = f"{now} was completed by its writer before it could be rolled back"
         raise retryable_conflict(msg)
     rollback.begin()
     _carry_out(rollback, _open_instant(table, timeline, target), requests, publish=True)
@@ -121,7 +121,7 @@ def resume(
         if pending.state is State.REQUESTED:
             rollback.withdraw_request()
             return None
-        msg = f"{pending} would take back {found}, which pyhudi does not do"
+        msg = f"{pending} would roll back {found}, which pyhudi does not support"
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()

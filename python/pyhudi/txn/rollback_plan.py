@@ -54,7 +54,10 @@ class RollbackRequest:
         path = f"{self.partition}/{name}" if self.partition else name
         parts = path.split("/")
         if parts[0] == FOLDER or not {"", ".", ".."}.isdisjoint(parts):
-            msg = f"what a failed write left names {path!r}, which is no data file of a partition"
+            msg = (
+                f"leftovers of a failed write name {path!r}, which is not a data file of a "
+                "partition"
+            )
             raise CorruptTable(msg, file=path)
         return path
 
@@ -124,7 +127,7 @@ def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -
     """From version 8 on nothing is appended; what such a marker would mean there is not known."""
     if not version.rollback_appends_command:
         msg = f"in version {version.code} there is no APPEND marker as {target} has: {marker.path}"
-        raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
+        raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
 
 
 def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[RollbackRequest]:
@@ -134,8 +137,8 @@ def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[Rol
     """
     base = parse_base_name(marker.name)
     if base is None:
-        msg = f"a marker of instant {target} names {marker.path}, which is no data file"
-        raise UnsupportedTableFeature(msg, hint="Let Apache Hudi roll this write back.")
+        msg = f"a marker of instant {target} names {marker.path}, which is not a data file"
+        raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
     logs = [
         file.name
         for file in storage.list_dir(marker.partition)[1]

@@ -74,8 +74,8 @@ def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoin
     table.generator.observe(table.timeline)
     commit = _commit(table.timeline, instant)
     if commit.requested in find_saved_instants(table.timeline):
-        msg = f"the commit {commit.requested} is saved already"
-        raise ConfigError(msg, hint="savepoints() lists what is saved.")
+        msg = f"the commit {commit.requested} has a savepoint already"
+        raise ConfigError(msg, hint="savepoints() lists the savepoints.")
     gone = instants_to_revert(table, commit)
     if gone:
         _check_not_cleaned(table.timeline, commit)
@@ -99,7 +99,7 @@ def _delete(table: TableSnapshot, instant: str) -> None:
     found = table.timeline.find(instant, SAVEPOINT)
     if found is None:
         msg = f"there is no savepoint of {instant}"
-        raise ConfigError(msg, hint="savepoints() lists what is saved.")
+        raise ConfigError(msg, hint="savepoints() lists the savepoints.")
     if found.is_completed:
         PendingInstant(table, instant, SAVEPOINT).unpublish()
     PendingInstant(table, instant, SAVEPOINT).remove()
@@ -129,7 +129,7 @@ def _commit(timeline: Timeline, instant: str | None) -> Instant:
     if found is None:
         what = "completed commit" if instant is None else f"completed commit {instant}"
         msg = f"the active timeline has no {what}"
-        raise HistoryUnavailable(msg, hint="inspect.commits() tells what there is.")
+        raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
     return found
 
 

@@ -279,7 +279,10 @@ class Transaction:
         self._table.guard.check_held(for_ms)
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
-            msg = f"{write} stood still so long that it counts as dead"
+            msg = (
+                f"the writer of {write} stalled for longer than its heartbeat timeout; other "
+                "writers may have rolled it back"
+            )
             raise retryable_conflict(msg)
 
     @property
@@ -326,7 +329,7 @@ class Transaction:
         return None if found is None else timeline.archive.commit_metadata(found)
 
     def _conflict_error(self) -> CommitConflict:
-        msg = f"the {self._open.action} {self.instant} was taken back by another writer"
+        msg = f"the {self._open.action} {self.instant} was rolled back by another writer"
         return retryable_conflict(msg)
 
     def _run_post_commit(self, table: TableSnapshot) -> None:
@@ -349,8 +352,8 @@ class Transaction:
         except Exception as error:  # noqa: BLE001  an error would say that the commit failed
             cause = without_hint(error)
             warn(
-                f"{self._table.storage.uri}: committed as {self.instant}, but what follows a "
-                f"commit waits for the next writer: {cause}",
+                f"{self._table.storage.uri}: committed as {self.instant}, but a post-commit "
+                f"step failed and is left to the next writer: {cause}",
                 AfterCommitWarning,
             )
 
@@ -398,7 +401,7 @@ class Transaction:
             raise InterruptedAfterCommit(self.instant) from error
         if published and isinstance(error, Exception):
             raise AfterCommitError(
-                f"committed as {self.instant}; what follows a commit failed: {error}",
+                f"committed as {self.instant}; a post-commit step failed: {error}",
                 instant=self.instant,
             ) from error
 
@@ -407,7 +410,7 @@ class Transaction:
             "the table's lock was lost" if isinstance(error, LockTimeout) else "the storage failed"
         )
         return CommitUnknown(
-            f"{what} while {self.instant} was committed: it may be committed or not",
+            f"{what} while {self.instant} was being committed: it may be committed or not",
             instant=self.instant,
         )
 

@@ -64,8 +64,10 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
 def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
     for beating in (storage, storage.below(FOLDER)):
         for instant in live_instants(beating, instants, clock):
-            msg = f"another writer is at work on the indexing {instant}"
-            raise CommitConflict(msg, hint="Wait until it is done, or some minutes if it has died.")
+            msg = f"another writer is executing the indexing {instant}"
+            raise CommitConflict(
+                msg, hint="Wait until it is done, or some minutes if it has failed."
+            )
 
 
 def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instant, list[str]]]:
@@ -77,7 +79,7 @@ def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instan
             found = [str(info["metadataPartitionPath"]) for info in infos]
             # What they name is deleted.
             if not all(map(_NAME.fullmatch, found)):
-                msg = f"the indexing {instant.requested} is to make {', '.join(found)}"
+                msg = f"the indexing {instant.requested} builds {', '.join(found)}"
                 raise CorruptTable(msg)
             yield instant, found
 

@@ -63,7 +63,7 @@ def alter(
 
 def _check_alterable(config: TableConfig) -> None:
     if config.cdc_enabled:
-        msg = "hoodie.table.cdc.enabled: change logs would name columns as they were"
+        msg = "hoodie.table.cdc.enabled: change logs would have the old column names"
         raise UnsupportedTableFeature(msg)
 
 
@@ -71,8 +71,8 @@ def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
     for kind, name in kinds_of(config.metadata_partitions):
         if by_name and kind.by_column_names and not kind.has_names:
-            msg = f"hoodie.table.metadata.partitions has {name}, which go by column names"
-            raise UnsupportedTableFeature(msg, hint=f'Take them away first: drop_index("{name}").')
+            msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
+            raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')
 
 
 def _columns_that_stay(config: TableConfig) -> frozenset[str]:
@@ -88,7 +88,7 @@ def _alter_schema(
 ) -> TableSchema:
     """The table's schema with the columns of `after`."""
     if after.internal(NOT_STORED) == before.internal(NOT_STORED):
-        msg = "the changes leave the table's columns as they are"
+        msg = "the changes do not change the table's columns"
         raise SchemaMismatch(msg)
     history = schema.history or first_history(before)
     history = SchemaHistory(after.internal(NOT_STORED), history.text, history.versions)

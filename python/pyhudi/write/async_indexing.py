@@ -204,7 +204,7 @@ class _Build:
                     return self._complete(timeline, stats)
             if clock.now_ms() >= until:
                 listed = ", ".join(self.names)
-                msg = f"{others[0]} is under way, and would not keep {listed} up to date"
+                msg = f"{others[0]} is active, and would not maintain {listed}"
                 raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
             clock.sleep(_POLL_S)
 
@@ -247,14 +247,14 @@ class _Build:
         ours = PendingOperation.of(config).by == self.instant and FILES in listed
         for kind, name in kinds_of(self.names):
             if name in listed:
-                raise retryable_conflict(f"another writer has made the index {name} meanwhile")
+                raise retryable_conflict(f"another writer created the index {name} concurrently")
             if kind.needs is not None and kind.needs not in (*listed, *self.names):
                 raise retryable_conflict(
-                    f"another writer has taken the index {kind.needs} away meanwhile"
+                    f"another writer dropped the index {kind.needs} concurrently"
                 )
         if not ours or self.heartbeat.is_late or not self.action.is_inflight:
             raise retryable_conflict(
-                f"the indexing {self.instant} was taken back by another writer"
+                f"the indexing {self.instant} was rolled back by another writer"
             )
 
     def _catch_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
@@ -287,7 +287,7 @@ class _Build:
             target.avro_schema,
             {name: groups},
         )
-        label = f"bring {name} up to date"
+        label = f"update {name}"
         routes = tuple(f"{name}/{number}" for number in range(len(groups)))
         own = [PortionTask(task, routes) for task in tasks]
         rows = engine.scan(derive_initial, own, RECORD_ROWS, label=label)

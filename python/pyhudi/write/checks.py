@@ -75,7 +75,7 @@ def _check_folders(storage: Storage, config: TableConfig) -> None:
                 f"{HIVE_STYLE} is {str(config.hive_style).lower()}: the table bootstrapped from "
                 f"{config.bootstrap_path} has the partition {path!r}"
             )
-            raise UnsupportedTableFeature(msg, hint="Set the property to what the folders are.")
+            raise UnsupportedTableFeature(msg, hint="Set the property to match the directories.")
 
 
 def check_root(storage: Storage, config: TableConfig) -> None:
@@ -89,28 +89,28 @@ def check_root(storage: Storage, config: TableConfig) -> None:
         return
     for file in storage.list_dir()[1]:
         if parse_base_name(file.name, config.base_extension) or parse_log_name(file.name):
-            msg = f"{VIRTUAL}, and {file.name} is in none of the table's partitions"
-            raise UnsupportedTableFeature(msg, hint="Take the clustering back: restore() does.")
+            msg = f"{VIRTUAL}, and {file.name} is outside the table's partitions"
+            raise UnsupportedTableFeature(msg, hint="Undo the clustering with restore().")
 
 
 def check_config(config: TableConfig) -> None:
     """The part of `check_writable` that the properties alone decide."""
     config.check_readable()
     if not config.version.writable:
-        msg = f"hoodie.table.version is {config.version.code}: pyhudi reads such tables only"
-        raise UnsupportedTableFeature(msg, hint="table.upgrade() makes it a newer one.")
+        msg = f"hoodie.table.version is {config.version.code}: pyhudi only reads such tables"
+        raise UnsupportedTableFeature(msg, hint="Call table.upgrade().")
     if config.base_extension is None:
-        msg = f"{config.not_parquet}: pyhudi reads such tables only"
+        msg = f"{config.not_parquet}: pyhudi only reads such tables"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     if config.bootstrap_path is not None and config.not_parquet:
         msg = f"{config.not_parquet} in a table with {BOOTSTRAP_PATH}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_partitions(config)
     for key, value in _find_unsupported(config).items():
-        msg = f"{key} is {value}: pyhudi does not write to such tables"
+        msg = f"{key} is {value}: pyhudi does not write to tables with this setting"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     if config.bootstrap_path is not None and not config.populate_meta_fields:
-        msg = f"{VIRTUAL} in a table with {BOOTSTRAP_PATH}: keys do not stand in skeleton files"
+        msg = f"{VIRTUAL} in a table with {BOOTSTRAP_PATH}: skeleton files do not store keys"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     _check_meta_fields(config)
     check_mergeable(config)

@@ -77,7 +77,7 @@ def check_filter_finds_nothing(context: WriteContext, where: Any) -> CommitCheck
         table, changed = since.table, _groups(since)
         tasks = plan_select(table, where, (RECORD_KEY,), context.task_memory, context.made_keys)
         tasks = [task for task in tasks if (task.slice.partition, task.slice.file_id) in changed]
-        counts = context.engine.run(count_rows, tasks, label="look at what others have written")
+        counts = context.engine.run(count_rows, tasks, label="read concurrent writes")
         for task, count in zip(tasks, counts, strict=True):
             if count:
                 raise _conflict_error(_who_changed(since, task.slice), "rows that the filter finds")
@@ -132,7 +132,7 @@ def _check_rings(since: ConcurrentCommits, made: Collection[tuple[str, str]]) ->
         known = {file_id_of(prefix) for _, prefix in ring.nodes} if ring else set()
         if not all(file_id in known for path, file_id in made if path == partition):
             raise _conflict_error(
-                since.commits[-1][0], f"another ring of buckets to partition {partition!r}"
+                since.commits[-1][0], f"other hashing metadata to partition {partition!r}"
             )
 
 
@@ -155,5 +155,5 @@ def _who_changed(since: ConcurrentCommits, slice_: FileSlice) -> Instant:
 
 
 def _conflict_error(other: Instant, what: str) -> CommitConflict:
-    msg = f"{other} has brought {what} meanwhile"
+    msg = f"{other} added {what} concurrently"
     return retryable_conflict(msg)

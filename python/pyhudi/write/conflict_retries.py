@@ -86,7 +86,9 @@ def retry_on_conflict(
                 _decide(handle, clock)
                 is_decided = True
                 cause = without_hint(error)
-            logger.debug("%s: gave way, try %d follows: %s", handle.storage.uri, number + 2, cause)
+            logger.debug(
+                "%s: conflict, retry %d follows: %s", handle.storage.uri, number + 2, cause
+            )
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
         with handle.guarded.critical_section() if retries else nullcontext():

@@ -27,7 +27,7 @@ from pyhudi.txn.orphan_files import is_staged
 from pyhudi.write.write_context import WritableTable, open_for_change
 
 _INSTANT_DIGITS = (14, 17)
-_HINT = "Choose another location, or take the file away."
+_HINT = "Choose another location, or remove the file."
 
 
 def remove_table(handle: WritableTable, clock: Clock) -> None:
@@ -61,7 +61,10 @@ def check_no_files(storage: Storage) -> None:
     """Raises `ConfigError` where there is no table, but files that are none of a table's making."""
     for entry in storage.list():
         if not entry.path.startswith(f"{FOLDER}/"):
-            msg = f"{storage.uri} is no Hudi table to overwrite: {entry.path} is there"
+            msg = (
+                f"{storage.uri} is not a Hudi table that can be overwritten: it contains "
+                f"{entry.path}"
+            )
             raise ConfigError(msg, hint=_HINT)
 
 
@@ -69,9 +72,9 @@ def _check_nobody_writes(table: TableSnapshot) -> None:
     """Also not at a metadata table, or at what else has no instant on the timeline."""
     names = {file.name for file in table.storage.list_dir(HEARTBEAT_FOLDER)[1]}
     for instant in live_instants(table.storage, names, table.clock):
-        msg = f"another writer is at work on instant {instant}"
+        msg = f"another writer is active at instant {instant}"
         raise CommitConflict(
-            msg, hint="Wait until it is done, or two minutes if it has died, then try again."
+            msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
         )
 
 
@@ -81,7 +84,7 @@ def _check_own(storage: Storage, kept: tuple[str, ...]) -> None:
     for file in files:
         is_own = _folder(file) in partitions and _is_of_table(file.name)
         if not is_own and not file.path.startswith(kept):
-            msg = f"{storage.uri} is not overwritten: {file.path} is no file of the table there"
+            msg = f"{storage.uri} is not overwritten: {file.path} is not a file of the table"
             raise ConfigError(msg, hint=_HINT)
 
 

@@ -31,9 +31,9 @@ def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> 
     known = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(known):
         key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
-        msg = f"the table has a row of the key {key!r}, and of {len(known)} of the rows in all"
+        msg = f"the table already has {len(known)} of the keys, such as {key!r}"
         raise SchemaMismatch(
-            msg, hint=f"Upsert them, or insert with {INSERT_DUPLICATES} drop or none."
+            msg, hint=f"Use upsert, or insert with {INSERT_DUPLICATES} drop or none."
         )
     numbers = row_numbers(rows.num_rows)
     return rows.filter(pc.invert(pc.is_in(numbers, value_set=known)))

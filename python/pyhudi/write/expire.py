@@ -36,12 +36,14 @@ def expire_partitions(
     """See `HudiTable.expire_partitions`."""
     clock = clock or SystemClock()
     if options.days < 1:
-        msg = "after how many days partitions expire is not said, or less than 1"
+        msg = "the number of days after which partitions expire is missing or less than 1"
         raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
     context = open_write(table, clock, input_rows.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
     if not context.config.partition_fields:
-        raise ConfigError("the table has no partitions", hint="delete(where=...) removes rows.")
+        raise ConfigError(
+            "the table has no partitions", hint="Use delete(where=...) to delete rows."
+        )
     context = context if dry_run else context.recover()
     slices = context.view().slices()
     expired, left = _split_expired(context, slices, options, clock)
@@ -71,8 +73,8 @@ def _split_expired(
     )
     for path, instant in sorted(times.items()):
         if is_bootstrap(instant) and (not options.selected or path in options.selected):
-            msg = f"{BOOTSTRAP_PATH}: nothing says when partition {path!r} was bootstrapped"
-            raise UnsupportedTableFeature(msg, hint="delete(where=...) removes rows.")
+            msg = f"{BOOTSTRAP_PATH}: the bootstrap time of partition {path!r} is unknown"
+            raise UnsupportedTableFeature(msg, hint="Use delete(where=...) to delete rows.")
     old = [
         path
         for path, instant in sorted(times.items(), key=lambda item: item[1])
@@ -132,6 +134,9 @@ def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[
         data = context.storage.read_or_none(file)
         made = None if data is None else parse_properties(data, file).get("commitTime")
         if made is None:
-            msg = f"{BY} is KEEP_BY_CREATION_TIME: {file} does not say when the partition was made"
-            raise UnsupportedTableFeature(msg, hint="KEEP_BY_TIME goes by what was written.")
+            msg = (
+                f"{BY} is KEEP_BY_CREATION_TIME: {file} does not contain the partition's "
+                "creation time"
+            )
+            raise UnsupportedTableFeature(msg, hint="Use KEEP_BY_TIME, which uses the last write.")
         yield partition, made

@@ -245,7 +245,7 @@ def check_not_clustered(groups: Iterable[FileGroup]) -> None:
     for group in groups:
         if group.clustering is not None:
             msg = (
-                f"the clustering {group.clustering} is pending and will replace the file group "
+                f"the clustering {group.clustering} is pending and replaces the file group "
                 f"{group.slice.file_id} in partition {group.slice.partition!r}, which this write "
                 f"would change"
             )

@@ -60,8 +60,8 @@ def plan_build(context: WriteContext, asked: IndexRequest, options: MetadataOpti
         definitions = new_definitions(made, wish)
     for name in made:
         if name in config.metadata_partitions:
-            msg = f"the table has the index {name} already"
-            raise ConfigError(msg, hint="Drop it first to make another one.")
+            msg = f"the table already has the index {name}"
+            raise ConfigError(msg, hint="Drop it first to create another one.")
     check_kept(made, config, parse_definitions(definitions), context.schema)
     check_nested(config, options.stats_columns)
     return Wanted(made, options, definitions)
@@ -70,8 +70,8 @@ def plan_build(context: WriteContext, asked: IndexRequest, options: MetadataOpti
 def _check(context: WriteContext) -> None:
     config = context.config
     if FILES not in config.metadata_partitions:
-        msg = "the table has no metadata table, which is not made beside writers"
+        msg = "the table has no metadata table, which cannot be built concurrently"
         raise ConfigError(msg, hint="Use rebuild_metadata first.")
     if PendingOperation.of(config):
-        msg = "another writer is making the metadata table, or changing the table's version"
+        msg = "another writer is building the metadata table or changing the table's version"
         raise CommitConflict(msg, hint="Wait until it is done, then try again.")

@@ -67,7 +67,7 @@ def read_rows(
     """
     with ExitStack() as stack:
         if is_spark_frame(data):
-            rows = spark("write_rows").keyed(
+            rows = spark("write_rows").read_keyed_rows(
                 context, data, limit, schema_mode, generate=generate, partial=partial
             )
             yield stack.enter_context(rows)
@@ -84,7 +84,7 @@ def read_delete_keys(
 ) -> Iterator[tuple[AssignedRows, RowCounters | None]]:
     """The keys of data, to be deleted where a cleaned-up table has them, and their counts."""
     if is_spark_frame(keys):
-        with spark("write_rows").placed_deletes(context, keys) as placed:
+        with spark("write_rows").assign_deletes(context, keys) as placed:
             yield placed, None
         return
     given = read_table(keys, context.given_types)

@@ -52,7 +52,7 @@ class KeyClaim(CommitParticipant):
         last = timeline.last_commit
         hides = last is not None and last.requested > commit.instant
         if hides and not unique and not timeline.completes_in_names and keys_are_unique(timeline):
-            msg = f"{last} was completed meanwhile, and says that every key is there once"
+            msg = f"{last} completed concurrently, and it requires unique keys"
             raise retryable_conflict(msg)
         return {KEYS: UNIQUE if unique else MAY_REPEAT}
 

@@ -94,8 +94,8 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
     fields = config.record_key_fields
     if on is not None and tuple(on) != tuple(fields):
         raise ConfigError(
-            f"on is {list(on)}; a merge matches rows by the record key, whose columns on names",
-            hint=f"It is {', '.join(fields)}: leave `on` out.",
+            f"on is {list(on)}; a merge matches rows by the record key",
+            hint=f"Leave `on` out; the key is {', '.join(fields)}.",
         )
 
 
@@ -126,7 +126,7 @@ def _merge_source(
 ) -> AbstractContextManager[AssignedRows]:
     """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
     if is_spark_frame(source):
-        merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merged(
+        merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merge_by_key(
             context, source, clauses
         )
         return merged

@@ -63,7 +63,7 @@ def select_rows(rows: pa.Table, clauses: Sequence[Clause]) -> list[pa.Array[Any]
         if clause.condition is not None:
             said = project(rows, {"holds": clause.condition}).column("holds")
             if not (pa.types.is_boolean(said.type) or pa.types.is_null(said.type)):
-                msg = f"where: a condition is {said.type}, and neither true nor false"
+                msg = f"where: a condition is {said.type}, expected a boolean"
                 raise SchemaMismatch(msg, hint="Compare it with a value.")
             said = pc.fill_null(said.cast(pa.bool_()), fill_value=False).combine_chunks()
             holds = pc.and_(free, said)

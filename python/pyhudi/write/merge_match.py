@@ -81,14 +81,14 @@ def _check_copies(keys: pa.Array[Any], found: Matched) -> None:
         for rows in (found.updated, found.deleted)
     )
     if len(updated):
-        raise duplicate_keys_error(f"the table has copies of the key {updated[0].as_py()!r}")
+        raise duplicate_keys_error(f"the table has duplicates of the key {updated[0].as_py()!r}")
     gone = pc.value_counts(deleted)
     kept = pc.take(copies.field("counts"), pc.index_in(gone.field("values"), value_set=texts))
     some = gone.filter(pc.less(gone.field("counts"), kept))
     if len(some):
         key = some.field("values")[0].as_py()
         raise duplicate_keys_error(
-            f"the table has copies of the key {key!r}, and only some of them go"
+            f"the table has duplicates of the key {key!r}, and only some of them are deleted"
         )
 
 

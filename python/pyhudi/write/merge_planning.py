@@ -47,7 +47,7 @@ def add_source_keys(context: WriteContext, given: pa.Table) -> pa.Table:
     fields = dict.fromkeys((*spec.key_fields, *spec.partition_fields))
     for name in fields:
         if name.split(".")[0] not in given.column_names:
-            msg = f"the source lacks the column {name!r} of the key or partition"
+            msg = f"the source does not have the column {name!r} of the key or partition"
             raise SchemaMismatch(msg, hint="Rename the source's column.")
     keyed = add_keys(context.key_columns(given, fields), spec).select([RECORD_KEY, PARTITION_PATH])
     return keyed.combine_chunks()
@@ -58,7 +58,7 @@ def check_once(context: WriteContext, keyed: pa.Table) -> None:
     known_by = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
     if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
         msg = "the source has several rows of one key"
-        raise SchemaMismatch(msg, hint="Leave one row a key: a merge cannot choose among them.")
+        raise SchemaMismatch(msg, hint="Keep one row per key in the source.")
 
 
 def check_clauses(
@@ -84,8 +84,8 @@ def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeC
     if isinstance(condition, str):
         condition = parse_expression(condition, known, "where")
     elif not isinstance(condition, (pc.Expression, type(None))):
-        msg = f"where: {condition!r} is no condition of a merge"
-        raise ConfigError(msg, hint="Give a SQL expression as text, or a pyarrow expression.")
+        msg = f"where: {condition!r} is not a merge condition"
+        raise ConfigError(msg, hint="Give a SQL expression as a string, or a pyarrow expression.")
     if clause.kind == "delete":
         return Clause(condition, None)
     schema = data_schema(context.schema.arrow)

@@ -83,7 +83,7 @@ def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) ->
     """
     chosen = MetadataOptions.of(options)
     if chosen.record_index and chosen.enable is False:
-        msg = f"{METADATA_ENABLE} is false, but a record index is wanted"
+        msg = f"{METADATA_ENABLE} is false, but a record index is enabled"
         raise ConfigError(msg, hint="A record index is part of the metadata table.")
     if not chosen.for_new_table:
         return ()
@@ -219,8 +219,8 @@ def rebuild_dropped_partitions(table: Handle, clock: Clock, by: str) -> None:
     except HudiError as error:
         cause = without_hint(error)
         warn(
-            f"{table.storage.uri}: the metadata table was not made again, the next write tries "
-            f"once more: {cause}",
+            f"{table.storage.uri}: the metadata table was not rebuilt; the next write tries "
+            f"again: {cause}",
             MetadataTableWarning,
         )
 
@@ -323,8 +323,8 @@ def create_index(
 
 def _check_new(config: TableConfig, name: str) -> None:
     if name in (*config.metadata_partitions, *PendingOperation.of(config).partitions):
-        msg = f"the table has the index {name} already"
-        raise ConfigError(msg, hint="Drop it first to make another one.")
+        msg = f"the table already has the index {name}"
+        raise ConfigError(msg, hint="Drop it first to create another one.")
 
 
 def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.write.write_context import WriteContext
 
-_HINT = "Write so under OPTIMISTIC_CONCURRENCY_CONTROL, when no other writer is at work."
+_HINT = "Use OPTIMISTIC_CONCURRENCY_CONTROL for this write, when no other writer is active."
 
 
 def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
@@ -34,5 +34,5 @@ def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
     if not appends:
         raise UnsupportedTableFeature(
-            f"{mode}: {verb} is not safe beside other writers", hint=_HINT
+            f"{mode}: {verb} is not safe with concurrent writers", hint=_HINT
         )

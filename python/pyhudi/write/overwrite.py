@@ -83,7 +83,7 @@ def delete_partitions(
     check_appends(context, "delete_partitions", appends=False)
     if not context.config.partition_fields:
         msg = "the table has no partitions"
-        raise ConfigError(msg, hint="overwrite with no rows empties it.")
+        raise ConfigError(msg, hint="Use overwrite with no rows to empty the table.")
     check_replaceable(context.config)
     paths = select_partitions(context, partitions)
     context = context.recover()

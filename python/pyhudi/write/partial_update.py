@@ -32,7 +32,7 @@ from pyhudi.write.write_context import WriteContext
 def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
     """Raises `ConfigError` or `UnsupportedTableFeature` where rows cannot lack columns."""
     if schema_mode != "strict":
-        msg = f"partial does not go with schema_mode {schema_mode!r}"
+        msg = f"partial cannot be combined with schema_mode {schema_mode!r}"
         raise ConfigError(msg, hint="Add the columns first, then update some of them.")
     if not context.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: partial updates need stored keys"
@@ -68,9 +68,9 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
     needed = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
     missing = [field for field in needed if field.split(".")[0] not in names]
     if missing:
-        msg = f"the data lack the column {', '.join(repr(name) for name in missing)}"
+        msg = f"the input is missing the column {', '.join(repr(name) for name in missing)}"
         raise SchemaMismatch(
-            msg, hint="An update of some columns names the record, and when it happened."
+            msg, hint="A partial update needs the key, partition and ordering columns."
         )
     given_names = frozenset(names)
     own = pa.schema([field for field in schema if field.name in given_names])

@@ -21,11 +21,11 @@ def check_names(paths: Iterable[str], config: TableConfig) -> None:
     for path in paths:
         if path == ALL_PARTITIONS:
             msg = f"the partition {path!r} has the name of the metadata table's list of partitions"
-            raise SchemaMismatch(msg, hint="Have another value there.")
+            raise SchemaMismatch(msg, hint="Use another partition value.")
         fault = _fault(path, config)
         if fault:
             msg = f"Apache Hudi cannot read the partition {path!r}, {fault}"
-            raise SchemaMismatch(msg, hint=f"Make the table with {URL_ENCODE}=true.")
+            raise SchemaMismatch(msg, hint=f"Create the table with {URL_ENCODE}=true.")
 
 
 def _fault(path: str, config: TableConfig) -> str:
@@ -37,7 +37,7 @@ def _fault(path: str, config: TableConfig) -> str:
     folders = path.split("/")
     # `StoragePath(StoragePath, String)` takes what is before it for a URI's scheme.
     if ":" in folders[0]:
-        return "whose first folder has a colon"
+        return "whose first directory has a colon"
     if config.url_encode:
         return ""
     fields = config.partition_fields

@@ -43,7 +43,7 @@ def select_partitions(context: WriteContext, partitions: Any) -> list[str]:
 def _check_path(path: str) -> str:
     named = path.strip("/")
     if "\0" in named or any(part in ("", ".", "..") for part in named.split("/")):
-        msg = f"{path!r} is no partition path"
+        msg = f"{path!r} is not a partition path"
         raise ConfigError(msg, hint="Give it relative to the table, such as 'city=osaka'.")
     return named
 
@@ -95,7 +95,7 @@ def _matching_text(context: WriteContext, text: str) -> list[str]:
     try:
         return _matching(context, text)
     except (ConfigError, SchemaMismatch) as error:
-        hint = f"A path is named in a list: [{text!r}]."
+        hint = f"Give a list of paths: [{text!r}]."
         raise type(error)(without_hint(error), hint=f"{error.hint} {hint}".strip()) from error
 
 
@@ -108,17 +108,17 @@ def _matching(context: WriteContext, where: Any) -> list[str]:
             name for name in context.config.partition_fields if name.split(".")[0] == other[0]
         ]
         if inside:
-            msg = f"a filter does not choose partitions by {inside[0]!r}, a field of a struct"
+            msg = f"a filter cannot select partitions by {inside[0]!r}, a field of a struct"
             raise ConfigError(msg, hint=f"Name them by path, or as {{{inside[0]!r}: value}}.")
-        msg = f"{other[0]!r} is no partition column"
-        raise ConfigError(msg, hint="delete(where=...) removes rows by any column.")
+        msg = f"{other[0]!r} is not a partition column"
+        raise ConfigError(msg, hint="Use delete(where=...) for other columns.")
     names = condition.columns
     paths, rows = [], []
     for path, _ in walk_partitions(context.storage):
         told = path_values(context.config, context.schema.arrow, path)
         missing = [name for name in names if name not in told]
         if missing:
-            msg = f"the partition path {path!r} does not tell the value of {missing[0]!r}"
+            msg = f"the partition path {path!r} does not contain the value of {missing[0]!r}"
             raise ConfigError(msg, hint="Name the partitions by their paths.")
         paths.append(path)
         rows.append({name: told[name].as_py() for name in names})

@@ -23,11 +23,11 @@ def sort_order(sort: str, columns: Sequence[str], schema: pa.Schema) -> tuple[st
         msg = f"sort is {sort!r}"
         raise ConfigError(msg, hint='Give "none", "partition" or "global".')
     if isinstance(columns, str):
-        msg = "sort_columns is text"
+        msg = "sort_columns is a string"
         raise ConfigError(msg, hint=f"Give a list: [{columns!r}].")
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
-        msg = f"sort_columns names {unknown[0]!r}, which is no column of the table"
+        msg = f"sort_columns names {unknown[0]!r}, which is not a column of the table"
         raise ConfigError(msg)
     if sort == "none":
         if columns:

@@ -82,7 +82,7 @@ class SpilledRows:
 
     def fill_missing_columns(self) -> Rows:
         """See `Rows`."""
-        raise UnsupportedTableFeature("rows that lack columns do not fit in memory")
+        raise UnsupportedTableFeature("rows with missing columns do not fit in memory")
 
     def for_upsert(self) -> AssignedRows:
         """See `Rows`."""
@@ -114,8 +114,8 @@ class SpilledRows:
 
     def _check_sorting(self, *, whole: bool) -> None:
         if whole:
-            msg = f"the data are too large to be sorted in {self.memory_limit} bytes of memory"
-            raise ConfigError(msg, hint='Give a greater memory_limit, or sort="partition".')
+            msg = f"the data are too large to sort in {self.memory_limit} bytes of memory"
+            raise ConfigError(msg, hint='Increase memory_limit, or use sort="partition".')
 
     def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
         spill: PartitionedSpill[str] = self._spill(order)

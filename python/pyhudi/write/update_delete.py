@@ -160,7 +160,7 @@ def check_settable(
         if name in around:
             is_one = "is" if name in fixed else "holds"
             msg = f"{name!r} {is_one} part of the record key or of the partition path"
-            raise ConfigError(msg, hint="Delete the rows and insert them anew.")
+            raise ConfigError(msg, hint="Delete the rows and insert them again.")
 
 
 def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
@@ -175,7 +175,7 @@ def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]
     by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
     gone = [slice_.key for slice_ in slices if slice_.key not in by_id]
     if gone:
-        msg = f"the file group {gone[0][1]} was removed while its rows were looked at"
+        msg = f"the file group {gone[0][1]} was removed while its rows were read"
         raise retryable_conflict(msg)
     found = [by_id[slice_.key] for slice_ in slices]
     check_free(context, found)

@@ -226,9 +226,10 @@ def _with_kept_count(context: WriteContext, result: WriteResult, kept_away: int)
     if option not in context.handle_options:
         fields = ", ".join(context.config.partition_fields)
         warn(
-            f"{context.storage.uri}: {count_text(kept_away, 'row')} stayed where the table has the "
-            f"key, in another partition than {fields} says, and with its values; "
-            f"the option {option}=true moves rows, with false nothing is said of them",
+            f"{context.storage.uri}: {count_text(kept_away, 'row')} kept the partition of the "
+            "stored "
+            f"row, although the input has another value of {fields}; "
+            f"the option {option}=true moves rows, false silences this warning",
             PartitionChangeWarning,
         )
     return replace(result, rows_kept_in_partition=kept_away)

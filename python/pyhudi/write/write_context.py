@@ -91,7 +91,9 @@ def retry_if_stale() -> Iterator[None]:
     try:
         yield
     except HistoryUnavailable as error:
-        raise retryable_conflict(f"the write's plan is too old: {without_hint(error)}") from error
+        raise retryable_conflict(
+            f"the write's plan is out of date: {without_hint(error)}"
+        ) from error
 
 
 class WritableTable(Protocol):
@@ -440,12 +442,14 @@ class WriteContext:
         in_partitions = len(named) == len(spec.partition_fields)
         if named and not in_partitions:
             missing = set(spec.partition_fields) - set(named)
-            msg = f"the keys have partition columns, but lack {', '.join(sorted(missing))}"
-            raise SchemaMismatch(msg, hint="Give all partition columns, or none to look in all.")
+            msg = f"the keys have partition columns, but not {', '.join(sorted(missing))}"
+            raise SchemaMismatch(
+                msg, hint="Give all partition columns, or none to search all partitions."
+            )
         fields = dict.fromkeys((*spec.key_fields, *named))
         for name in fields:
             if name.split(".")[0] not in given.column_names:
-                msg = f"the keys lack the key column {name!r}"
+                msg = f"the keys do not have the key column {name!r}"
                 raise SchemaMismatch(msg)
         columns = self.key_columns(given, fields)
         if not in_partitions:

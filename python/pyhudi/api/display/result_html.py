@@ -134,7 +134,7 @@ def _head(title: str, *badges: Html) -> Html:
 
 
 def _fine() -> Html:
-    return badge("nothing needs to be done", "good")
+    return badge("no service is needed", "good")
 
 
 def _dry(dry_run: bool) -> list[Html]:

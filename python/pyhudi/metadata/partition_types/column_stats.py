@@ -96,7 +96,7 @@ class ColumnStats(MetadataPartitionType):
         definition = table.definitions.get(name)
         if definition is None:
             missing = table.config.version.has_index_definitions
-            return "the index definitions lack it" if missing else None
+            return "the index definitions do not contain it" if missing else None
         for field in statistics_columns(table.definitions, table.schema):
             if not has_bounds(field.type, typed=definition.version > 1):
                 return f"it is of {field.name}, which is {field.type}"

@@ -84,11 +84,11 @@ class ExpressionIndex(MetadataPartitionType):
         """Functions whose values are not certain, and what Hudi's writers fail on."""
         definition = table.definitions.get(name)
         if definition is None:
-            return "the index definitions lack it"
+            return "the index definitions do not contain it"
         if definition.kind not in (COLUMN_STATS, BLOOM_FILTERS):
             return f"it is of kind {definition.kind}"
         if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
-            return f"it is of {', '.join(definition.columns)}, which is no column"
+            return f"it is of {', '.join(definition.columns)}, which is not a column"
         reason = find_unsupported_value(definition, table.schema.field(definition.columns[0]).type)
         if reason is None and definition.kind == BLOOM_FILTERS:
             reason = FilterOptions.refusal(definition.options)

@@ -74,7 +74,7 @@ class RecordIndex(MetadataPartitionType):
             return wish.by_default and has_keys
         if options.record_index and not config.record_key_fields:
             msg = (
-                f"{RECORD_INDEX_ENABLE[0]}: the table's keys are generated, nothing looks for them"
+                f"{RECORD_INDEX_ENABLE[0]}: the table's keys are generated, and no lookup uses them"
             )
             raise ConfigError(msg, hint="Leave the option out.")
         return options.record_index
@@ -199,9 +199,9 @@ def _check_times(source: Source) -> None:
     if any(is_bootstrap(slice_.base_instant) for slice_ in source.slices):
         msg = (
             f"{RECORD_INDEX_ENABLE[0]}: the table has base files of the bootstrap from "
-            f"{source.table.config.bootstrap_path}, whose instant is no time"
+            f"{source.table.config.bootstrap_path}, whose instant is not a time"
         )
-        raise UnsupportedTableFeature(msg, hint="cluster() writes them anew.")
+        raise UnsupportedTableFeature(msg, hint="Call cluster() to rewrite them.")
 
 
 def _among(_table: MetadataTable, *, paths: Sequence[str], homes: Collection[str]) -> list[bool]:

@@ -114,8 +114,8 @@ def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatc
     kind = kind_of(name)
     found = None if kind is None else kind.to_display(table, name, column)
     if found is None:
-        msg = f"the metadata table's partition {name} cannot be shown"
-        raise ConfigError(msg, hint="Statistics are shown of one column: name it.")
+        msg = f"the metadata table's partition {name} cannot be displayed"
+        raise ConfigError(msg, hint="Name the column whose statistics to show.")
     return found
 
 
@@ -123,7 +123,9 @@ def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
     """The kind that `create_index` is to make. Raises `UnsupportedTableFeature` for another."""
     made = {kind.asked_as: kind for kind in KINDS if kind.asked_as}
     if asked.kind not in made:
-        msg = f"hoodie.table.metadata.partitions: pyhudi makes no index of the kind {asked.kind!r}"
+        msg = (
+            f"hoodie.table.metadata.partitions: pyhudi does not build the index type {asked.kind!r}"
+        )
         raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(made)}.")
     return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
 
@@ -135,7 +137,7 @@ def partitions_asked(kind: MetadataPartitionType, wish: PartitionRequest) -> tup
     """
     wanted = select_partitions(wish)
     if kind.name not in wanted:
-        msg = f"the table has no partition columns: {kind.name} would say nothing"
+        msg = f"the table has no partition columns: {kind.name} would be empty"
         raise ConfigError(msg, hint="column_stats has statistics of its files.")
     return wanted
 
@@ -144,5 +146,7 @@ def check_makeable(names: Iterable[str]) -> None:
     """Raises `UnsupportedTableFeature` for a partition that pyhudi does not make."""
     for name in names:
         if kind_of(name) is None:
-            msg = f"hoodie.table.metadata.partitions has {name}: pyhudi does not make such an index"
-            raise UnsupportedTableFeature(msg, hint="Drop it first, or make it with Apache Hudi.")
+            msg = (
+                f"hoodie.table.metadata.partitions has {name}: pyhudi does not maintain that index"
+            )
+            raise UnsupportedTableFeature(msg, hint="Drop it first, or build it with Apache Hudi.")

@@ -84,7 +84,7 @@ class SecondaryIndex(MetadataPartitionType):
         name = self.name + asked.name_for(config)
         if RECORD_INDEX not in config.metadata_partitions or is_partitioned(storage, config):
             msg = "a secondary index needs a record index over all of the table"
-            raise ConfigError(msg, hint='table.create_index("record_index") makes one.')
+            raise ConfigError(msg, hint='Create one with table.create_index("record_index").')
         options = asked.options
         return new_definition(config, name, SECONDARY_INDEX, "identity", asked.columns, options)
 
@@ -92,9 +92,9 @@ class SecondaryIndex(MetadataPartitionType):
         """How Hudi writes other values than text and whole numbers depends on its engine."""
         definition = table.definitions.get(name)
         if definition is None or definition.kind != SECONDARY_INDEX:
-            return "the index definitions lack it"
+            return "the index definitions do not contain it"
         if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
-            return f"it is of {', '.join(definition.columns)}, which is no column"
+            return f"it is of {', '.join(definition.columns)}, which is not a column"
         kind = table.schema.field(definition.columns[0]).type
         if not (at.is_string(kind) or at.is_int32(kind) or at.is_int64(kind)):
             return f"it is of {definition.columns[0]}, which is {kind}"

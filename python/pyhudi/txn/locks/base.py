@@ -91,7 +91,9 @@ def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:
     until = clock.now_ms() + patience_ms
     pause = _FIRST_PAUSE_S
     yield
-    logger.debug("the table's lock is held by another; waiting up to %g s", patience_ms / 1000)
+    logger.debug(
+        "the table's lock is held by another writer; waiting up to %g s", patience_ms / 1000
+    )
     while (left := (until - clock.now_ms()) / 1000) > 0:
         # Not all that wait at the same moment.
         clock.sleep(min(pause * (0.5 + _chance(clock) / 2), left))

@@ -109,7 +109,7 @@ class FileLock:
         since = self._clock.ticks_ms() - self._last_ms
         is_old = self._expires_ms and since + for_ms > self._expires_ms
         if self._version is None or is_old or not self._is_own():
-            msg = f"the table's lock {self._path} was taken away while it was held"
+            msg = f"lost lock {self._path}: another writer took it over"
             hint = "Run the operation again. Give all writers the same hoodie.write.lock options."
             raise CommitConflict(msg, hint=hint, retry=True)
 

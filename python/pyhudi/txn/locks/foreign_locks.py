@@ -27,8 +27,8 @@ _AUX_FOLDER = f"{META_FOLDER}/.aux"
 _AUX_LOCK_FILE = f"{_AUX_FOLDER}/lock"
 """The same as Flink and Hudi's tools have it."""
 _HINT = (
-    f"Give open_table the lock's options, such as {PROVIDER}. Where no other writer is left, "
-    "remove the lock file, or name StorageBasedLockProvider."
+    f"Give open_table the lock's options, such as {PROVIDER}. If no other writer is active, "
+    "remove the lock file, or use StorageBasedLockProvider."
 )
 _LONGEST_WRITE_MS = 24 * 3_600_000
 _OF_LATE_MS = 7 * 24 * 3_600_000
@@ -45,16 +45,16 @@ def check_no_other_lock(
         return
     folders, files = timeline.meta_folder
     if any(file.path == _LOCK_FILE for file in files):
-        raise _other(f"the lock file {_LOCK_FILE} is there")
+        raise _other(f"the lock file {_LOCK_FILE} exists")
     if _AUX_FOLDER in folders and storage.exists(_AUX_LOCK_FILE):
-        raise _other(f"the lock file {_AUX_LOCK_FILE} is there")
+        raise _other(f"the lock file {_AUX_LOCK_FILE} exists")
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_hudi_instants(storage, pending, clock):
-        raise _other(f"a writer of Apache Hudi is at work on instant {instant}")
+        raise _other(f"a writer of Apache Hudi is active at instant {instant}")
     both = _beside_each_other(timeline, config.timezone, clock)
     # Where the storage lock is known, its holders may be.
     if both is not None and not storage.exists(PATH):
-        raise _other(f"{both[0]} and {both[1]} were at work at the same time")
+        raise _other(f"{both[0]} and {both[1]} ran concurrently")
 
 
 def _beside_each_other(
@@ -86,5 +86,5 @@ def _beside_each_other(
 
 
 def _other(sign: str) -> UnsupportedTableFeature:
-    msg = f"{PROVIDER}: the table's writers use a lock that no option names: {sign}"
+    msg = f"{PROVIDER}: the table's writers use an unknown lock: {sign}"
     return UnsupportedTableFeature(msg, hint=_HINT)

@@ -73,7 +73,7 @@ class _Content:
             RecursionError,
             AttributeError,
         ) as e:
-            raise _corrupt_error(f"{PATH} is no lock: {e!r}") from e
+            raise _corrupt_error(f"{PATH} is not a lock file: {e!r}") from e
 
 
 def _flag(said: object) -> bool:
@@ -205,7 +205,7 @@ class StorageLock:
         held = self._content
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
         if left < max(self._validity_ms // 10, for_ms):
-            msg = "the table's lock was lost while it was held"
+            msg = "the table's lock was lost"
             raise retryable_conflict(msg)
 
     def release(self) -> None:
