@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhudi
+from pyhudi.config.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.schema import key_generator
-from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys, key_spec
+from pyhudi.schema.key_generator import add_keys, key_spec
 from pyhudi.storage.storage import Storage
 from tests.helpers.oracle.client import HudiOracle
 

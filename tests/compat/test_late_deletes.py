@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.schema.key_generator import IS_DELETED
+from pyhudi.config.meta_columns import IS_DELETED
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.table_builder import set_delete_marker, with_deletes
 

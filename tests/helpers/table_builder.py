@@ -13,8 +13,8 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.merge_mode import DELETE_FIELD, DELETE_MARKER, MERGE_PROPERTY
+from pyhudi.config.meta_columns import IS_DELETED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.schema.key_generator import IS_DELETED
 from pyhudi.storage.storage import Storage
 
 Kind = Literal["cow", "mor"]

@@ -24,11 +24,11 @@ from pyhudi.config.index_options import (
     PARTITIONED_RECORD_INDEX,
     RECORD_INDEX,
 )
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.index import bloom, bucket_lookup, consistent_hashing, record_index, tagging
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.table_snapshot import TableSnapshot

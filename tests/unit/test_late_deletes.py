@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, _native
-from pyhudi.schema.key_generator import IS_DELETED
+from pyhudi.config.meta_columns import IS_DELETED
 from tests.helpers import log_bytes
 from tests.helpers.core_files import write_base_file
 from tests.helpers.log_bytes import Ordering

@@ -22,13 +22,13 @@ from pyhudi.admin.check_findings import CheckResult, Finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
 from pyhudi.cached_property import cached_property
 from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.index.selection import index_from_options
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

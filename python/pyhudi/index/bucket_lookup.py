@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.index.detection import last_written
@@ -26,7 +27,6 @@ from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.replaced_buckets import find_replaced_file_ids
 from pyhudi.index.tag_result import TagResult
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers

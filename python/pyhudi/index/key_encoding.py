@@ -8,10 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.property_names import SLASH_DATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index.detection import last_written
-from pyhudi.schema.key_generator import RECORD_KEY, KeySpec, add_keys, column_at
+from pyhudi.schema.key_generator import KeySpec, add_keys, column_at
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView

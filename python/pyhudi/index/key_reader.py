@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.schema.key_generator import RECORD_KEY
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import key_columns
 from pyhudi.slices.table_snapshot import TableSnapshot

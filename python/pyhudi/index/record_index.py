@@ -25,6 +25,7 @@ from pyhudi.config.index_options import (
 )
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.log import warn
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
 from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Attempt
@@ -43,7 +44,6 @@ from pyhudi.index.simple import in_files
 from pyhudi.index.tag_result import TagResult, group_numbers
 from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, group_values, row_numbers
 from pyhudi.timeline.staleness import newer_timeline
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.schema.key_generator import RECORD_KEY
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi import _native
+from pyhudi.config.meta_columns import COMMIT_TIME, RECORD_KEY
 from pyhudi.metadata.partitioned_record_index import GroupRange
 from pyhudi.metadata.record_tasks import RecordTask
-from pyhudi.schema.key_generator import COMMIT_TIME, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.config.formatting import names_text
+from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
 from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
 from pyhudi.config.option_parsing import parse_int
@@ -18,7 +19,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.schema.key_generator import META_COLUMNS
 from pyhudi.schema.table_schema import field_at, within_collection
 
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")

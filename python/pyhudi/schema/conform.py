@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.merge_mode import DELETE_FIELD, MergeConfig
+from pyhudi.config.meta_columns import IS_DELETED, META_COLUMNS
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.exact_casts import cast_exactly
 from pyhudi.schema.input_data import read_batches
-from pyhudi.schema.key_generator import IS_DELETED, META_COLUMNS
 from pyhudi.schema.null_elements import check_elements
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.vectors import check_vector, is_vector

@@ -27,22 +27,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.timestamp_keygen import TimeRules, render_times, time_properties, time_rules
 
-COMMIT_TIME = "_hoodie_commit_time"
-RECORD_KEY = "_hoodie_record_key"
-PARTITION_PATH = "_hoodie_partition_path"
-FILE_NAME = "_hoodie_file_name"
-
-IS_DELETED = "_hoodie_is_deleted"
-"""A column of the user's by whose truth a row deletes its key, in every table."""
-
-META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    RECORD_KEY,
-    PARTITION_PATH,
-    FILE_NAME,
-)
-
 SIMPLE = "SIMPLE"
 COMPLEX = "COMPLEX"
 NON_PARTITION = "NON_PARTITION"

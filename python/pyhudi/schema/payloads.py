@@ -23,9 +23,9 @@ from pyhudi.config.merge_mode import (
     BuiltInMode,
     MergeMode,
 )
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.mergers import CheckedMerger, Merger
 from pyhudi.schema.table_schema import TableSchema, schema_defaults
 

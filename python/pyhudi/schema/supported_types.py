@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.config.file_names import ORC_EXTENSION
+from pyhudi.config.meta_columns import IS_DELETED, META_COLUMNS
 from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.decode_encodings import check_depth
-from pyhudi.schema.key_generator import IS_DELETED, META_COLUMNS
 from pyhudi.schema.table_schema import OPERATION_FIELD
 from pyhudi.schema.vectors import is_vector
 

@@ -18,9 +18,9 @@ from pyhudi.config.actions import COMMIT, DELTA_COMMIT
 from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.property_names import META_FIELDS
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, retryable_conflict
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.services.bucket_resize_strategy import choose_resizes
 from pyhudi.services.clustering_strategy import Chosen
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes

@@ -11,8 +11,8 @@ from functools import partial
 
 import pyarrow as pa
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.clustering_task import ClusterTask, write_sorted
 from pyhudi.slices.hashing_metadata import Span

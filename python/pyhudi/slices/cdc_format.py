@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.table_config import TableConfig
-from pyhudi.schema.key_generator import RECORD_KEY
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 

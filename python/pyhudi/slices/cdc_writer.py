@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.file_names import CDC_SUFFIX, log_file_name
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices import markers, write_log
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_format import ChangeLogForm, change_records

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.conform import find_delete_markers
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.payloads import (
     FieldMerge,
     batch_mode,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.meta_columns import META_COLUMNS, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.key_generator import META_COLUMNS, RECORD_KEY
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.merge_rules import field_rules

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi import _native
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY, add_keys, column_at
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.key_generator import add_keys, column_at
 from pyhudi.schema.predicate_floats import conjuncts_for_footers
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import filter_rows

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.table_version import TableVersion
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.internal_schema import Evolution
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import FieldMerge
 from pyhudi.slices.cdc_format import ChangeLogForm
 from pyhudi.slices.file_slice import FileSlice

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.schema.key_generator import PARTITION_PATH
+from pyhudi.config.meta_columns import PARTITION_PATH
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
 from pyhudi.spark.file_routing import ROUTE, Route, WriteRoute, check_all_written

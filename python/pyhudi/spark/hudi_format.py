@@ -20,6 +20,7 @@ from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import has_table
 from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.log import warn
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.metadata_options import RECORD_INDEX_ENABLE
 from pyhudi.config.new_table_properties import NewTable
@@ -34,7 +35,6 @@ from pyhudi.errors import (
 )
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.selection import choose
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.case_sensitivity import case_counts, rename_columns, resolve_name
 from pyhudi.spark.column_compatibility import check_zones, missing_columns

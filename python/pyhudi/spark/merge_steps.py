@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.spark.executor_context import RemoteContext

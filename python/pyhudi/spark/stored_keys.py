@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi import _native
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Engine
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, KeyFilter
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW

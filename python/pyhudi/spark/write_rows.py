@@ -18,11 +18,11 @@ from pyspark.sql import functions as sf
 from pyhudi.config.index_options import (
     INDEX_TYPE,
 )
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.tag_result import TagResult
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.assigned_frame import PlacedFrame
 from pyhudi.spark.column_compatibility import check_zones
 from pyhudi.spark.executor_context import RemoteContext

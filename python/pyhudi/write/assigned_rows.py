@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.cached_property import cached_property
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.local import choose_io_engine
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.config.actions import Instant
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.index import simple
 from pyhudi.query.dml_rows import count_rows
 from pyhudi.query.dml_scan import plan_select
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import file_id_of

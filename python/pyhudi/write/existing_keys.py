@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from pyhudi.config.formatting import count_text
 from pyhudi.config.log import warn
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import DuplicateKeyWarning, SchemaMismatch
 from pyhudi.index import tagging
 from pyhudi.index.detection import last_written
 from pyhudi.index.protocol import IndexedTable
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.write_context import WriteContext
 

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi import _native
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
 from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.conform import data_schema
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import find_untagged, row_numbers

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
@@ -22,7 +23,6 @@ from pyhudi.index import tagging
 from pyhudi.index.tag_result import TagResult
 from pyhudi.schema.conform import data_schema
 from pyhudi.schema.input_data import read_batches
-from pyhudi.schema.key_generator import PARTITION_PATH, RECORD_KEY
 from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import CommitCheck

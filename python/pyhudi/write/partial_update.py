@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
-from pyhudi.schema.key_generator import META_COLUMNS, PARTITION_PATH, RECORD_KEY, add_keys
+from pyhudi.schema.key_generator import add_keys
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, read_existing_columns

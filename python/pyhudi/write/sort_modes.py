@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.errors import ConfigError
-from pyhudi.schema.key_generator import RECORD_KEY
 
 SortMode = Literal["none", "partition", "global"]
 """Hudi's NONE, PARTITION_SORT and GLOBAL_SORT (`hoodie.bulkinsert.sort.mode`)."""

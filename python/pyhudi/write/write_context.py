@@ -20,6 +20,7 @@ from pyhudi.config.actions import RESTORE
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
+from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
@@ -48,8 +49,6 @@ from pyhudi.schema.conform import (
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.exact_casts import cast_exactly
 from pyhudi.schema.key_generator import (
-    PARTITION_PATH,
-    RECORD_KEY,
     KeySpec,
     add_keys,
     as_stored,

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import accumulate
 
 from pyhudi.clock import is_bootstrap, parse_instant
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.metadata_options import (
     PARTITIONED_RECORD_INDEX_ENABLE,
@@ -44,7 +45,6 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_locations import KeysTask, Ranges, SliceTask
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import with_keys
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat

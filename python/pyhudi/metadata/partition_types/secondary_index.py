@@ -14,6 +14,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
@@ -36,7 +37,6 @@ from pyhudi.metadata.pruning_context import Look, PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.slice_pruning import with_values
-from pyhudi.schema.key_generator import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
