@@ -18,7 +18,7 @@ from pyhudi.config.option_parsing import parse_bool, parse_enum
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.write_checks import check_not_building
-from pyhudi.schema.conform import check_delete_field
+from pyhudi.schema.delete_field import check_delete_field
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock

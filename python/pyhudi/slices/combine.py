@@ -16,7 +16,7 @@ from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.conform import find_delete_markers
+from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.schema.payloads import (
     FieldMerge,
     batch_mode,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import IS_DELETED, PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.conform import find_delete_markers
+from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.schema.key_generator import column_at
 from pyhudi.slices.write_tasks import BASE_ROW, RowStream, WriteTarget
 

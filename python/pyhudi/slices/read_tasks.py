@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.conform import check_has_delete_field
+from pyhudi.schema.delete_field import check_has_delete_field
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.key_generator import KeySpec, plain_key
 from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults

@@ -17,7 +17,7 @@ from pyhudi.config.file_names import base_file_name
 from pyhudi.config.meta_columns import FILE_NAME, RECORD_KEY
 from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
-from pyhudi.schema.conform import find_delete_markers
+from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.slices import markers
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_writer import ChangeNotes

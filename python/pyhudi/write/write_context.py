@@ -38,14 +38,8 @@ from pyhudi.metadata.index_definitions import definitions_path, index_definition
 from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
-from pyhudi.schema.conform import (
-    check_delete_field,
-    conform,
-    data_schema,
-    find_delete_markers,
-    read_table,
-    with_marker,
-)
+from pyhudi.schema.conform import conform, data_schema, read_table
+from pyhudi.schema.delete_field import check_delete_field, find_delete_markers, with_marker
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.exact_casts import cast_exactly
 from pyhudi.schema.key_generator import (

@@ -1,0 +1,86 @@
+"""The delete markers of rows: `_hoodie_is_deleted`, and the column that a table names for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi import _native
+from pyhudi.config.merge_mode import DELETE_FIELD, MergeConfig
+from pyhudi.config.meta_columns import IS_DELETED
+from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.schema.predicate_literals import is_text
+
+
+def find_delete_markers(
+    rows: pa.Table, delete_field: str | None, marker: str | None
+) -> pa.Array[Any]:
+    """For each row whether it says of itself that it is a delete; never null.
+
+    `_hoodie_is_deleted` being true says so in every table, `delete_field` having the marker's text
+    in tables that name one.
+    """
+    deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
+    if IS_DELETED in rows.column_names:
+        said = pc.equal(rows.column(IS_DELETED), pa.scalar(True))  # noqa: FBT003
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    if delete_field is not None and marker is not None and delete_field in rows.column_names:
+        said = pc.equal(_as_java_prints(rows.column(delete_field), delete_field), marker)
+        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+    return deleted.combine_chunks()
+
+
+def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
+    """The rows with delete markers as readers know them, who compare exactly."""
+    field, marker = merge.delete_field, merge.delete_marker
+    if not merge.marked_in_any_case or field not in rows.column_names:
+        return rows
+    given = rows.column(field)
+    if not is_text(given.type):
+        return rows
+    marks = pc.equal(pc.utf8_lower(given), str(marker).lower())
+    spelled = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, given.type), given)  # noqa: FBT003
+    return rows.set_column(rows.column_names.index(field), rows.schema.field(field), spelled)
+
+
+def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+    """The column as text, as readers compare it with a marker."""
+    if not pa.types.is_floating(column.type):
+        return column.cast(pa.string())
+    texts = [_native.shown_text(chunk, name) for chunk in column.chunks]
+    return pa.chunked_array(texts, pa.string())
+
+
+def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
+    """Refuses delete markers in what is no column: a field of a struct, or one that is not there.
+
+    Hudi finds the first, and fails on the second (`FileGroupReaderSchemaHandler`, 1.2.0). Raises
+    `UnsupportedTableFeature`.
+    """
+    if delete_field is not None and delete_field not in schema.names:
+        raise UnsupportedTableFeature(
+            f"{DELETE_FIELD} is {delete_field}, which is not a column of the table: pyhudi cannot "
+            "tell which rows are deletes",
+        )
+
+
+def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
+    """Refuses a column of delete markers whose text is not the same with every engine of Hudi.
+
+    Dates, times, decimals and bytes are compared as an engine has them in memory
+    (`RecordContext.isCustomDeleteRecord`, 1.2.0). Raises `UnsupportedTableFeature`, also as
+    `check_has_delete_field` does.
+    """
+    check_has_delete_field(schema, delete_field)
+    if delete_field is None:
+        return
+    kind = schema.field(delete_field).type
+    printed = (is_text, pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating)
+    if not any(test(kind) for test in printed):
+        msg = (
+            f"{DELETE_FIELD} is {delete_field} of type {kind}: engines disagree on the "
+            "delete marker of such a column"
+        )
+        raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
