@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyhudi.api.table_exists import table_exists
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
+    from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
-    from pyhudi.schema.vectors import vector
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
@@ -102,7 +102,7 @@ _HOMES = {
     "register_merger": "pyhudi.schema.payloads",
     "show": "pyhudi.api.display.show",
     "table_exists": "pyhudi.api.table_exists",
-    "vector": "pyhudi.schema.vectors",
+    "vector": "pyhudi.input.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 

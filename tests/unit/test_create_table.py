@@ -14,7 +14,7 @@ import pyhudi
 from pyhudi.api import create
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.conform import conform
+from pyhudi.input.conform import conform
 from tests.helpers.pairwise import pairwise
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y/z"], "v": [1, 2], "ts": [1, 1]})

@@ -20,8 +20,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.decode_encodings import plain_batch, plain_schema
-from pyhudi.schema.input_data import is_read_once, read_batches
+from pyhudi.input.batches import is_read_once, read_batches
+from pyhudi.input.decode_encodings import plain_batch, plain_schema
 
 
 def encoded() -> pa.Table:

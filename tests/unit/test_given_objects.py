@@ -15,8 +15,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.conform import conform
-from pyhudi.schema.input_data import read_batches
+from pyhudi.input.batches import read_batches
+from pyhudi.input.conform import conform
 from tests.helpers.table_builder import SMALL
 
 NOON = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001 - local time is what is tested

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.conform import conform, read_table
+from pyhudi.input.conform import conform, read_table
 from pyhudi.schema.delete_field import find_delete_markers
 
 SCHEMA = pa.schema(

@@ -14,7 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.input_data import read_batches
+from pyhudi.input.batches import read_batches
 from tests.helpers.type_cases import CASES, LACKING, columns
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"

@@ -17,7 +17,7 @@ import pytest
 import pyhudi
 from pyhudi import ConfigError, HudiTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.cli import main
-from pyhudi.schema.exact_casts import cast_exactly
+from pyhudi.input.exact_casts import cast_exactly
 from tests.helpers.pairwise import pairwise
 from tests.helpers.tables import unpack
 

@@ -64,8 +64,8 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.schema.conform import conform, data_schema, read_table
-from pyhudi.schema.decode_encodings import plain_schema
+from pyhudi.input.conform import conform, data_schema, read_table
+from pyhudi.input.decode_encodings import plain_schema
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.input_objects import as_numpy, is_tensor
-from pyhudi.schema.vectors import is_vector
+from pyhudi.input.python_objects import as_numpy, is_tensor
+from pyhudi.input.vectors import is_vector
 
 if TYPE_CHECKING:
     from pyhudi.api.scan import Scan

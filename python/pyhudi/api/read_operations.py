@@ -12,7 +12,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
 from pyhudi.config.table_config import TableConfig
-from pyhudi.schema.lazy_rows import LazyRows
+from pyhudi.input.lazy_rows import LazyRows
 from pyhudi.slices.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:  # Each is an extra.

@@ -278,7 +278,7 @@ class WritingVerbs:
                 groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.schema.input_objects import by_column  # noqa: PLC0415 - as below
+        from pyhudi.input.python_objects import by_column  # noqa: PLC0415 - as below
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
 
         return self._write(

@@ -21,8 +21,8 @@ from pyhudi.cli.text_parsing import (
     may_be_rounded,
 )
 from pyhudi.errors import ConfigError
-from pyhudi.schema.exact_casts import with_leaves
-from pyhudi.schema.input_objects import table_from_columns
+from pyhudi.input.exact_casts import with_leaves
+from pyhudi.input.python_objects import table_from_columns
 
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; in larger blocks less is done at the same time."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.cli.json_writer import is_binary
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.exact_casts import cast_computed, sure_below
+from pyhudi.input.exact_casts import cast_computed, sure_below
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 

@@ -18,8 +18,8 @@ from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error, find_duplicate_keys
 from pyhudi.index.key_reader import KeySource
+from pyhudi.input.conform import conform, data_schema
 from pyhudi.schema.computed_columns import SetValue, project
-from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pyhudi.config.meta_columns import IS_DELETED
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.decode_encodings import plain_schema
 from pyhudi.schema.alter_changes import (
     Add,
     Change,
@@ -28,7 +29,6 @@ from pyhudi.schema.alter_changes import (
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
-from pyhudi.schema.decode_encodings import plain_schema
 from pyhudi.schema.supported_types import avro_schema, check_name, check_reserved
 
 META_PREFIX = "_hoodie_"

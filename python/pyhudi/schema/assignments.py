@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.exact_casts import literal
+from pyhudi.input.null_elements import check_elements
 from pyhudi.schema.arrow_expression_parser import Field, tree_of
 from pyhudi.schema.computed_columns import Names, SetValue
-from pyhudi.schema.exact_casts import literal
-from pyhudi.schema.null_elements import check_elements
 from pyhudi.schema.predicate_literals import of_text
 from pyhudi.schema.predicates import column_type
 from pyhudi.schema.sql_evaluator import evaluate

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.required_fields import entries_of
 from pyhudi.schema.avro_names import Json, inline_references
-from pyhudi.schema.required import entries_of
 
 Path: TypeAlias = tuple[str, ...]
 """A column and what is below it: fields of structs, `element` of lists, `value` of maps."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import acero
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.schema.exact_casts import cast_computed, cast_exactly
+from pyhudi.input.exact_casts import cast_computed, cast_exactly
 
 Names = Mapping[tuple[str, ...], pa.Field]
 """Columns by the names that expressions may have for them, such as `("source", "fare")`."""

@@ -17,10 +17,10 @@ import pyarrow as pa
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.input.conform import data_schema
+from pyhudi.input.required_fields import entries_of, list_of, map_of
 from pyhudi.schema.avro_names import Json, define_names_once, inline_references
 from pyhudi.schema.commit_schema import evolve_table_schema
-from pyhudi.schema.conform import data_schema
-from pyhudi.schema.required import entries_of, list_of, map_of
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import TableSchema
 

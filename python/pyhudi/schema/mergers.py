@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.schema.exact_casts import cast_computed, cast_exactly
-from pyhudi.schema.input_data import read_batches
+from pyhudi.input.batches import read_batches
+from pyhudi.input.exact_casts import cast_computed, cast_exactly
 from pyhudi.schema.key_generator import column_at
 
 Merger = Callable[[pa.RecordBatch, pa.RecordBatch], Any]

@@ -15,7 +15,7 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.exact_casts import is_spelled_alike
+from pyhudi.input.exact_casts import is_spelled_alike
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.sql_expressions import Value, call, cast, is_number, null
 from pyhudi.schema.sql_functions import round_half_up

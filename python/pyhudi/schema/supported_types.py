@@ -18,9 +18,9 @@ from pyhudi.config.meta_columns import IS_DELETED, META_COLUMNS
 from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.decode_encodings import check_depth
+from pyhudi.input.decode_encodings import check_depth
+from pyhudi.input.vectors import is_vector
 from pyhudi.schema.table_schema import OPERATION_FIELD
-from pyhudi.schema.vectors import is_vector
 
 OWN_PREFIX = "_pyhudi_"
 """Names of columns that rows have on their way, beside the table's."""

@@ -29,8 +29,8 @@ from pyhudi.config.formatting import names_text
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.errors import ConfigError, UnsupportedTableFeature, retryable_conflict, without_hint
+from pyhudi.input.conform import data_schema
 from pyhudi.schema import commit_schema
-from pyhudi.schema.conform import data_schema
 from pyhudi.services import bucket_resize
 from pyhudi.services.clustering_strategy import Chosen, Settled, choose, select_partitions
 from pyhudi.services.clustering_validation import check_unchanged, find_change_since

@@ -10,8 +10,8 @@ import pyarrow.types as at
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.exact_casts import UTC_ZONES
 from pyhudi.schema.computed_columns import project_values
-from pyhudi.schema.exact_casts import UTC_ZONES
 from pyhudi.spark.case_sensitivity import resolve_name
 from pyhudi.spark.executor_steps import arrow_schema
 from pyhudi.write.merge_clauses import Clause, join_sides

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.exact_casts import of_fixed_size
+from pyhudi.input.exact_casts import of_fixed_size
 from pyhudi.spark.engine import _Job, is_connect, local_property, with_description
 from pyhudi.spark.failures import raise_original, wrap_exceptions
 from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema

@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.conform import data_schema
-from pyhudi.schema.decode_encodings import check_names
+from pyhudi.input.conform import data_schema
+from pyhudi.input.decode_encodings import check_names
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.spark.assigned_frame import PlacedFrame
 from pyhudi.spark.column_compatibility import check_set_zones, check_zones

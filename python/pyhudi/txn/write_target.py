@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhudi import _native
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.schema.conform import data_schema
+from pyhudi.input.conform import data_schema
 from pyhudi.schema.payloads import merge_on_rewrite, with_defaults
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.cdc_format import change_log_form

@@ -19,9 +19,9 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
+from pyhudi.input.batches import is_read_once, read_batches
 from pyhudi.metadata.consistency import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
-from pyhudi.schema.input_data import is_read_once, read_batches
 from pyhudi.slices.cleaned_files import was_never_committed, was_taken
 from pyhudi.slices.missing_files import explain_missing_file
 from pyhudi.storage.storage import Storage

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.schema.conform import read_table
-from pyhudi.schema.input_data import read_batches
+from pyhudi.input.batches import read_batches
+from pyhudi.input.conform import read_table
 from pyhudi.write.memory_rows import MemoryRows, assign_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows

@@ -22,7 +22,7 @@ from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
 from pyhudi.index.tag_result import TagResult
-from pyhudi.schema.conform import data_schema
+from pyhudi.input.conform import data_schema
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import find_untagged, row_numbers

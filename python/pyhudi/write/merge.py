@@ -21,8 +21,8 @@ from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.index import tagging
 from pyhudi.index.tag_result import TagResult
-from pyhudi.schema.conform import data_schema
-from pyhudi.schema.input_data import read_batches
+from pyhudi.input.batches import read_batches
+from pyhudi.input.conform import data_schema
 from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import CommitCheck

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error
+from pyhudi.input.conform import conform, data_schema
 from pyhudi.schema.computed_columns import project
-from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask

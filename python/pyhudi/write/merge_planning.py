@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.input.conform import conform, data_schema
 from pyhudi.query.dml_scan import plan_slices
 from pyhudi.schema.assignments import parse_expression
 from pyhudi.schema.computed_columns import Names, project
-from pyhudi.schema.conform import conform, data_schema
 from pyhudi.schema.key_generator import add_keys
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup

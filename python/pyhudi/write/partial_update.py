@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import tagging
-from pyhudi.schema.conform import conform, data_schema
+from pyhudi.input.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.key_generator import add_keys
 from pyhudi.slices.file_size_checks import check_listed

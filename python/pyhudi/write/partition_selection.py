@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pyhudi.config.meta_columns import PARTITION_PATH
 from pyhudi.errors import ConfigError, SchemaMismatch, without_hint
-from pyhudi.schema.conform import data_schema
-from pyhudi.schema.input_objects import table_from_columns
+from pyhudi.input.conform import data_schema
+from pyhudi.input.python_objects import table_from_columns
 from pyhudi.schema.key_generator import add_keys, column_at
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import filter_rows

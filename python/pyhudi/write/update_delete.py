@@ -16,6 +16,7 @@ from pyhudi.clock import Clock
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, retryable_conflict
 from pyhudi.index.duplicate_keys import copy_source
+from pyhudi.input.conform import data_schema
 from pyhudi.query.dml_rows import (
     ChangedRows,
     FindTask,
@@ -27,7 +28,6 @@ from pyhudi.query.dml_rows import (
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, SetValue, project
-from pyhudi.schema.conform import data_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup

@@ -33,15 +33,15 @@ from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.replaced_buckets import HashingMetadataParticipant
 from pyhudi.index.selection import choose
+from pyhudi.input.conform import conform, data_schema, read_table
+from pyhudi.input.exact_casts import cast_exactly
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
-from pyhudi.schema.conform import conform, data_schema, read_table
 from pyhudi.schema.delete_field import check_delete_field, find_delete_markers, with_marker
 from pyhudi.schema.evolution import check_mode, evolve
-from pyhudi.schema.exact_casts import cast_exactly
 from pyhudi.schema.key_generator import (
     KeySpec,
     add_keys,

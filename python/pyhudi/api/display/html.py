@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.schema.exact_casts import with_leaves
+from pyhudi.input.exact_casts import with_leaves
 
 _VOID = frozenset({"br", "meta", "input"})
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

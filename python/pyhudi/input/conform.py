@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.exact_casts import cast_exactly
-from pyhudi.schema.input_data import read_batches
-from pyhudi.schema.null_elements import check_elements
-from pyhudi.schema.vectors import check_vector, is_vector
+from pyhudi.input.batches import read_batches
+from pyhudi.input.exact_casts import cast_exactly
+from pyhudi.input.null_elements import check_elements
+from pyhudi.input.vectors import check_vector, is_vector
 
 
 def read_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:

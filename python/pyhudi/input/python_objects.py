@@ -20,7 +20,7 @@ import pyarrow.types as at
 
 from pyhudi.clock import is_numpy_time, python_time
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, without_hint
-from pyhudi.schema.exact_casts import cast_exactly, sure_below
+from pyhudi.input.exact_casts import cast_exactly, sure_below
 
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 

@@ -1,7 +1,7 @@
 """Data frames of pandas as Arrow tables.
 
 Columns of a type of pandas are pyarrow's to make. Those of Python objects go through the checks of
-`input_objects.py`: pyarrow alone would cut times to the type that it takes for all of them.
+`python_objects.py`: pyarrow alone would cut times to the type that it takes for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.input_objects import is_of_objects, of_objects
+from pyhudi.input.python_objects import is_of_objects, of_objects
 
 
 def of_pandas(frame: Any, like: pa.Schema | None) -> pa.Table:

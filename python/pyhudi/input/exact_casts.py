@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.schema.required import entries_of, restore_required_fields, with_nullable_fields
+from pyhudi.input.required_fields import entries_of, restore_required_fields, with_nullable_fields
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.vectors import EXTENSION, is_vector_type, with_vector_metadata
+from pyhudi.input.vectors import EXTENSION, is_vector_type, with_vector_metadata
 
 _AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION)
 """Extension types whose storage says all that they say."""

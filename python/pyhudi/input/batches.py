@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.schema.decode_encodings import plain_batch, plain_schema
-from pyhudi.schema.input_objects import table_from_columns, table_from_dicts
-from pyhudi.schema.input_pandas import of_pandas
-from pyhudi.schema.lazy_rows import LazyRows
+from pyhudi.input.decode_encodings import plain_batch, plain_schema
+from pyhudi.input.lazy_rows import LazyRows
+from pyhudi.input.pandas_frames import of_pandas
+from pyhudi.input.python_objects import table_from_columns, table_from_dicts
 
 _HINT = (
     "Pass an Arrow table, stream or dataset, record batches in a list or an iterator, a pandas or "
