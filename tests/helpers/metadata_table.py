@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.table_writer import open_metadata_table
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def metadata_table(storage: Storage) -> TableSnapshot:

@@ -23,8 +23,8 @@ from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature
 from pyhudi.services import archiving as service
 from pyhudi.services.archiving import ArchivingPolicy
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, archiving
 from pyhudi.timeline.archive_lsm import LsmHistory
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history, merge_and_clean

@@ -28,8 +28,8 @@ from pyhudi.metadata import commit_participant
 from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_for_change
 from tests.helpers.metadata_table import metadata_table

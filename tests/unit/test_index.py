@@ -31,7 +31,7 @@ from pyhudi.errors import ConfigError, CorruptTable
 from pyhudi.index import bloom, bucket_lookup, consistent_hashing, record_index, tagging
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import WriteContext
 from tests.engine.faulty import FaultyEngine, TriedAgain, Twice

@@ -17,7 +17,7 @@ from pyhudi.errors import (
     InterruptedAfterCommit,
 )
 from pyhudi.services import cleaning, table_compaction
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.pending_instant import PendingInstant
 from tests.helpers.aged import age
 from tests.unit.test_compaction import log_files, rows

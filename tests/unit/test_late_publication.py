@@ -28,8 +28,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers, write_base
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat, path_of

@@ -25,8 +25,8 @@ from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from tests.helpers.metadata_records import decode, stored_records

@@ -20,8 +20,8 @@ from pyhudi.metadata.partition_types.base import Known
 from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import derive, record_schema
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from tests.helpers.tables import unpack
 

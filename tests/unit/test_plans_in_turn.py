@@ -11,7 +11,7 @@ import pytest
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata import commit_participant
 from pyhudi.metadata.pending_operation import PendingOperation
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from tests.helpers.table_builder import TableBuilder
 
 TABLE = TableBuilder(

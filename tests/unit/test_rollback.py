@@ -17,8 +17,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
 from pyhudi.txn import replace_commit, rollback
 from pyhudi.txn.pending_instant import PendingInstant

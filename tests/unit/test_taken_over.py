@@ -17,7 +17,7 @@ from pyhudi.config.file_names import parse_base_name
 from pyhudi.errors import AfterCommitError, CommitConflict, StorageError
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 from pyhudi.txn.heartbeat import Heartbeat

@@ -33,7 +33,7 @@ from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 _UNREADABLE = ("damaged_file", "missing_source")

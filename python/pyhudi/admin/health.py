@@ -28,8 +28,8 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata_files import has_rings
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat

@@ -33,7 +33,7 @@ from pyhudi.services.compaction_strategy import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.post_commit import warn_on_failure
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.expire import expire_partitions

@@ -26,7 +26,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.table_writer import clear_partitions
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable

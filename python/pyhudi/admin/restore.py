@@ -30,7 +30,7 @@ from pyhudi.metadata.build_heartbeat import fence_build
 from pyhudi.metadata.pending_operation import all_of
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.services.clustering import pending as pending_clusterings
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.named_instants import resolve_requested_time
 from pyhudi.txn import restore as restoring

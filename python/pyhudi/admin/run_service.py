@@ -21,7 +21,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
 from pyhudi.txn.write_target import write_options

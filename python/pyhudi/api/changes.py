@@ -32,7 +32,7 @@ from pyhudi.query.diff import plan_diff
 from pyhudi.query.row_pairing import HELD_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import format_expression
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import timeline_at
 
 _TASK_PARTS = 4

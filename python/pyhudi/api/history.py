@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.txn.savepoint import Savepoint

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import resolve_requested_time
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.

@@ -16,7 +16,7 @@ from pyhudi.schema.predicates import column_type
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slices_table import slices_table
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.staleness import check_listing_complete

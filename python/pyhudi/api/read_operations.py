@@ -13,7 +13,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
 from pyhudi.config.table_config import TableConfig
 from pyhudi.input.lazy_rows import LazyRows
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:  # Each is an extra.
     import pandas as pd

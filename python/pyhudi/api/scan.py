@@ -33,8 +33,8 @@ from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, scan_schema
 from pyhudi.slices.row_counts import rows_from_commits
 from pyhudi.slices.slices_table import slices_table
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.task_packing import task_size
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True)

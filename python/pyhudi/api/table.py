@@ -38,8 +38,8 @@ from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import scan_schema
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
 from pyhudi.txn.post_commit import warn_on_failure

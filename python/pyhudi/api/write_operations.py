@@ -13,7 +13,7 @@ from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Step
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.alter_builder import Alter

@@ -10,7 +10,7 @@ from pyhudi.catalog.protocol import Catalog
 from pyhudi.catalog.sync import SyncResult, sync_table
 from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog

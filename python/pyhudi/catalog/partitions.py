@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyhudi.catalog.protocol import CatalogPartition
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Instant
 
 

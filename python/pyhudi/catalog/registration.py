@@ -14,7 +14,7 @@ from pyhudi.catalog.protocol import CatalogTable, Column
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 INPUT_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REALTIME_INPUT_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"

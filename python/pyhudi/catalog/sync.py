@@ -31,8 +31,8 @@ from pyhudi.catalog.registration import (
 )
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.credentials import mask_credentials
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 @dataclass(frozen=True)

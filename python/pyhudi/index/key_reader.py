@@ -10,8 +10,8 @@ from pyhudi import _native
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import key_columns
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.write_target import find_committed_blocks
 
 

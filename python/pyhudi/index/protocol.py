@@ -21,9 +21,9 @@ from pyhudi.index.detection import IndexDetector
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 

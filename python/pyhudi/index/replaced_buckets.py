@@ -26,8 +26,8 @@ from pyhudi.slices.hashing_metadata_files import (
     read_committed_ring,
     ring_to_write_by,
 )
-from pyhudi.slices.table_snapshot import CommitParticipant, Rollback, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.table.table_snapshot import CommitParticipant, Rollback, TableSnapshot
 
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""

@@ -14,8 +14,8 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.pending_operation import PendingOperation
-from pyhudi.slices.table_snapshot import LockManager, TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import LockManager, TableSnapshot
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 

@@ -16,7 +16,7 @@ from pyhudi.metadata.partition_types.files import FileTask, entries_of
 from pyhudi.metadata.record_tasks import Recording
 from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Instant
 
 

@@ -62,7 +62,9 @@ from pyhudi.metadata.table_writer import (
 )
 from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.slices.table_snapshot import (
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import (
     ArchiveBound,
     Clean,
     Commit,
@@ -70,8 +72,6 @@ from pyhudi.slices.table_snapshot import (
     Rollback,
     TableSnapshot,
 )
-from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
 from pyhudi.txn.conflicts import ROW_PRESERVING_OPERATIONS

@@ -15,8 +15,8 @@ from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compaction_task import compaction_stat
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WriteStat
 
 EXTENSION = "hfile"

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from pyhudi.config.metadata_names import NO_PATH
 from pyhudi.metadata.file_group import MetadataGroup, groups_of
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 
 

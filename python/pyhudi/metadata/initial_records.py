@@ -25,8 +25,8 @@ from pyhudi.slices.listing import GivenFiles, list_files
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

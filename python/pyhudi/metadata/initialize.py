@@ -45,8 +45,8 @@ from pyhudi.metadata.table_writer import (
     open_metadata_table,
     remove_metadata_table,
 )
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.key_uniqueness import key_uniqueness_property

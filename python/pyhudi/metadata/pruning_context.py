@@ -27,7 +27,7 @@ from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 INSTEAD = "fewer files are pruned"

@@ -39,11 +39,11 @@ from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import AT_ONCE
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.storage.threads import ThreadPool
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")

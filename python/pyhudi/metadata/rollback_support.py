@@ -15,7 +15,7 @@ from pyhudi.config.actions import LOG_COMPACTION, RESTORE
 from pyhudi.config.metadata_names import FILES
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.metadata.table_writer import delta_commit, groups_by_partition, open_metadata_table
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def can_roll_back(data: TableSnapshot, targets: Collection[str]) -> bool:

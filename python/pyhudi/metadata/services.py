@@ -30,7 +30,7 @@ from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import ArchiveBound, TableSnapshot
+from pyhudi.table.table_snapshot import ArchiveBound, TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.orphan_files import remove_staged

@@ -22,9 +22,9 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import LockManager, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import LockManager, TableSnapshot
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
 from pyhudi.txn.pending_instant import PendingInstant

@@ -28,7 +28,7 @@ from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.file_slice import BootstrapFile, FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 

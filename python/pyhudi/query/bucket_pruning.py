@@ -36,8 +36,8 @@ from pyhudi.slices.bucket_hash import (
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Ring
 from pyhudi.slices.hashing_metadata_files import has_rings, read_committed_ring
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 _BUCKET_FILE_ID = re.compile(r"(\d{8})-")

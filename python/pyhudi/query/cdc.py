@@ -13,7 +13,7 @@ from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.query.commit_range import by_completion_times, check_no_hollow
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange
 

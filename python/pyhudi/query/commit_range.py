@@ -14,7 +14,7 @@ from typing import Literal
 
 from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.named_instants import PlainTime, check_complete, order_time

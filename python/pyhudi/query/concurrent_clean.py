@@ -14,7 +14,7 @@ from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.cleaned_files import was_never_committed
 from pyhudi.slices.missing_files import explain_missing_file
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.instant_range import InstantRange
 
 _REMOVING = (CLEAN, RESTORE, ROLLBACK)

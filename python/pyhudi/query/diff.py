@@ -17,7 +17,7 @@ from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def plan_diff(

@@ -26,7 +26,7 @@ from pyhudi.slices.read_tasks import (
     scan_schema,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def plan_select(

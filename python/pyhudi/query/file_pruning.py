@@ -22,7 +22,7 @@ from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.layout_change import AGAIN
 from pyhudi.timeline.staleness import check_listing_complete, check_snapshot_readable
 

@@ -42,8 +42,8 @@ from pyhudi.slices.read_tasks import (
     merge_rule,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

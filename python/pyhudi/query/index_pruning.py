@@ -19,7 +19,7 @@ from pyhudi.query.bucket_pruning import hash_rings, prune_by_bucket, prune_by_ri
 from pyhudi.query.explain import Step, prune
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ScanRequest
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
 """Which slices may match; None when the index turns out to know nothing."""

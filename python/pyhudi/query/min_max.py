@@ -20,7 +20,7 @@ from pyhudi.metadata.pruning_context import INSTEAD, PruningContext
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import is_whole_base_file, resolve_path_filter
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

@@ -21,7 +21,7 @@ from pyhudi.slices.read_tasks import (
     scan_schema,
     slice_tasks,
 )
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 HELD_BYTES = 256 * 1024 * 1024
 """About how much of an older side is held at once, by default."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:

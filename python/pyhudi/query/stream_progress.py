@@ -15,7 +15,7 @@ from pyhudi.query.commit_range import (
     next_start,
     select_commits,
 )
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 
 

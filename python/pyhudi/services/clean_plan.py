@@ -27,8 +27,8 @@ from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import LISTED_AT_ONCE, GivenFiles, list_files, walk_partitions
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn.savepoint import find_saved_instants, savepoints
 

@@ -24,8 +24,8 @@ from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_s
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
-from pyhudi.slices.table_snapshot import Clean, CommitParticipant, TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import Clean, CommitParticipant, TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts

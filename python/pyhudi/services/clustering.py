@@ -52,7 +52,7 @@ from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import ConcurrentCommits, check_writers

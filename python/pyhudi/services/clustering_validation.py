@@ -16,7 +16,7 @@ from pyhudi.slices.clustering_plan import new_buckets
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.conflicts import (
     ROW_PRESERVING_OPERATIONS,
     ConcurrentCommits,

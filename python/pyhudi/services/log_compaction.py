@@ -32,7 +32,7 @@ from pyhudi.slices.log_compaction_task import compact_logs
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import ConcurrentCommits

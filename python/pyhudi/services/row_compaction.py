@@ -11,7 +11,7 @@ from pyhudi.slices.compaction_task import compact_file
 from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.service_plans import as_planned
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.write_target import write_options, write_target
 
 

@@ -30,7 +30,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule
 

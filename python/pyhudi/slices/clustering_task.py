@@ -16,8 +16,8 @@ from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import open_counted, spec_of_matches
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 _FOR_LOGS = 4

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _MIB = 1024 * 1024
 _LARGEST = 120 * _MIB

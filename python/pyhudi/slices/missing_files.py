@@ -27,7 +27,7 @@ from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView, NamedFile
 from pyhudi.slices.listing import PartitionFilter
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 

@@ -17,8 +17,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.listing import is_marked, walk_partitions
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def find_nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:

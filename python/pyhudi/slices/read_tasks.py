@@ -23,8 +23,8 @@ from pyhudi.schema.predicates import Where
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partition_values import path_values
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 
 PathValues: TypeAlias = tuple[tuple[str, pa.Scalar], ...]
 """Columns with their value in a partition."""

@@ -40,7 +40,7 @@ from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import GroupKey, groups_of_plan
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat, zombie_commits

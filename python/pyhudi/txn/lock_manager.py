@@ -22,10 +22,10 @@ from pyhudi.errors import (
     retryable_conflict,
     without_hint,
 )
-from pyhudi.slices.table_snapshot import LockManager, NoLock
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import LockManager, NoLock
 from pyhudi.txn.locks.base import TableLock, give_back, take
 from pyhudi.txn.locks.providers import table_lock
 

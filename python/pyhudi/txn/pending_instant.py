@@ -15,7 +15,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata

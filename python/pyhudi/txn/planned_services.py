@@ -21,9 +21,9 @@ from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import has_early_log_files
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import conflicts, heartbeat

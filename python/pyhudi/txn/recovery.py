@@ -22,9 +22,9 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombie_commits

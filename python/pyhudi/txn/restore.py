@@ -23,7 +23,7 @@ from pyhudi.config.actions import CLEAN, CLUSTERING, INDEXING, RESTORE, ROLLBACK
 from pyhudi.config.formatting import count_text, names_text, size_text
 from pyhudi.config.html_repr import HtmlRepr
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn import rollback

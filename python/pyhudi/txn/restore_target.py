@@ -21,7 +21,7 @@ from pyhudi.config.actions import (
 from pyhudi.slices.cleaned_files import check_taken
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)

@@ -17,7 +17,7 @@ from typing import Any
 from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.pending_instant import PendingInstant

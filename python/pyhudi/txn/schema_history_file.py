@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.schema import commit_schema
-from pyhudi.slices.table_snapshot import Commit, CommitParticipant, Rollback, TableSnapshot
+from pyhudi.table.table_snapshot import Commit, CommitParticipant, Rollback, TableSnapshot
 
 
 class SchemaHistoryFile(CommitParticipant):

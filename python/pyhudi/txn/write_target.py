@@ -9,8 +9,8 @@ from pyhudi.schema.payloads import merge_on_rewrite, with_defaults
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.cdc_format import change_log_form
 from pyhudi.slices.nested_partitions import least_levels
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def write_options(table: TableSnapshot) -> WriteOptions:

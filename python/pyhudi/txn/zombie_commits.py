@@ -15,8 +15,8 @@ from collections.abc import Collection
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat

@@ -22,8 +22,8 @@ from pyhudi.metadata.partition_types.registry import KINDS
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.write_checks import BEING_MADE
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.write.async_indexing import remove_left

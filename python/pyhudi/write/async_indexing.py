@@ -59,8 +59,8 @@ from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
 from pyhudi.metadata.write_checks import check_kept
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.timeline.key_uniqueness import key_uniqueness_property

@@ -16,8 +16,8 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
-from pyhudi.slices.table_snapshot import TableSnapshot
 from pyhudi.storage.storage import Entry, Storage
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, live_instants
 from pyhudi.txn.locks.file_lock import NAME

@@ -62,7 +62,7 @@ from pyhudi.metadata.write_checks import (
 )
 from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_cleanup import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants

@@ -60,10 +60,10 @@ from pyhudi.slices.file_groups import file_groups
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.missing_files import check_complete
-from pyhudi.slices.table_snapshot import LockManager, NoLock, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import LockManager, NoLock, TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.txn.lock_manager import lock_manager_for

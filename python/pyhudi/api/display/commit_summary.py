@@ -14,7 +14,7 @@ from pyhudi.config.actions import (
     Instant,
 )
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _SERVICES = {"COMPACT": COMPACTION, "LOG_COMPACT": LOG_COMPACTION, "CLUSTER": CLUSTERING}
 """Operations of commits that change files and no rows, and what they are called while pending."""

@@ -17,7 +17,7 @@ from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text
 from pyhudi.errors import ConfigError, StorageError
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _OPEN_MOST = 12
 

@@ -21,7 +21,7 @@ from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.staleness import check_listing_complete
 
 if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.

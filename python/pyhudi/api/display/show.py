@@ -14,7 +14,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.formatting import count_text, printable
 from pyhudi.errors import ConfigError
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _TIMELINE = {"requested", "action", "state", "completed"}
 _HISTORY = {"instant", "action", "state", "completed", "operation"}

@@ -11,7 +11,7 @@ from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import instant_text
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import scan_schema
-from pyhudi.slices.table_snapshot import TableSnapshot
+from pyhudi.table.table_snapshot import TableSnapshot
 
 _COLUMNS_MOST = 100
 

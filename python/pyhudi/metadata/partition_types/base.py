@@ -24,9 +24,9 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import Recording, RecordTask
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
-from pyhudi.slices.table_snapshot import Clean, Commit, TableSnapshot
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import Clean, Commit, TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 

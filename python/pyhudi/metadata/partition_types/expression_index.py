@@ -43,9 +43,9 @@ from pyhudi.metadata.slice_pruning import in_filters, within_bounds
 from pyhudi.schema.key_predicates import find_allowed_values
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.table_snapshot import Clean
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import Clean
 
 
 @dataclass(frozen=True)
