@@ -20,7 +20,8 @@ from pyhudi.index import record_index
 from pyhudi.metadata.commit_participant import MetadataCompanion
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
-from pyhudi.table.table_snapshot import Commit, TableSnapshot
+from pyhudi.table.participants import Commit
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.txn.result import WriteResult

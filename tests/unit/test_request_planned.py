@@ -16,7 +16,8 @@ from pyhudi.config.actions import CLUSTERING
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices.compaction_plan import compaction_plan
-from pyhudi.table.table_snapshot import NoLock, TableSnapshot
+from pyhudi.table.locking import NoLock
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction

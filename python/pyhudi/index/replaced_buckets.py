@@ -27,7 +27,8 @@ from pyhudi.slices.hashing_metadata_files import (
     ring_to_write_by,
 )
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.table.table_snapshot import CommitParticipant, Rollback, TableSnapshot
+from pyhudi.table.participants import CommitParticipant, Rollback
+from pyhudi.table.table_snapshot import TableSnapshot
 
 Renewed = Mapping[str, Mapping[str, str]]
 """For each partition with a new ring the new file ids by the old ones."""

@@ -15,7 +15,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import LockManager, TableSnapshot
+from pyhudi.table.locking import LockManager
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 

@@ -64,14 +64,8 @@ from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import (
-    ArchiveBound,
-    Clean,
-    Commit,
-    CommitParticipant,
-    Rollback,
-    TableSnapshot,
-)
+from pyhudi.table.participants import ArchiveBound, Clean, Commit, CommitParticipant, Rollback
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
 from pyhudi.txn.conflicts import ROW_PRESERVING_OPERATIONS

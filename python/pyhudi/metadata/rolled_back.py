@@ -22,7 +22,8 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.slices.listing import ListedOnce
-from pyhudi.table.table_snapshot import Rollback, TableSnapshot
+from pyhudi.table.participants import Rollback
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Rollback) -> bool:

@@ -30,7 +30,8 @@ from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.table.table_snapshot import ArchiveBound, TableSnapshot
+from pyhudi.table.participants import ArchiveBound
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.orphan_files import remove_staged

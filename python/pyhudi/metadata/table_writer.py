@@ -24,7 +24,8 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import LockManager, TableSnapshot
+from pyhudi.table.locking import LockManager
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
 from pyhudi.txn.pending_instant import PendingInstant

@@ -34,7 +34,8 @@ from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.storage.options import is_remote
-from pyhudi.table.table_snapshot import ArchiveBound, TableSnapshot
+from pyhudi.table.participants import ArchiveBound
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
 from pyhudi.txn import conflicts

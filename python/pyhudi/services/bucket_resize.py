@@ -43,7 +43,8 @@ from pyhudi.slices.hashing_metadata_files import (
     read_committed_ring,
 )
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
-from pyhudi.table.table_snapshot import Commit, CommitParticipant, TableSnapshot
+from pyhudi.table.participants import Commit, CommitParticipant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.transaction import Transaction
 

@@ -25,7 +25,8 @@ from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import Clean, CommitParticipant, TableSnapshot
+from pyhudi.table.participants import Clean, CommitParticipant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts

@@ -23,7 +23,8 @@ from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.service_plans import resolve_planned_slices
-from pyhudi.table.table_snapshot import Commit, TableSnapshot
+from pyhudi.table.participants import Commit
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.pending_instant import PendingInstant

@@ -25,7 +25,7 @@ from pyhudi.errors import (
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import LockManager, NoLock
+from pyhudi.table.locking import LockManager, NoLock
 from pyhudi.txn.locks.base import TableLock, give_back, take
 from pyhudi.txn.locks.providers import table_lock
 

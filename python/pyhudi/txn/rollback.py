@@ -34,7 +34,8 @@ from pyhudi.config.file_names import (
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import Rollback, TableSnapshot
+from pyhudi.table.participants import Rollback
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.txn import heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of

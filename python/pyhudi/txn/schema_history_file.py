@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.schema import commit_schema
-from pyhudi.table.table_snapshot import Commit, CommitParticipant, Rollback, TableSnapshot
+from pyhudi.table.participants import Commit, CommitParticipant, Rollback
+from pyhudi.table.table_snapshot import TableSnapshot
 
 
 class SchemaHistoryFile(CommitParticipant):

@@ -49,7 +49,8 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
-from pyhudi.table.table_snapshot import Commit, CommitParticipant, TableSnapshot
+from pyhudi.table.participants import Commit, CommitParticipant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import conflicts, heartbeat, recovery, replace_commit, rollback, zombie_commits

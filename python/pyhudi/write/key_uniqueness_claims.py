@@ -13,7 +13,8 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.property_names import KEYS
 from pyhudi.errors import retryable_conflict
 from pyhudi.index.detection import last_written
-from pyhudi.table.table_snapshot import Commit, CommitParticipant, TableSnapshot
+from pyhudi.table.participants import Commit, CommitParticipant
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import (
     MAY_REPEAT,
     OVERWRITE_TABLE,

@@ -63,7 +63,8 @@ from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import LockManager, NoLock, TableSnapshot
+from pyhudi.table.locking import LockManager, NoLock
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.txn.lock_manager import lock_manager_for

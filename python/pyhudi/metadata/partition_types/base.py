@@ -26,7 +26,8 @@ from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import Clean, Commit, TableSnapshot
+from pyhudi.table.participants import Clean, Commit
+from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 

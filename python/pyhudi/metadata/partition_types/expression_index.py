@@ -45,7 +45,7 @@ from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.table.table_snapshot import Clean
+from pyhudi.table.participants import Clean
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of
 from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.storage.storage import Entry
-from pyhudi.table.table_snapshot import Clean
+from pyhudi.table.participants import Clean
 
 _FILES_OF_A_TASK = 64
 MAX_TASKS = 64

@@ -1,0 +1,136 @@
+"""Commit participants: what must be in sync with a table before one of its commits completes.
+
+They are the schema history, the hashing metadata and the metadata table. `TableSnapshot.companions`
+has them in the order in which they are called. Whatever a participant writes before a commit is
+complete must have no effect on readers without that commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.schema.commit_schema import CommitSchema
+from pyhudi.timeline.commit_metadata import CommitMetadata
+
+if TYPE_CHECKING:
+    from pyhudi.table.table_snapshot import TableSnapshot
+
+
+@dataclass
+class Commit:
+    """A commit that is about to be complete."""
+
+    instant: str
+    metadata: CommitMetadata
+    schema: CommitSchema
+    """The schema that the commit records."""
+    by_record_index: bool = False
+    """Its updates are of keys that the record index had."""
+    keys_indexed: int = 0
+    """Keys that the record index got with it, once the metadata table is in sync."""
+
+
+@dataclass(frozen=True)
+class ArchiveBound:
+    """Why instants stay in the active timeline."""
+
+    time: str
+    """The first requested time that stays."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A clean that has deleted its files and is about to be complete."""
+
+    time: str
+    """The requested time of the clean."""
+    files: Mapping[str, Sequence[str]]
+    """Names of the deleted files, by partition path."""
+    partitions: Collection[str] = ()
+    """Paths of the partitions that were deleted as a whole."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """A rollback that has deleted its files and is about to be complete."""
+
+    time: str
+    """The requested time of the rollback."""
+    target: str
+    """The requested time of the write that it rolls back."""
+    record: Mapping[str, Any]
+    """Its `HoodieRollbackMetadata`."""
+
+
+class CommitParticipant:
+    """Takes part in a table's commits. By default each method does nothing."""
+
+    def prefetch(
+        self,
+        table: TableSnapshot,  # noqa: ARG002
+        metadata: CommitMetadata,  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
+        """A block around `before_complete` that prefetches what that reads."""
+        return nullcontext()
+
+    def before_publish(self, table: TableSnapshot) -> None:
+        """Prepare for a commit that a writer is about to complete under the lock.
+
+        Not called if the writer of the participant's own records compacts the table before.
+
+        Args:
+            table: The current snapshot.
+        """
+
+    def before_complete(
+        self,
+        table: TableSnapshot,  # noqa: ARG002
+        commit: Commit,  # noqa: ARG002
+    ) -> Mapping[str, str]:
+        """Sync with a commit whose files are written. An error rolls the commit back.
+
+        Returns:
+            Extra metadata that the commit records.
+        """
+        return {}
+
+    def before_restore(self, table: TableSnapshot, targets: Collection[str]) -> None:
+        """Check that the participant can roll back these instants, completed ones included.
+
+        Raises:
+            CommitConflict: It cannot.
+        """
+
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
+        """Remove its records of a write before the rollback of that write is complete.
+
+        A failed rollback is executed again, so its records may be removed already.
+        """
+
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
+        """Remove its records of a write that was removed from the table's timeline."""
+
+    def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
+        """Sync with a clean before the clean is complete.
+
+        A failed clean is executed again, so all or a part of this may be done already.
+        """
+
+    def list_files(
+        self,
+        table: TableSnapshot,  # noqa: ARG002
+        wanted: Callable[[str], bool],  # noqa: ARG002
+    ) -> Iterable[str]:
+        """Return paths of the table's files in the wanted partitions, if it keeps such a list."""
+        return ()
+
+    def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:  # noqa: ARG002
+        """Return which part of the active timeline it needs; None: it needs none."""
+        return None
+
+    def after_complete(self, table: TableSnapshot) -> None:
+        """Do what is due once a commit is complete. An error becomes a warning."""
