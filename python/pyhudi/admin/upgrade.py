@@ -45,7 +45,6 @@ from pyhudi.config.merge_mode import (
 from pyhudi.config.properties import CHECKSUM
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.table_directories import make_timeline
 from pyhudi.config.table_version import table_version
 from pyhudi.config.version_properties import (
     BUILT_IN_STRATEGIES,
@@ -76,6 +75,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history
 from pyhudi.timeline.layout_change import MOVING
 from pyhudi.timeline.layout_cleanup import remove_instants, remove_other_timeline
+from pyhudi.timeline.table_directories import make_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_config

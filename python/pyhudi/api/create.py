@@ -55,7 +55,6 @@ from pyhudi.config.property_names import (
     URL_ENCODE,
 )
 from pyhudi.config.table_config import TableConfig, TableType
-from pyhudi.config.table_directories import make_table
 from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS, ZONE
 from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import WriteOptions
@@ -71,6 +70,7 @@ from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline.table_directories import make_table
 from pyhudi.write.checks import check_config
 from pyhudi.write.drop_table import check_no_files, remove_table
 from pyhudi.write.metadata_lifecycle import (

@@ -19,10 +19,10 @@ from pyhudi.config.file_names import (
 )
 from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.table_directories import make_table
 from pyhudi.storage.empty_directories import MadeFolders
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.table_directories import make_table
 from pyhudi.txn.heartbeat import Heartbeat
 
 

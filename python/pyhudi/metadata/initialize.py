@@ -24,7 +24,6 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.metadata_table_config import own_config
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.table_directories import make_table
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
 from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
@@ -50,6 +49,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.key_uniqueness import key_uniqueness_property
+from pyhudi.timeline.table_directories import make_table
 from pyhudi.txn.pending_instant import PendingInstant
 
 OPERATION = "BULK_INSERT"
