@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
-from pyhudi.spark.sink import SinkVerb, sink
+from pyhudi.spark.stream_sink import SinkVerb, sink
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
 ROWS = 40

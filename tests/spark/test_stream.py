@@ -17,7 +17,7 @@ from pyhudi.config.extra_metadata import STREAM_BATCHES
 from pyhudi.errors import ConfigError
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark import register_source, sink
-from pyhudi.spark.sink import DEFAULT_IDENTIFIER, Sink, SinkVerb
+from pyhudi.spark.stream_sink import DEFAULT_IDENTIFIER, Sink, SinkVerb
 from pyhudi.spark.types import spark_schema, wire_schema
 from tests.spark.arrow import frame_of
 

@@ -10,16 +10,17 @@ worker without a session. A stream's offset is the time of a commit; a sink's is
 in its commits.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyhudi.spark.create import create_table
-from pyhudi.spark.delta_style_table import SparkHudiTable
-from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.hudi_format import read, write
-from pyhudi.spark.procedures import register_procedures
-from pyhudi.spark.read import read_incremental
-from pyhudi.spark.register import register, register_source
-from pyhudi.spark.sink import sink
+if TYPE_CHECKING:
+    from pyhudi.spark.create import create_table
+    from pyhudi.spark.delta_style_table import SparkHudiTable
+    from pyhudi.spark.engine import SparkEngine
+    from pyhudi.spark.hudi_format import read, write
+    from pyhudi.spark.procedures import register_procedures
+    from pyhudi.spark.read_frames import read_incremental
+    from pyhudi.spark.registration import register, register_source
+    from pyhudi.spark.stream_sink import sink
 
 __all__ = [
     "SparkEngine",
@@ -34,10 +35,31 @@ __all__ = [
     "write",
 ]
 
+_HOMES = {
+    "HudiDataSource": "source",  # PySpark 3.5 has no data sources in Python
+    "SparkEngine": "engine",
+    "SparkHudiTable": "delta_style_table",
+    "create_table": "create",
+    "read": "hudi_format",
+    "read_incremental": "read_frames",
+    "register": "registration",
+    "register_procedures": "procedures",
+    "register_source": "registration",
+    "sink": "stream_sink",
+    "write": "hudi_format",
+}
+"""The module of each name. Names are imported on first use: an executor needs few of them."""
+
 
 def __getattr__(name: str) -> Any:
-    if name == "HudiDataSource":  # PySpark 3.5 has no data sources in Python
-        from pyhudi.spark.source import HudiDataSource  # noqa: PLC0415
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - only for this
 
-        return HudiDataSource
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -50,7 +50,7 @@ from pyhudi.spark.hudi_options import (
 )
 from pyhudi.spark.key_steps import PartitionPaths
 from pyhudi.spark.option_conflicts import check_fits, check_range
-from pyhudi.spark.read import read as read_as_asked
+from pyhudi.spark.read_frames import read as read_as_asked
 from pyhudi.spark.rows_without_key import separate_keyless
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
@@ -81,8 +81,8 @@ def read(
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
         uri: the table's folder.
         hudi_options: Hudi's options by name; None for a query by arguments.
-        how: without options the arguments of `pyhudi.spark.read.read`: `columns`, `where`, `as_of`
-            and more. With options those of the query that they ask for, and `storage_options`.
+        how: without options the arguments of `pyhudi.spark.read_frames.read`: `columns`, `where`,
+            `as_of` and more. With options those of the query, and `storage_options`.
 
     Returns:
         The DataFrame, of the table as it is when this is called.

@@ -11,7 +11,7 @@ from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.read import read, read_incremental
+from pyhudi.spark.read_frames import read, read_incremental
 from pyhudi.spark.size_estimates import pack_sizes
 from pyhudi.spark.to_dataframe import frame_of
 
