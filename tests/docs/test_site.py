@@ -61,7 +61,7 @@ def test_links_across_the_edge_of_the_pages_become_links_within_the_site() -> No
 
 
 def test_errors_page_names_every_error_class() -> None:
-    named = CLASS.findall((DOCS / "errors.md").read_text(encoding="utf-8"))
+    named = CLASS.findall((DOCS / "reference" / "errors.md").read_text(encoding="utf-8"))
     there = [name for name, _ in inspect.getmembers(errors, inspect.isclass)]
     assert sorted(named) == there
 
