@@ -1,8 +1,8 @@
-"""Bloom filters and key ranges: which base files may hold any of some keys.
+"""Bloom filters and key ranges: which base files may contain some of the keys.
 
-They stand in the footers of base files, and filters also in the metadata table where that has the
-partition `bloom_filters`. A file that nothing is known of may hold anything. Log files have no
-filters: their keys are always read, since buckets and Flink put new records there.
+Base files have them in their footers. The metadata table has the filters too if it has the
+partition `bloom_filters`. A file without either may contain any key. Log files have no filters:
+their keys are always read, because bucket indexes and Flink put new records there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pyhudi.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Filters:
-    """Where the filters of a table's base files are."""
+    """The location of the bloom filters of a table's base files."""
 
     storage: Storage
     stored: tuple[MetadataGroup, ...] = ()
-    """The file groups of `bloom_filters`; none to look into footers."""
+    """The file groups of `bloom_filters`; empty to read file footers."""
 
     def may_hold(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
-        """Whether the slice's base file may hold one of the keys."""
+        """Return whether the slice's base file may contain one of the keys."""
         base = slice_.base
         if base is None:
             return False
@@ -48,7 +48,7 @@ class Filters:
 
 
 def filters_of(table: IndexedTable) -> Filters:
-    """The filters of a table: the metadata table's where it has them."""
+    """Return the filters of a table, from the metadata table if it has them."""
     if BLOOM_FILTERS not in table.config.metadata_partitions:
         return Filters(table.storage)
     stored = MetadataTable(table.storage, table.config, table.timeline)
@@ -56,7 +56,7 @@ def filters_of(table: IndexedTable) -> Filters:
 
 
 class BloomIndex(SimpleIndex):
-    """As the simple index, without reading base files that filters rule out."""
+    """The simple index, without reading base files that filters exclude."""
 
     kind = "BLOOM"
     without_stored_keys = False
@@ -66,7 +66,7 @@ class BloomIndex(SimpleIndex):
 
 
 class GlobalBloomIndex(BloomIndex):
-    """Over all partitions."""
+    """The same over all partitions."""
 
     kind = "GLOBAL_BLOOM"
     is_global = True

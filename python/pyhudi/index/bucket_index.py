@@ -1,4 +1,4 @@
-"""The bucket indexes: a key's hash says which file group of its partition its row goes to."""
+"""The bucket indexes: the hash of a key selects a file group of its partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUCKET = "bucket "
 
 
 class BucketIndex(Index):
-    """The file group's number is the hash (engine SIMPLE)."""
+    """The hash is the number of the file group (engine SIMPLE)."""
 
     kind = "BUCKET"
     has_buckets = True
@@ -36,7 +36,7 @@ class BucketIndex(Index):
 
     @classmethod
     def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
-        """With hash rings where the table has some, or is new and the options say so."""
+        """Return the index: consistent hashing if the table has it or a new one asks for it."""
         config = traces.config
         numbered = all(is_bucket(file_id) for _, file_id in traces.written)
         if not (traces.has_rings or numbered):
@@ -56,7 +56,7 @@ class BucketIndex(Index):
         return not any_partition
 
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
-        """Every place of the keys: which of them a bucket has, only its files tell."""
+        """Return every location of the keys. Only the files show which keys a bucket contains."""
         return in_files(table, keys, any_partition=any_partition)
 
     def look_up(
@@ -65,15 +65,15 @@ class BucketIndex(Index):
         return self.tag(table, keys, new, anew=anew)
 
     def identity(self, file_id: str) -> str:
-        """Its number, as each look-up names a new one anew."""
+        """Return the bucket number, because each lookup gives a new bucket a new file id."""
         return f"{_BUCKET}{bucket_lookup.bucket_of(file_id)}"
 
     def with_new(
         self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
-        """With those that rows are the first of.
+        """Return the locations with those that rows are the first of.
 
-        Raises `UnsupportedTableFeature` where concurrent writers would have to make the same ones.
+        Raises `UnsupportedTableFeature` if concurrent writers would have to create the same ones.
         """
         made = {self.place(group.slice) for group in groups}
         new = [self._to_be_made(table, *place) for place in places if place not in made]
@@ -94,7 +94,7 @@ class BucketIndex(Index):
 
 
 class HashRingIndex(BucketIndex):
-    """The file group has a range of hashes, which is stored (engine CONSISTENT_HASHING)."""
+    """A file group covers a stored range of hashes (engine CONSISTENT_HASHING)."""
 
     has_rings = True
     without_stored_keys = False

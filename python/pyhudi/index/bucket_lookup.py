@@ -1,7 +1,7 @@
 """The simple bucket index: the hash of a key is the number of its file group in the partition.
 
-Nothing is looked up. How many buckets there are, and which fields are hashed, only the writer's
-options say, so keys that are on storage are hashed by them first, and have to be where they are.
+It looks nothing up. Only the writer's options tell the number of buckets and the hashed fields. So
+it first hashes stored keys by the options and checks that they are in the buckets that result.
 Sources: `BucketIdentifier`, `HoodieSimpleBucketIndex` (Hudi 0.15.0, 1.2.0), Flink's
 `BucketStreamWriteFunction`.
 """
@@ -33,25 +33,26 @@ from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4
-"""Those of other partitions that are looked at where rows go to new ones alone."""
+"""The number of slices of other partitions to read if rows go to new partitions only."""
 _MORE = 8
 ENOUGH_KEYS = 32
-"""Keys of so many hashes, each where a number of buckets says, tell that it is the right one or a
-divisor of it: by another number half of them would be elsewhere, or more."""
+"""If keys of this many hashes are all in the bucket that a bucket count predicts, the count is
+right or a divisor of the right one. With another count at least half of them would be elsewhere."""
 _DIGITS = 8
 _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
-"""Of file ids that several writers make alike (Flink with non-blocking concurrency control)."""
+"""The end of file ids that several writers create alike (Flink with non-blocking concurrency
+control)."""
 
 
 def tag(
     table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
 ) -> TagResult:
-    """The bucket of each row: an existing file group, or one to be made.
+    """Return the bucket of each row: an existing file group, or a new one.
 
-    rows: columns record key and partition path. wanted: for each row whether it may need a new
-    file group; the others are tagged only if theirs is there. anew: existing file groups go, so
-    every one is to be made. Raises `ConfigError` when keys on storage are in other buckets than the
-    options say.
+    rows: columns record key and partition path. wanted: for each row whether it may need a new file
+    group; the other rows are tagged only if theirs exists. anew: the existing file groups are being
+    replaced, so every one is new. Raises `ConfigError` if stored keys are in other buckets than the
+    options predict.
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
@@ -62,12 +63,12 @@ def tag(
         slices,
         lambda key_hash, slice_, keys: in_bucket(key_hash, slice_, keys, count),
     )
-    # What was taken away cannot be written to again, so no name may come twice.
+    # A replaced file group cannot be written to again, so no file id may occur twice.
     in_logs = table.options.index.shares_buckets
     shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not anew)
     gone = find_replaced_file_ids(table) if shared else {}
     if in_logs and not anew:
-        # A delete counts for what another writer's earlier request may yet bring to its bucket.
+        # A delete must also hold against a row that another writer's earlier request may still add.
         wanted = pa.repeat(pa.scalar(value=True), rows.num_rows)
     groups = [] if anew else groups
 
@@ -88,26 +89,26 @@ def tag(
 
 
 def bucket_of(file_id: str) -> int:
-    """The bucket number in a file id."""
+    """Return the bucket number in a file id."""
     return int(file_id[:_DIGITS])
 
 
 def new_file_id(bucket: int, random: Callable[[], str], *, shared: bool = False) -> str:
-    """The file id of a new bucket: its number instead of the first digits of a random one.
+    """Return the file id of a new bucket: its number replaces the first digits of a random id.
 
-    shared: the rest is zeros, so that concurrent writers make the same.
+    shared: the rest is zeros, so that concurrent writers create the same id.
     """
     number = f"{bucket:0{_DIGITS}d}"
     return number + (_SHARED_ENDING if shared else random()[_DIGITS:])
 
 
 def is_shared(file_id: str) -> bool:
-    """Whether several writers make the file id alike (non-blocking concurrency)."""
+    """Return whether several writers create this file id (non-blocking concurrency control)."""
     return file_id.endswith(_SHARED_ENDING)
 
 
 def to_be_made(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
-    """A file group that has no file yet."""
+    """Return a file group that has no file yet."""
     return FileGroup(FileSlice(partition, file_id, "", None), starts_with_log=by_log)
 
 
@@ -141,20 +142,20 @@ class SampleTask:
 
 @dataclass(frozen=True)
 class Sample:
-    """Keys of a slice: every one where they are fewer than `ENOUGH_KEYS`, else the first ones."""
+    """Keys of a slice: all of them if they are fewer than `ENOUGH_KEYS`, else the first ones."""
 
     slice: FileSlice
     keys: pa.Array[Any]
     hashes: int
-    """How many of the keys are told apart by their hashes."""
+    """The number of distinct hashes of the keys."""
 
 
 def samples(
     engine: Engine, source: KeySource, slices: Sequence[FileSlice], key_hash: KeyHash
 ) -> list[Sample]:
-    """Keys of each partition: of one of its slices, and of more until they have enough hashes.
+    """Return keys of one slice of each partition, and of more slices until hashes are enough.
 
-    So either there are `ENOUGH_KEYS`, or all slices of the partition are among them.
+    The result has either `ENOUGH_KEYS` keys or keys of all slices of the partition.
     """
     waiting: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
@@ -179,7 +180,7 @@ def samples(
 
 
 def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
-    """The first keys of the slice, of as many batches as have enough."""
+    """Return the first keys of the slice, from as many batches as it takes to have enough."""
     found: list[pa.Array[Any]] = []
     for batch in task.source.keys_of(task.slice):
         found.append(batch.column(0))
@@ -189,7 +190,7 @@ def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
 
 
 def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: int) -> bool:
-    """Whether all keys of a slice belong to it, of so many buckets."""
+    """Return whether all keys of a slice belong to its bucket, for a number of buckets."""
     if not is_bucket(slice_.file_id):
         return False
     return _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
@@ -199,12 +200,12 @@ Holds = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
 
 
 def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) -> KeyHash:
-    """The way of hashing under which keys on storage are where they are.
+    """Return the hash function under which the stored keys are in their buckets.
 
-    The two ways of Hudi's releases differ for few keys. Where files do not tell, the one that the
-    table version's release has is taken. `holds`: whether all keys of a slice belong there. Raises
-    `ConfigError` where keys of a partition do not: from 1.1 on Hudi can give each a number of its
-    own.
+    The two hash functions of Hudi's releases differ for few keys. If the files do not decide it,
+    the one of the table version's release is used. `holds`: whether all keys of a slice belong to
+    its bucket. Raises `ConfigError` if keys of a partition do not: from 1.1 on each partition can
+    have its own number of buckets.
     """
     if not slices:
         partitions = {partition for partition, _ in last_written(table.timeline)}
@@ -237,7 +238,7 @@ def place(
     known: dict[tuple[str, int], int],
     new_group: Callable[[str, int], FileGroup],
 ) -> TagResult:
-    """Tags each row with the group of its partition and bucket, which may be a new one.
+    """Tag each row with the file group of its partition and bucket, which may be new.
 
     known: numbers of existing groups by partition path and bucket.
     """

@@ -1,8 +1,8 @@
-"""The consistent-hashing bucket index: a ring of hash ranges for each partition, stored as JSON.
+"""The consistent-hashing bucket index: hash ranges for each partition, stored as JSON.
 
-A new partition gets the ring that Hudi starts with. Buckets are split and merged by clustering
-(`services/bucket_resize.py`); rings with new file ids are `replaced_buckets.py`'s part. Sources:
-`HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
+A new partition gets the hashing metadata that Hudi starts with. Clustering splits and merges
+buckets (`services/bucket_resize.py`); `replaced_buckets.py` gives replaced buckets new file ids.
+Sources: `HoodieConsistentHashingMetadata`, `ConsistentBucketIndexUtils` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pyhudi.storage.storage import Storage
 def tag(
     table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
 ) -> TagResult:
-    """The node of each row: an existing file group, or one to be made.
+    """Return the node of each row: an existing file group, or a new one.
 
-    Arguments and errors are as of `bucket.tag`; `CommitConflict` while a ring is being resized,
-    `CorruptTable` as `renewal.usable_ring` has it. A partition without a ring gets its first one on
-    storage.
+    Arguments and errors are those of `bucket_lookup.tag`. Raises `CommitConflict` while a partition
+    is being resized, and `CorruptTable` as `replaced_buckets.usable_ring` does. A partition without
+    hashing metadata gets its first on storage.
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
@@ -89,7 +89,7 @@ def _file_id(node: tuple[int, str]) -> str:
 
 
 def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Array[Any]:
-    """For each row the number of its node in its partition's ring."""
+    """Return for each row the number of its node in its partition."""
     places = key_hash.places(rows.column(RECORD_KEY).combine_chunks())
     numbers, nodes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
     paths = rows.column(PARTITION_PATH).combine_chunks()
@@ -101,7 +101,7 @@ def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Arra
 
 
 def _nodes_of(ring: Ring, places: pa.Array[Any]) -> pa.Array[Any]:
-    """The first node whose last hash is not below a place, else the first of all."""
+    """Return the first node whose last hash is not below a hash, else the first of all."""
     ends = pa.array([value for value, _ in ring], pa.int64())
     below = pa.repeat(pa.scalar(0, pa.int64()), len(places))
     for end in ends:
@@ -114,7 +114,7 @@ def _nodes_of(ring: Ring, places: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
-    """The ring of a partition. make: whether one that is missing is stored, else it is empty."""
+    """Return a partition's hashing metadata, stored if missing and `make`, else empty."""
     ring = ring_to_write_by(table.storage, table.timeline, partition)
     if ring is None and make:
         return store_initial_hashing_metadata(table.storage, partition, table.options.index.buckets)
@@ -122,6 +122,6 @@ def _ring(table: IndexedTable, partition: str, *, make: bool) -> Ring:
 
 
 def store_initial_hashing_metadata(storage: Storage, partition: str, buckets: int) -> Ring:
-    """Stores the ring that a partition starts with, unless another writer has just done so."""
+    """Store the hashing metadata that a partition starts with, unless another writer just did."""
     first = StoredRing(_native.first_ring(partition, buckets), buckets=buckets)
     return put_ring(storage, partition, first).nodes

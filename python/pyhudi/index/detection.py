@@ -1,6 +1,7 @@
-"""What a table tells of the index that it is written with.
+"""Detects the index that a table is written with.
 
-Only bucket indexes leave traces in files; the record index is a partition of the metadata table.
+Only bucket indexes are visible in data files; the record index is a partition of the metadata
+table.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
 
 @dataclass(frozen=True)
 class IndexDetector:
-    """A table, looked at once."""
+    """A table whose index is detected; it reads each fact once."""
 
     storage: Storage
     config: TableConfig
     timeline: Timeline
     definitions: Mapping[str, IndexDefinition] | None = None
-    """Of its indexes, where they were read already."""
+    """The definitions of its indexes, if the caller has read them."""
 
     @cached_property
     def has_rings(self) -> bool:
-        """Its buckets are ranges of hash rings.
+        """Return whether its buckets are hash ranges.
 
-        Raises `UnsupportedTableFeature` for numbers of buckets that differ by partition.
+        Raises `UnsupportedTableFeature` if the number of buckets differs by partition.
         """
         found = _bucket_folders(self.storage)
         if _BY_PARTITION in found:
@@ -47,27 +48,27 @@ class IndexDetector:
 
     @cached_property
     def has_buckets(self) -> bool:
-        """Its file groups are buckets. Raises as `has_rings`."""
+        """Return whether its file groups are buckets. Raises as `has_rings` does."""
         if self.has_rings:
             return True
         ids: set[str] = set()
         for written in _files_by_commit(self.timeline):
             ids.update(file_id for _, file_id in written)
-            # Few tell little: those of the commits before are looked at, too.
+            # Few file ids prove little, so earlier commits are read too.
             if len(ids) >= ENOUGH_IDS or not all(map(is_bucket, ids)):
                 break
         return are_buckets(ids)
 
     @cached_property
     def written(self) -> list[tuple[str, str]]:
-        """As `last_written`."""
+        """The result of `last_written`."""
         return last_written(self.timeline)
 
     @cached_property
     def record_index_by_partition(self) -> bool | None:
-        """Whether it has a record index by data partition, None where it has none at all.
+        """Return whether the record index is partitioned; None if the table has no record index.
 
-        Also while the index is being made again.
+        Also while the index is being rebuilt.
         """
         if RECORD_INDEX not in self.config.metadata_partitions:
             undone = PendingOperation.of(self.config)
@@ -81,25 +82,25 @@ class IndexDetector:
 
 
 def numbers_differ(storage: Storage) -> bool:
-    """Whether partitions have numbers of buckets of their own."""
+    """Return whether partitions have their own numbers of buckets."""
     return _BY_PARTITION in _bucket_folders(storage)
 
 
 def _bucket_folders(storage: Storage) -> list[str]:
-    """Where bucket indexes keep what they know, if anything."""
+    """Return the directories in which bucket indexes store their metadata."""
     folders, _ = storage.list_dir(BUCKET_FOLDER)
-    # An object store has no empty folders, a file system may.
+    # An object store has no empty directories, a file system may have them.
     known = (_BY_PARTITION, RING_FOLDER)
     return [folder for folder in known if folder in folders and storage.list(folder)]
 
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:
-    """Partition path and file id of all that the newest commit with any files wrote."""
+    """Return partition path and file id of each file that the newest commit with files wrote."""
     return next(_files_by_commit(timeline), [])
 
 
 def _files_by_commit(timeline: Timeline) -> Iterator[list[tuple[str, str]]]:
-    """The same of each commit that wrote files, newest first."""
+    """Yield the same for each commit that wrote files, newest first."""
     for instant in reversed(timeline.commits):
         found = timeline.commit_metadata(instant).partition_to_write_stats
         written = [(path, stat.file_id) for path, stats in found.items() for stat in stats]

@@ -1,8 +1,8 @@
-"""Base files with several rows of one key, which what is written by key cannot tell apart.
+"""Base files with several rows of one key: an operation by key cannot distinguish them.
 
-So a verb that would change some of them alone is refused. A delete in a log file takes the first of
-them: readers of merge-on-read tables, Hudi's and pyhudi's, merge a log record with one base row.
-Where all are to go the base file is written anew.
+So an operation that would change only some of them is refused. A delete in a log file removes the
+first of them only: readers of merge-on-read tables, Hudi's and pyhudi's, merge a log record with
+one base row. To delete all of them the base file is rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
 def duplicate_keys_error(found: str) -> SchemaMismatch:
-    """What a verb raises that would change rows beside their copies. found: which they are."""
+    """Return the error of an operation that would change one of several rows of `found` keys."""
     return SchemaMismatch(
         f"{found}: a write by key cannot tell them apart",
         hint="Remove the duplicates first: overwrite the table with one row per key.",
@@ -34,16 +34,17 @@ def duplicate_keys_error(found: str) -> SchemaMismatch:
 
 
 def copy_source(table: IndexedTable) -> KeySource | None:
-    """How the keys of base files are read to find copies; None where keys are known not to repeat.
+    """Return how to read base files to find duplicate keys; None if keys are known to be unique.
 
-    They are where the table makes them, and where a record index and the commits tell so.
+    They are known to be unique if the table generates them, or if a record index and the commits
+    prove it.
     """
     made = not table.config.record_key_fields
     return None if made or _are_unique(table) else table.key_source
 
 
 def find_duplicate_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any]) -> pa.Array[Any]:
-    """Those of some keys that a slice's base file has several times."""
+    """Return those of the keys that a slice's base file has several times."""
     if slice_.base is None or not len(keys):
         return keys.slice(0, 0)
     tagger = _native.KeyTagger(keys)
@@ -63,7 +64,7 @@ class CopiesTask:
 
 
 def has_duplicate_keys(task: CopiesTask, _attempt: Attempt) -> bool:
-    """Whether it has."""
+    """Return whether it has."""
     if task.keys is not None:
         return len(find_duplicate_keys(task.source, task.slice, task.keys)) > 0
     every = [batch.column(0) for batch in task.source.keys_of(replace(task.slice, logs=()))]
@@ -74,10 +75,10 @@ def has_duplicate_keys(task: CopiesTask, _attempt: Attempt) -> bool:
 def groups_with_copies(
     table: IndexedTable, groups: Sequence[FileGroup], keys: Mapping[int, pa.Array[Any] | None]
 ) -> frozenset[int]:
-    """Those of the numbered file groups whose base files have some of the keys several times.
+    """Return the numbered file groups whose base files have some of the keys several times.
 
-    keys: None where executors alone have them; then a group counts that has any key several times.
-    Looked for only where a log file would be wrong, and where keys may repeat at all.
+    keys: None if only executors have them; then any duplicate key counts. Base files are read only
+    if a log file would be wrong, and only if keys may repeat at all.
     """
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()
@@ -91,9 +92,9 @@ def groups_with_copies(
 def groups_to_rewrite(
     table: IndexedTable, groups: Sequence[FileGroup], copies: Collection[int]
 ) -> frozenset[int]:
-    """Those of the numbered file groups that get base files, to delete keys with `copies` there.
+    """Return the numbered file groups that need new base files to delete keys with `copies` there.
 
-    Raises `CommitConflict` where a compaction of one is pending.
+    Raises `CommitConflict` if a compaction of one is pending.
     """
     if not table.config.is_merge_on_read:
         return frozenset()
@@ -109,6 +110,6 @@ def groups_to_rewrite(
 
 
 def _are_unique(table: IndexedTable) -> bool:
-    # Without such an index pyhudi's commits do not tell, and many would have to be read.
+    # Without such an index pyhudi's commits do not prove it, and many would have to be read.
     indexed = RECORD_INDEX in table.config.metadata_partitions
     return indexed and keys_are_unique(table.timeline)

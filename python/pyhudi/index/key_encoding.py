@@ -1,4 +1,4 @@
-"""How the keys of a table's rows are spelled, where nothing but the rows tell."""
+"""How a table encodes its record keys, if only its rows tell."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _LOGICAL = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.en
 
 
 def keys_are_prefixed(table: TableSnapshot) -> bool | None:
-    """Whether keys of one field are stored as `field:value`, as the rows of the table say.
+    """Return whether keys of one field are stored as `field:value`, according to the table's rows.
 
-    None where there is none, not even in files that were replaced since. A key that begins with
-    the field's name may be the plain one of a value that does, so its row is looked at.
+    None if there is no row, not even in replaced files. A key that begins with the field's name may
+    be the plain key of a value that does, so its row is read.
     """
     field = table.config.record_key_fields[0]
     row = _read_key_row(table, [field])
     if row is None:
         return None
     key, value = row[RECORD_KEY][0].as_py(), column_at(row, field)[0].as_py()
-    # A value that is no text has no such beginning.
+    # A value that is not a string cannot begin so.
     return str(key).startswith(f"{field}:") and key != value
 
 
 def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
-    """Refuses an option's slashes in dates where the last commit wrote to dates without them.
+    """Refuse the option for slashes in dates if the last commit wrote to dates without them.
 
     Raises `UnsupportedTableFeature`, naming the option.
     """
@@ -52,9 +52,9 @@ def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
 
 
 def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
-    """Refuses keys of days and moments where a row's is not the one that a write would make.
+    """Refuse keys of dates and timestamps if a stored key is not the one that a write would create.
 
-    Hudi's writers spell them in several ways, which nothing but the rows tell. Raises
+    Hudi's writers format them in several ways, and only the rows tell which. Raises
     `UnsupportedTableFeature`, naming the property.
     """
     fields = [field_at(table.columns, name) for name in spec.key_fields]
@@ -75,12 +75,12 @@ def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
 
 
 def _read_key_row(table: TableSnapshot, fields: Sequence[str]) -> pa.Table | None:
-    """A row with its stored key and the columns of its key fields, None where there is none."""
+    """Return a row with its stored key and its key columns; None if there is no row."""
     last = table.timeline.last_commit
     written = table.timeline.commit_metadata(last).partition_to_write_stats if last else {}
     names = dict.fromkeys(field.split(".")[0] for field in fields)
     request, rule = ScanRequest((RECORD_KEY, *names), limit=1), merge_rule(table)
-    # Most often one partition is all that is listed.
+    # Usually it is enough to list one partition.
     for partitions in (list(written)[:1], None):
         view = FileSystemView(
             table.storage, table.config, table.timeline, partitions, with_replaced=True
@@ -93,6 +93,6 @@ def _read_key_row(table: TableSnapshot, fields: Sequence[str]) -> pa.Table | Non
 
 
 def _cheapest_first(slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Base files alone, then what log files hold beside them."""
+    """Yield base files first, then slices with log files."""
     yield from (replace(slice_, logs=()) for slice_ in slices if slice_.base)
     yield from (slice_ for slice_ in slices if slice_.logs)

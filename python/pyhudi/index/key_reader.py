@@ -1,4 +1,4 @@
-"""How the keys of a table's file slices are read."""
+"""Reads the keys of a table's file slices."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from pyhudi.txn.write_target import find_committed_blocks
 
 @dataclass(frozen=True)
 class KeySource:
-    """How the keys of a table's slices are read."""
+    """How to read the keys of a table's slices."""
 
     storage: Storage
     schema: pa.Schema
     """With meta fields, as files have them."""
     valid_instants: tuple[str, ...] | None = None
-    """Committed instants, where log files can hold blocks of others."""
+    """Committed instants, if log files can have blocks of other instants."""
     timeline_start: str | None = None
 
     positions: bool = False
-    """Tagging notes the rows of base files too."""
+    """Tagging records the row positions in base files too."""
     key_columns: tuple[str, ...] = (RECORD_KEY,)
-    """What the keys are read from."""
+    """The columns from which keys are read."""
 
     @classmethod
     def of(cls, table: TableSnapshot, *, positions: bool = False) -> KeySource:
-        """As a table's files and timeline are."""
+        """Return it for a table's files and timeline."""
         committed, start = find_committed_blocks(table)
         columns = key_columns(table.config)
         return cls(table.storage, table.columns, committed, start, positions, columns)
 
     def keys_of(self, slice_: FileSlice, *, with_base: bool = True) -> _native.BatchReader:
-        """Every key of a slice, deleted ones too. with_base: those of the base file too."""
+        """Return every key of a slice, also deleted ones. with_base: those of the base file too."""
         return _native.read_keys(
             self.storage.native,
             base=slice_.base.path if slice_.base and with_base else None,

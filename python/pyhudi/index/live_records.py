@@ -1,8 +1,8 @@
-"""Which of the places that files name for a key have a live row of it.
+"""Which of the locations of a key have a current record of it.
 
-On merge-on-read tables a base file keeps a key that a log file has deleted. An index that reads the
-keys of files finds such a place, too: whoever wrote to all places of a key would bring dead rows
-back.
+In a merge-on-read table a base file keeps a key that a log file has deleted. An index that reads
+the keys of files finds that location too. A writer that wrote to all locations of a key would bring
+deleted rows back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LiveKeysTask:
     """Find out which keys have records in one slice."""
 
     slice: ReadTask
-    """That gives their record keys."""
+    """The read of the slice, which returns record keys."""
     group: int
     """Number of the slice's file group."""
     rows: pa.Array[Any]
@@ -40,9 +40,9 @@ class LiveKeysTask:
 
 
 def find_live(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Numbers of the task's rows whose keys have records in the slice, with the group's number."""
+    """Return numbers of the task's rows with records in the slice, and the group's number."""
     tagger = _native.KeyTagger(task.keys)
-    # Batch by batch, since a stream that fails loses why when the core reads it.
+    # Batch by batch, because a stream that fails in the core loses the cause.
     for batch in read_task(task.slice):
         tagger.probe(batch, 0)
     rows = task.rows.filter(pc.is_valid(tagger.locations()))
@@ -50,9 +50,9 @@ def find_live(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.
 
 
 def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
-    """Where live records of the keys are, by reading the records.
+    """Return the locations of current records of the keys, by reading the records.
 
-    rows: columns record key and partition path. partitioned: each row is looked for in its own
+    rows: columns record key and partition path. partitioned: look for each row only in its own
     partition.
     """
     keys = flat(rows.column(RECORD_KEY))
@@ -68,7 +68,7 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Ta
 
 
 def drop_deleted_locations(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
-    """Without places where the keys have no live row. keys: with the column record key."""
+    """Remove locations at which the keys have no current row. keys: with the column record key."""
     tagged, groups = located.tagged, located.groups
     if not _may_be_dead(table, located):
         return located
@@ -84,9 +84,9 @@ def drop_deleted_locations(table: IndexedTable, keys: pa.Table, located: TagResu
 
 
 def drop_deleted_duplicates(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
-    """Of keys with several places those with live rows, or one place where none has.
+    """Of several locations of a key keep those with current rows, or one if none has.
 
-    Like this a key that was deleted comes back where it was, once.
+    So a deleted key that returns goes to its old location, once.
     """
     tagged = located.tagged
     counts = pc.value_counts(tagged.rows)
@@ -114,7 +114,7 @@ def _may_be_dead(table: IndexedTable, located: TagResult) -> bool:
 
 
 def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:
-    """One number for row and group, since Arrow looks up single columns only."""
+    """Return one number for row and group, because Arrow looks up single columns only."""
     return pc.add(pc.multiply(tagged.rows, pa.scalar(groups, pa.int64())), tagged.groups)
 
 
@@ -123,7 +123,7 @@ def _tag_live(
     keys: pa.Array[Any],
     asked: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
 ) -> Tagged:
-    """Which rows have live records in which groups. asked: by their numbers, with what is read."""
+    """Return which rows have current records in which groups, of the pairs `asked`."""
     numbers = {slice_.key: number for number, (slice_, _) in asked.items()}
     request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
     slices = [slice_ for slice_, _ in asked.values()]

@@ -1,10 +1,10 @@
 """Rows whose partition path changed, under an index that finds keys in every partition.
 
-Where the index lets rows move, the old record is deleted and the row goes to its new partition,
-unless the old record wins by the ordering fields: then the row goes to the old partition and loses
-there. A row that deletes goes to the old partition. Where rows may not move, they go to the old
-partition, whatever their columns say. Records that log files have deleted count as gone.
-Source: `HoodieIndexUtils.tagGlobalLocationBackToRecords`, `mergeForPartitionUpdatesIfNeeded`.
+If the index lets rows move, the old record is deleted and the row goes to its new partition, unless
+the old record wins by the ordering fields: then the row goes to the old partition and loses there.
+A row that deletes goes to the old partition. If rows may not move, they go to the old partition,
+whatever their columns say. Records that log files have deleted do not exist. Source:
+`HoodieIndexUtils.tagGlobalLocationBackToRecords`, `mergeForPartitionUpdatesIfNeeded`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from pyhudi.slices.tagged_rows import Tagged, flat, group_values
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _NOW = "99999999999999999"
-"""Commit time of incoming rows while they are tried; later than all others."""
+"""Commit time of incoming rows while they are compared; later than all others."""
 
 _STANDS = 1
-"""The record is there, and the incoming row wins over it."""
+"""The record exists, and the incoming row wins over it."""
 _WINS = 2
-"""The record is there, and wins over the incoming row."""
+"""The record exists, and wins over the incoming row."""
 
 
 @dataclass(frozen=True)
 class CompareRecordsTask:
-    """Find out which records of a slice stand, and which of them win over incoming rows."""
+    """Find out which records of a slice exist, and which of them win over incoming rows."""
 
     source: KeySource
     slice: FileSlice
@@ -64,9 +64,10 @@ def resolve_moves(
     moves: bool,
     certain: bool,
 ) -> TagResult:
-    """Decides for each found row whether it stays in its old partition or leaves it.
+    """Decide for each tagged row whether it stays in its old partition or leaves it.
 
-    rows: the whole incoming rows. certain: every key that was found is there, and only there.
+    rows: the incoming rows with all columns. certain: every tagged key exists at its location, and
+    only there.
     """
     pairs = pa.table({"row": located.tagged.rows, "group": located.tagged.groups})
     pairs = _with_home(pairs, rows, marked_deleted, located)
@@ -80,7 +81,7 @@ def resolve_moves(
 def _with_home(
     pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> pa.Table:
-    """With columns at_home (the row's own partition), deletes, several (groups with the key)."""
+    """Add the columns at_home (the row's own partition), deletes, several (groups with the key)."""
     paths = pa.array([group.slice.partition for group in located.groups], pa.string())
     own = rows.column(PARTITION_PATH).combine_chunks().take(pairs.column("row"))
     counts = pairs.group_by("row").aggregate([("group", "count")])
@@ -93,7 +94,7 @@ def _with_home(
 
 
 def _to_ask(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> Any:
-    """The pairs for which the record itself has to be looked at."""
+    """Return the pairs whose records must be read."""
     away = pc.invert(pairs.column("at_home"))
     if certain:
         return pc.and_(away, pa.scalar(moves and by_time))
@@ -103,7 +104,7 @@ def _to_ask(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> An
 def _ask(
     table: IndexedTable, rows: pa.Table, pairs: pa.Table, located: TagResult, *, compare: bool
 ) -> pa.Table:
-    """Columns row, group, state of the pairs whose record stands."""
+    """Return columns row, group and state of the pairs whose record exists."""
     if table.merge_mode is None or pairs.num_rows == 0:
         return _NO_STATES
     _, slices = table.groups(sorted({_partition(located, group) for group, _ in _by_group(pairs)}))
@@ -144,11 +145,11 @@ def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
 
 
 def _state_of(pairs: pa.Table, asked: Any, states: pa.Table) -> pa.Array[Any]:
-    """For each pair its state; 0 where the record is gone."""
+    """Return the state of each pair; 0 if the record does not exist."""
     span = 1 + (pc.max(pairs.column("group")).as_py() or 0)
 
     def code(table: pa.Table) -> Any:
-        # One number for both, since Arrow looks up single columns only.
+        # One number for both, because Arrow looks up single columns only.
         code = pc.add(pc.multiply(table.column("row"), span), table.column("group"))
         return code.combine_chunks()
 
@@ -167,7 +168,7 @@ def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
         stays = pc.or_(stays, stands)
     kept = pairs.filter(pc.and_(stands, stays))
     left = pairs.filter(pc.and_(stands, pc.invert(stays)))
-    # A key whose every record is gone may come back where it was, in its own partition.
+    # A key without any record may return to its old location, in its own partition.
     taken = pc.is_in(pairs.column("row"), pairs.filter(stands).column("row").combine_chunks())
     back = pairs.filter(pc.and_(at_home, pc.invert(taken)))
     back = back.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
@@ -179,7 +180,7 @@ def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
 
 
 def find_existing_records(task: CompareRecordsTask, _attempt: Attempt) -> pa.Table:
-    """Columns row, group, state of the task's rows whose record stands in the slice."""
+    """Return columns row, group and state of the task's rows whose record exists in the slice."""
     keys = task.rows.column(RECORD_KEY).combine_chunks()
     standing = _merge_records(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
     stands = pc.is_in(keys, value_set=standing)
@@ -209,7 +210,7 @@ def _merge_records(
     keys: pa.Array[Any],
     columns: Sequence[str],
 ) -> pa.Table:
-    """The slice's merged records of these keys, with the incoming ones among them."""
+    """Return the slice's merged records of these keys, with the incoming ones among them."""
     source, slice_ = task.source, task.slice
     read = (*columns, *task.ordering_fields)
     reader, _ = _native.read_slice(

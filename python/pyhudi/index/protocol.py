@@ -1,6 +1,6 @@
-"""What an index has to answer, and what it may ask of a table. No rules here.
+"""What an index must answer, and what it may ask of a table. No rules here.
 
-Each type of index is one class in a file beside this one; `selection.py` registers them.
+Each index type is one class in a module of this package; `selection.py` registers them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class IndexedTable(Protocol):
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
-        """How records of one key are merged."""
+        """The merge mode of records with one key."""
         ...
 
     @property
@@ -57,38 +57,38 @@ class IndexedTable(Protocol):
 
     @property
     def key_source(self) -> KeySource:
-        """How the keys of the table's files are read."""
+        """How to read the keys of the table's files."""
         ...
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """One row a key, by the table's merge rules."""
+        """Return one row for each key, by the table's merge rules."""
         ...
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[FileSlice]]:
-        """File groups of partitions (None for all), and of each the slice that is read."""
+        """Return file groups of partitions (None for all), and for each the slice to read."""
         ...
 
     @property
     def table(self) -> TableSnapshot:
-        """What the write works on."""
+        """The table of the write."""
         ...
 
     def new_file_id(self) -> str:
-        """A file id that no file has."""
+        """Return a file id that no file has."""
         ...
 
 
 class KeyFilter(Protocol):
-    """What tells without reading its keys that a base file has none of some keys."""
+    """Rules out base files without reading their keys."""
 
     def may_hold(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
-        """Whether the slice's base file may hold one of the keys."""
+        """Return whether the slice's base file may contain one of the keys."""
         ...
 
 
 @dataclass(frozen=True)
 class Index(ABC):
-    """How one write finds rows by their keys. Travels to executors."""
+    """How one write finds rows by their keys. It is sent to executors."""
 
     moves: bool = False
     """A row whose partition path changed moves to another partition."""
@@ -96,28 +96,28 @@ class Index(ABC):
     kind: ClassVar[str]
     """Its `hoodie.index.type`."""
     is_global: ClassVar[bool] = False
-    """A key is looked for in every partition."""
+    """A key is looked up in every partition."""
     is_record_index: ClassVar[bool] = False
-    """The metadata table says where each key is, in one place of it."""
+    """The metadata table has the location of each key, one for each."""
     has_buckets: ClassVar[bool] = False
-    """The key alone says which file group of a partition its row goes to."""
+    """The key alone selects the file group of a partition."""
     has_rings: ClassVar[bool] = False
-    """Which file group that is, is stored for each partition."""
+    """The ranges of the file groups are stored for each partition."""
     without_stored_keys: ClassVar[bool] = False
-    """It can be used where rows have no stored keys."""
+    """It works for rows without stored keys."""
     is_binding: ClassVar[bool] = False
-    """Every writer must use it for a table that shows it."""
+    """Every writer of a table in which it is detected must use it."""
     moves_option: ClassVar[str] = ""
-    """The option that says whether rows move."""
+    """The option that lets rows move."""
 
     @classmethod
     def detect(cls, traces: IndexDetector) -> bool:
-        """Whether the table tells that it is written with such an index."""
+        """Return whether the table is written with such an index."""
         return False
 
     @classmethod
     def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
-        """The index for a write.
+        """Return the index for a write.
 
         Raises `ConfigError` and `UnsupportedTableFeature` for a table that it cannot be used with.
         """
@@ -125,44 +125,44 @@ class Index(ABC):
 
     @property
     def keeps_locations(self) -> bool:
-        """Whether all found rows stay in their file groups, and new ones go to base files."""
+        """Return whether existing rows stay in their file groups and new ones go to base files."""
         return not self.is_global and not self.has_buckets
 
     def finds_by_key(self, *, any_partition: bool) -> bool:
-        """Whether keys are found without reading the keys of files."""
+        """Return whether it finds keys without reading the keys of files."""
         return False
 
     def filters(self, table: IndexedTable) -> KeyFilter | None:
-        """What tells which base files need not be read, None where nothing does."""
+        """Return the filter that rules out base files; None if there is none."""
         return None
 
     @abstractmethod
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
-        """Where the keys are. keys: columns record key and partition path.
+        """Return the locations of keys. keys: columns record key and partition path.
 
-        any_partition: whether they are looked for in others than their own, too.
+        any_partition: look in all partitions, not only in the key's own.
         """
 
     def look_up(
         self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
     ) -> TagResult:
-        """Where the keys are, or have to go.
+        """Return the locations of keys, or those of rows that have none yet.
 
         new: for each row whether it may get a new bucket. anew: all file groups of the keys'
-        partitions go, so that every bucket is new.
+        partitions are being replaced, so that every bucket is new.
         """
         return self.find(table, keys, any_partition=self.is_global)
 
     def identity(self, file_id: str) -> str:
-        """What a file group is known by in its partition, made or not."""
+        """Return what identifies a file group in its partition, whether or not it exists."""
         return file_id
 
     def place(self, slice_: FileSlice) -> tuple[str, str]:
-        """Partition path and identity of a slice's file group."""
+        """Return partition path and identity of a slice's file group."""
         return slice_.partition, self.identity(slice_.file_id)
 
     def with_new(
         self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
-        """File groups with those that are to be made. places: partition path and `identity`."""
+        """Return the file groups with those to create. places: partition path and `identity`."""
         return groups

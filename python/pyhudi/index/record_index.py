@@ -1,10 +1,9 @@
-"""The record index: the metadata table knows for each key the file group that has its record.
+"""The record index: the metadata table has the file group of each key's record.
 
-Each file group of the index that any key hashes to is asked by one task; base files of the data
-are not read. Where the index is damaged, as a writer that died leaves it up to table version 6, the
-records themselves are looked through, with a warning. Source: `SparkMetadataTableRecordIndex` (Hudi
-0.15.0, 1.2.0), and for the partitioned one `SparkMetadataTablePartitionedRecordIndex` (1.1 and
-later).
+One task reads each file group of the index that a key hashes to; base files of the data are not
+read. If the index is damaged, as a failed writer leaves it up to table version 6, the records
+themselves are read, with a warning. Source: `SparkMetadataTableRecordIndex` (Hudi 0.15.0, 1.2.0),
+and for the partitioned one `SparkMetadataTablePartitionedRecordIndex` (1.1 and later).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from pyhudi.timeline.staleness import newer_timeline
 
 
 class RecordIndex(Index):
-    """Over all of the table."""
+    """The record index over the whole table."""
 
     kind = RECORD_INDEX_TYPE
     is_global = True
@@ -76,14 +75,14 @@ class RecordIndex(Index):
         return not (self.by_partition and any_partition)
 
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
-        """One place of each key that is not deleted."""
+        """Return the one location of each key that is not deleted."""
         if not self.finds_by_key(any_partition=any_partition):
             return in_files(table, keys, any_partition=any_partition)
         return tag(table, keys, partitioned=self.by_partition)
 
 
 class PartitionedRecordIndex(RecordIndex):
-    """By data partition: a key is one of its partition."""
+    """The record index by data partition: a key is unique in its partition."""
 
     kind = PARTITIONED_RECORD_INDEX
     is_global = False
@@ -93,7 +92,7 @@ class PartitionedRecordIndex(RecordIndex):
 
 @dataclass(frozen=True)
 class LookupTask:
-    """Look keys up in one file group of the index."""
+    """Look up keys in one file group of the index."""
 
     group: MetadataGroup
     rows: pa.Array[Any]
@@ -104,7 +103,7 @@ class LookupTask:
 
 @dataclass(frozen=True)
 class Looked:
-    """What one file group of the index says of some of a task's rows."""
+    """The result of a lookup: what one file group of the index has for some of a task's rows."""
 
     rows: pa.Array[Any]
     """Numbers of the rows whose keys it has."""
@@ -115,10 +114,10 @@ class Looked:
 
 
 def look_up(task: LookupTask, _attempt: Attempt) -> list[Looked]:
-    """Where the index has the keys of the task's rows, some rows at a time.
+    """Yield the locations of the keys of the task's rows, some rows at a time.
 
-    They are taken in the order of their keys, which is that of the index: each part of them is in
-    other blocks of its base file.
+    Rows are taken in key order, which is the order of the index: each part of them is in other
+    blocks of its base file.
     """
     order = pc.sort_indices(task.keys)
     parts = (order.slice(first, ROWS_AT_ONCE) for first in range(0, len(order), ROWS_AT_ONCE))
@@ -127,7 +126,7 @@ def look_up(task: LookupTask, _attempt: Attempt) -> list[Looked]:
 
 
 ROWS_AT_ONCE = 30_000
-"""Half a kilobyte is held for each key that the index has while it is asked."""
+"""A lookup holds half a kilobyte for each key that the index has."""
 
 
 def _look_up_group(
@@ -148,11 +147,11 @@ _BETWEEN = "/"
 
 
 def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
-    """Where the index says that the incoming rows are, in whatever partition that is.
+    """Return the locations of the incoming rows in the index, in whatever partition they are.
 
-    rows: columns record key and partition path. partitioned: each row is looked for in its own
-    partition's index. Keys of deleted records are nowhere. Raises `CommitConflict` where the index
-    cannot be used, and others have written since the timeline was loaded.
+    rows: columns record key and partition path. partitioned: look up each row in its own
+    partition's index. Keys of deleted records have no location. Raises `CommitConflict` if the
+    index cannot be used and other writers have committed since the timeline was loaded.
     """
     try:
         return _tag_by_index(table, rows, partitioned=partitioned)
@@ -160,7 +159,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
         if isinstance(error, MissingFile) and f"{FOLDER}/" not in (error.file or ""):
             raise  # It is the table's own.
         cause = without_hint(error)
-    # Its base files tell of commits, too, that came after what the write is planned on.
+    # Its base files also contain commits that are later than the timeline of the write.
     if newer_timeline(table.storage, table.config, table.timeline) is not None:
         raise retryable_conflict(f"the record index changed concurrently: {cause}")
     warn(
@@ -171,7 +170,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
 
 
 def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
-    """Raises `CorruptTable`, also when the index names a file group that is not there."""
+    """Raise `CorruptTable` also if the index names a file group that does not exist."""
     partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
     storage = table.storage
     with (
@@ -201,7 +200,7 @@ def _by_partition(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
 def _tasks(
     groups: Sequence[MetadataGroup], rows: pa.Table, numbers: pa.Array[Any]
 ) -> Iterator[LookupTask]:
-    """One task for each group of the index that holds any of the keys."""
+    """Return one task for each group of the index that contains any of the keys."""
     if not groups:
         return
     keys = rows.column(RECORD_KEY).combine_chunks().take(numbers)
@@ -211,7 +210,7 @@ def _tasks(
 
 
 def _to_tags(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
-    """The places as numbers of file groups, in the order of rows."""
+    """Return the locations as numbers of file groups, in the order of rows."""
     none: pa.Array[Any] = pa.array([], pa.int64())
     rows = pa.concat_arrays([none, *(looked.rows for looked in found)])
     homes = (

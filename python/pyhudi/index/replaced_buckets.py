@@ -1,12 +1,12 @@
-"""New file ids for buckets whose file groups a replace commit takes away.
+"""New file ids for buckets whose file groups a replace commit replaces.
 
-What a replace commit took away stays away, whatever is written to it later. So a bucket that lives
-on needs another file id: a simple one any with its number, one of a hash ring that of a new ring
-with the same ranges. Such a ring bears the replace commit's instant, as that of a resize does, and
-counts once that is complete (`ConsistentBucketIndexUtils.loadMetadata`, Hudi 0.15.0 and 1.2.0).
-Hudi makes none when it overwrites or deletes partitions (1.2.0), and loses or doubles what it
-writes there afterwards. Which rows go where is `bucket_lookup.py`'s and `consistent_hashing.py`'s
-part.
+A replaced file group stays replaced, whatever is written to it later. So a bucket that lives on
+needs another file id: a simple bucket any id with its number, a consistent-hashing bucket that of
+new hashing metadata with the same ranges. This metadata has the replace commit's instant, as that
+of a resize has, and counts once the commit is complete (`ConsistentBucketIndexUtils.loadMetadata`,
+Hudi 0.15.0 and 1.2.0). Hudi writes none when it overwrites or deletes partitions (1.2.0), and then
+loses or duplicates rows there. `bucket_lookup.py` and `consistent_hashing.py` decide which rows go
+where.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from pyhudi.table.participants import CommitParticipant, Rollback
 from pyhudi.table.table_snapshot import TableSnapshot
 
 Renewed = Mapping[str, Mapping[str, str]]
-"""For each partition with a new ring the new file ids by the old ones."""
+"""For each partition with new hashing metadata, the new file ids by the old ones."""
 
 
 def replace_hashing_metadata(
     table: IndexedTable, replaced: Mapping[str, tuple[str, ...]], instant: str
 ) -> Renewed:
-    """Stores new rings for the partitions that lose file groups with the commit of an instant.
+    """Store new hashing metadata for partitions whose file groups a commit replaces.
 
-    replaced: all file groups of the partitions, by file id. They do not count before the commit.
-    Without hash rings nothing is done. Raises `CommitConflict` while a ring is being resized.
+    replaced: all file groups of the partitions, by file id. The metadata does not count before the
+    commit. Without consistent hashing it does nothing. Raises `CommitConflict` while a partition is
+    being resized.
     """
     if not table.index.has_rings:
         return {}
@@ -56,7 +57,7 @@ def replace_hashing_metadata(
 
 
 def in_place(groups: list[FileGroup], renewed: Renewed) -> list[FileGroup]:
-    """File groups that are still to be made, under the file ids of new rings."""
+    """Return file groups to create, under the file ids of new hashing metadata."""
     return [replace(old, slice=replace(old.slice, file_id=_new_id(old, renewed))) for old in groups]
 
 
@@ -66,21 +67,21 @@ def _new_id(group: FileGroup, renewed: Renewed) -> str:
 
 
 class HashingMetadataParticipant(CommitParticipant):
-    """Keeps rings of writes that are taken back from counting."""
+    """Removes hashing metadata of writes that are rolled back or revoked."""
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
-        """Removes the rings of the write."""
+        """Remove the hashing metadata of the write."""
         forget_rings(table.storage, rollback.target)
 
     def on_revoke(self, table: TableSnapshot, instant: str) -> None:
-        """Removes the rings of the write."""
+        """Remove the hashing metadata of the write."""
         forget_rings(table.storage, instant)
 
 
 def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) -> Ring:
-    """A ring of the same ranges with new file ids, stored under an instant.
+    """Store hashing metadata of the same ranges with new file ids under an instant.
 
-    Gives what is stored there, where another writer was faster.
+    Returns what is stored there, if another writer was faster.
     """
     known = read_committed_ring(table.storage, table.timeline, partition)
     number, buckets = (known.number + 1, known.buckets) if known else (0, len(ring))
@@ -90,7 +91,7 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
 
 def find_replaced_file_ids(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
-    """File ids that replace commits took away, by partition path, with the commit's instant."""
+    """Return the replaced file ids by partition path, with the instant of the replace commit."""
     found: dict[str, dict[str, str]] = {}
     view = FileSystemView(table.storage, table.config, table.timeline, ())
     for (partition, file_id), instant in view.replaced.items():
@@ -105,11 +106,11 @@ def usable_ring(
     live: set[str],
     gone: Mapping[str, str],
 ) -> Ring:
-    """The ring to write to a partition by: its own, or a new one where all of it was taken away.
+    """Return the hashing metadata to write by: the partition's, or new if all is replaced.
 
-    live: file ids of the partition's file groups; gone: those that were taken away, with their
-    instants. Raises `CorruptTable` where rows are beside the ring, or parts of it were taken away:
-    a key would be in two file groups, or be lost.
+    live: file ids of the partition's file groups; gone: replaced ones, with their instants. Raises
+    `CorruptTable` if rows are outside the hashing metadata, or parts of it were replaced: a key
+    would be in two file groups, or be lost.
     """
     ids = {file_id_of(prefix) for _, prefix in ring}
     lost = sorted(gone[file_id] for file_id in ids if file_id in gone)
@@ -126,6 +127,6 @@ def usable_ring(
     if not lost:
         return ring
     new = store_ring(table, partition, ring, lost[-1])
-    # Of log files alone Hudi 0.15 does not tell that the ring counts.
+    # With log files only, Hudi 0.15 does not record that the hashing metadata counts.
     confirm_rings(table.storage, [partition], lost[-1])
     return new

@@ -1,6 +1,6 @@
-"""Which index a table is written with: the writer's option, what the table has, what files show.
+"""Chooses the index of a write: by the writer's option, the table's properties, and its files.
 
-A new type of index is one more entry here.
+A new index type is one more entry here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def choose(
     options: IndexOptions,
     definitions: Mapping[str, IndexDefinition] | None = None,
 ) -> Index:
-    """The index for a write.
+    """Return the index for a write.
 
-    definitions: the table's, where they were read already. Raises `ConfigError` for an option that
+    definitions: the table's, if the caller has read them. Raises `ConfigError` for an option that
     contradicts the table's files or its metadata table, and what `Index.of` raises.
     """
     traces = IndexDetector(storage, config, timeline, definitions)
@@ -54,7 +54,7 @@ def choose(
 
 
 def index_from_options(options: IndexOptions) -> type[Index] | None:
-    """The type of index that options name. Raises `ConfigError` for one that is none."""
+    """Return the index type that options name. Raises `ConfigError` for an unknown one."""
     if options.kind is None:
         return None
     found = next((index for index in INDEXES if index.kind == options.kind), None)

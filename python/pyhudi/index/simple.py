@@ -1,8 +1,8 @@
 """The simple index: it finds keys by reading the keys of every file of their partitions.
 
-It needs nothing stored beside the data. For each file slice of a touched partition one task reads
-the slice's keys and answers which of the partition's incoming rows it has. With bloom filters a
-base file is read only if it may hold one of the keys.
+It needs nothing stored next to the data. For each file slice of a touched partition one task reads
+the slice's keys and returns which of the partition's incoming rows it has. With bloom filters it
+reads a base file only if that may contain one of the keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 
 
 class SimpleIndex(Index):
-    """By the keys of files in the row's own partition."""
+    """Looks up keys in files of the row's own partition."""
 
     kind = "SIMPLE"
     without_stored_keys = True
@@ -36,7 +36,7 @@ class SimpleIndex(Index):
 
 
 class GlobalSimpleIndex(SimpleIndex):
-    """By the keys of all files."""
+    """Looks up keys in all files."""
 
     kind = "GLOBAL_SIMPLE"
     is_global = True
@@ -45,7 +45,7 @@ class GlobalSimpleIndex(SimpleIndex):
 
 
 def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
-    """Every place of the keys, by reading the keys of files."""
+    """Return every location of the keys, by reading the keys of files."""
     partitions = None if any_partition else keys.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
     filters = table.index.filters(table)
@@ -62,7 +62,7 @@ def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Tag
 
 @dataclass(frozen=True)
 class TagTask:
-    """Find out which keys one slice holds."""
+    """Find out which keys one slice has."""
 
     source: KeySource
     slice: FileSlice
@@ -73,7 +73,7 @@ class TagTask:
     keys: pa.Array[Any]
     """Their record keys."""
     filters: KeyFilter | None = None
-    """Where to ask first whether the base file may hold any of the keys; None to read it."""
+    """Checks first whether the base file may contain any of the keys; None to read it."""
 
 
 def tag(
@@ -85,10 +85,10 @@ def tag(
     any_partition: bool = False,
     filters: KeyFilter | None = None,
 ) -> Tagged:
-    """Where the incoming rows are.
+    """Return the locations of the incoming rows.
 
-    keys: columns record key and, unless `any_partition`, partition path. slices: one a file group;
-    their positions are the group numbers in the answer. filters: as of `TagTask`.
+    keys: columns record key and, unless `any_partition`, partition path. slices: one for each file
+    group; their positions are the group numbers in the result. filters: as in `TagTask`.
     """
     tasks = list(_tasks(source, keys, slices, any_partition=any_partition, filters=filters))
     found = engine.run(find_keys, tasks, label="find record keys")
@@ -121,7 +121,7 @@ def _tasks(
 def find_keys(
     task: TagTask, _attempt: Attempt
 ) -> tuple[pa.Array[Any], pa.Array[Any], pa.Array[Any]]:
-    """Numbers of the task's rows whose keys the slice has, with group number and base row."""
+    """Return the task's rows whose keys the slice has, with group number and base row."""
     tagger = _native.KeyTagger(task.keys)
     slice_ = task.slice
     with_base = slice_.base is not None

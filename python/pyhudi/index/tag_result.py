@@ -1,4 +1,4 @@
-"""What an index answers: where incoming rows are, or are to go. No rules here."""
+"""The result of tagging: the locations of incoming rows. No rules here."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
 
 @dataclass(frozen=True)
 class TagResult:
-    """Where incoming rows are, or are to go."""
+    """The locations of incoming rows, existing or new."""
 
     tagged: Tagged
     groups: list[FileGroup]
-    """What the numbers in `tagged` stand for. Some may be groups that are still to be made."""
+    """The groups by their numbers in `tagged`. Some may not exist yet."""
 
 
 def group_numbers(groups: Sequence[FileGroup]) -> Mapping[tuple[str, str], int]:
-    """The number of each group by partition path and file id."""
+    """Return the number of each group by partition path and file id."""
     return {(group.slice.partition, group.slice.file_id): n for n, group in enumerate(groups)}

@@ -1,6 +1,6 @@
-"""The one place where operations ask where rows are: what they do alike under every index.
+"""The one place where operations look up row locations: what they share under every index.
 
-Which index that is, `selection.py` says. What is written because of it is not decided here.
+`selection.py` chooses the index. What is written because of the result is not decided here.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
 def combine(table: IndexedTable, rows: pa.Table) -> pa.Table:
-    """One row a key, by the table's merge mode.
+    """Return one row for each key, by the table's merge mode.
 
-    A key is one of its partition, or of the whole table where the index finds keys in all
+    A key is unique in its partition, or in the whole table if the index finds keys in all
     partitions (`HoodieWriteHelper.deduplicateRecords`). rows: with record key and partition path in
     front.
     """
@@ -44,9 +44,9 @@ _HOME = "_pyhudi_home"
 def cross_partition_duplicates(
     table: IndexedTable, rows: pa.Table, kept: pa.Table
 ) -> pa.Array[Any]:
-    """For each combined row how many rows of its key other partitions would have got.
+    """Return for each combined row how many rows of its key other partitions would have got.
 
-    rows: as `combined` takes them; kept: as it gives them.
+    rows: the input of `combine`; kept: its result.
     """
     is_global = table.index.is_global and bool(table.config.partition_fields)
     if not is_global or kept.num_rows == rows.num_rows:
@@ -59,9 +59,9 @@ def cross_partition_duplicates(
 
 
 def tag_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
-    """Where rows are whose keys the table may have.
+    """Return the locations of rows whose keys the table may have.
 
-    rows: with record key and partition path in front, as `combined` gives them. marked_deleted:
+    rows: with record key and partition path in front, as `combine` returns them. marked_deleted:
     for each row whether it deletes its key.
     """
     check_mergeable(table)
@@ -70,9 +70,9 @@ def tag_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
 
 
 def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
-    """Where the index says that keys are, whether or not their rows may stay there.
+    """Return the locations of keys in the index, whether or not their rows may stay there.
 
-    keys: columns record key and partition path. marked_deleted: as of `for_upsert`; such a row gets
+    keys: columns record key and partition path. marked_deleted: as in `tag_upsert`; such a row gets
     no new bucket.
     """
     located = table.index.look_up(table, keys, pc.invert(marked_deleted))
@@ -82,9 +82,9 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
 
 
 def misses_copies(table: IndexedTable) -> bool:
-    """Whether the index may name one place of a key that is in several.
+    """Return whether the index may have only one of several locations of a key.
 
-    Updates go by it, as Hudi's do. What is to be deleted is looked for in the files.
+    Updates use that location, as Hudi's do. Deletes look in the files.
     """
     return table.index.is_record_index and not keys_are_unique(table.timeline)
 
@@ -92,7 +92,7 @@ def misses_copies(table: IndexedTable) -> bool:
 def _with_copies(
     table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> TagResult:
-    """With every place of the keys that are marked."""
+    """Add every location of the marked keys."""
     marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
     copies = in_files(table, keys.take(marked), any_partition=table.index.is_global)
     groups, numbers = list(located.groups), dict(group_numbers(located.groups))
@@ -109,9 +109,9 @@ def _with_copies(
 
 
 def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
-    """Numbers of the rows whose keys the table has live rows of, in its partition or anywhere.
+    """Return numbers of rows whose keys have current rows, in their partition or anywhere.
 
-    keys: columns record key and partition path. Raises `UnsupportedTableFeature` where rows without
+    keys: columns record key and partition path. Raises `UnsupportedTableFeature` if rows without
     stored keys are in log files.
     """
     index = table.index
@@ -128,10 +128,10 @@ def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
 def resolve_partition_moves(
     table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> TagResult:
-    """Where rows go, with those that leave the partition in which the index has their key.
+    """Return where rows go, and which rows leave the partition in which the index has their key.
 
-    Where several places have a key, as files tell, its row goes to those where it lives.
-    The first arguments are those of `for_upsert`; located: as `look_up` gives it.
+    If files show a key at several locations, its row goes to those with a current record. The first
+    arguments are those of `tag_upsert`; located: the result of `look_up`.
     """
     index = table.index
     if not index.is_global:
@@ -148,9 +148,10 @@ def resolve_partition_moves(
 def count_kept_in_partition(
     table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> int:
-    """How many rows are updates of a key in another partition than their own, and go there.
+    """Return how many rows update a key in another partition than their own, and go there.
 
-    Arguments as of `settled`. 0 where rows may move, since then none is kept for its key alone.
+    Arguments as in `resolve_partition_moves`. 0 if rows may move, because then none stays for its
+    key alone.
     """
     if not table.index.is_global or table.index.moves:
         return 0
@@ -163,7 +164,7 @@ def count_kept_in_partition(
 
 
 def check_mergeable(table: IndexedTable) -> None:
-    """Refuses an index that has to know which of two records wins, where none of them does.
+    """Refuse an index that must know which of two records wins if the merge mode does not say.
 
     Raises `UnsupportedTableFeature` naming the index.
     """
@@ -176,20 +177,20 @@ def check_mergeable(table: IndexedTable) -> None:
 
 
 def tag_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> TagResult:
-    """Where the records are that a merge's source may match, and where new ones have to go.
+    """Return the locations of records that a merge's source may match, and where new ones go.
 
     keys: columns record key and partition path. deletes: the merge may delete them. Under an index
     over all partitions a record is matched by its key alone.
     """
     if deletes and misses_copies(table):
-        # What was deleted before is new: the index, which goes by this, has forgotten it.
+        # A key that was deleted before is new: the index has forgotten it.
         copies = in_files(table, keys, any_partition=table.index.is_global)
         return live_records.drop_deleted_locations(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
 def tag_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
-    """Where rows have to go without a look whether the table has their keys: to their buckets."""
+    """Return the buckets of rows, without a lookup whether the table has their keys."""
     if table.index.has_buckets:
         return _in_buckets(table, rows, marked_deleted)
     groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
@@ -199,9 +200,9 @@ def tag_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
 def tag_new_buckets(
     table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]
 ) -> TagResult:
-    """Where rows have to go under a bucket index once all file groups of their partitions are gone.
+    """Return where rows go under a bucket index that replaces all their file groups.
 
-    All those file groups are to be made. Arguments as of `look_up`; deletes are nowhere.
+    All these file groups are new. Arguments as in `look_up`; deletes have no location.
     """
     return _in_buckets(table, keys, marked_deleted, anew=True)
 
@@ -215,10 +216,10 @@ def _in_buckets(
 
 
 def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> TagResult:
-    """Where keys are that are to be deleted.
+    """Return the locations of keys to delete.
 
     keys: columns record key and partition path. in_partitions: the keys name partitions, and are
-    looked for in those alone.
+    looked up only there.
     """
     index = table.index
     if index.has_buckets and in_partitions:
@@ -234,7 +235,7 @@ def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> T
 
 
 def _in_named_partitions(keys: pa.Table, located: TagResult) -> TagResult:
-    """Without keys that were found in another partition than the one they name."""
+    """Remove keys that were found in another partition than the one they name."""
     tagged = located.tagged
     paths = pa.array([group.slice.partition for group in located.groups], pa.string())
     named = keys.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
