@@ -1,7 +1,7 @@
-"""The rows that a caller hands over, whoever made them, as Arrow batches of plain types.
+"""Reads the rows that a caller passes, in any supported form, as Arrow batches of plain types.
 
-Encodings that no file of a table has are undone in `decode_encodings.py`. What does not fit the
-table's schema is found later, in `conform.py`. An error of whoever makes the data becomes one of
+`decode_encodings.py` removes encodings that no file of a table has. `conform.py` checks later that
+the rows match the table's schema. An error of the library that produces the rows becomes one of
 pyhudi's.
 """
 
@@ -29,17 +29,17 @@ _HINT = (
 def read_batches(
     data: Any, like: pa.Schema | None = None, *, uneven: bool = False
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches of Arrow data, data frames or Python objects.
+    """Return the schema and the batches of Arrow data, data frames or Python objects.
 
-    Anything with `__arrow_c_stream__` or `__arrow_c_array__` will do, as will pyarrow's datasets
-    and scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
+    Accepts anything with `__arrow_c_stream__` or `__arrow_c_array__`, pyarrow's datasets and
+    scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
 
-    like: the columns of the table, whose types Python objects get, also in columns of pandas, and
-    those of its columns that have no value. uneven: dicts may lack keys that others have. Raises
-    `ConfigError` for other things, and when whoever makes the rows fails, also while they are
-    taken; `SchemaMismatch` for a column that comes twice or whose type is somebody's own, and for a
-    value that does not fit, is no text in UTF-8 or has more digits than its type;
-    `UnsupportedTableFeature` for types nested too deeply.
+    like: the table's columns. Python objects get their types, as do pandas columns of objects, and
+    pandas columns without a value. uneven: dicts may have different keys. Raises `ConfigError` for
+    other input, and if the library that produces the rows fails, also while they are read;
+    `SchemaMismatch` for a repeated column, an unknown extension type, and a value that does not
+    fit, is not UTF-8 or has more digits than its type; `UnsupportedTableFeature` for types nested
+    too deeply.
     """
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
@@ -54,7 +54,7 @@ def read_batches(
 
 
 def is_read_once(data: Any) -> bool:
-    """Whether data are rows that may be gone once they were read, such as a stream's."""
+    """Return whether data can be read only once, such as a stream."""
     if isinstance(data, (LazyRows, pa.Table, pa.RecordBatch)):
         return False
     if _is_frame(data, "pandas") or _is_frame(data, "polars"):
@@ -66,7 +66,7 @@ def is_read_once(data: Any) -> bool:
 
 def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(data, LazyRows):
-        # As a C stream its errors would lose their kind.
+        # As a C stream its errors would lose their type.
         data = data.to_reader()
     if isinstance(data, pa.Table):
         return data.schema, iter(data.to_batches())
@@ -102,7 +102,7 @@ def _is_frame(data: Any, library: str, name: str = "DataFrame") -> bool:
 
 
 def _is_of_datasets(data: Any, name: str) -> bool:
-    """Whether data are one of the classes of `pyarrow.dataset`, which takes long to import."""
+    """Return whether data are of a class of `pyarrow.dataset`, without the slow import."""
     return any(
         kind.__module__ == "pyarrow._dataset" and kind.__name__ == name
         for kind in type(data).__mro__
@@ -118,7 +118,7 @@ def _of_objects(data: Any, like: pa.Schema | None, *, uneven: bool) -> Any:
 
 
 def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Record batches or tables of one schema, taken as they come."""
+    """Return record batches or tables of one schema, read one by one."""
     given = _read(data)
     first = _check_batch(next(given, None), None)
     schema = first.schema
@@ -148,7 +148,7 @@ def _describe_schema(schema: pa.Schema) -> str:
 
 
 def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch; nothing else looks at texts and digits of decimals before they are in a file."""
+    """Check strings and decimals, which nothing else checks before they are in a file."""
     for column, name in zip(batch.columns, batch.schema.names, strict=True):
         if _may_lack_form(column.type):
             try:
@@ -161,7 +161,7 @@ def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _may_lack_form(kind: pa.DataType) -> bool:
-    """Whether the bytes of a value may be none of the type, which Arrow lets stand."""
+    """Return whether bytes of a value may be invalid for the type, which Arrow does not check."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_decimal)
     if any(test(kind) for test in tests):
         return True
@@ -169,7 +169,7 @@ def _may_lack_form(kind: pa.DataType) -> bool:
 
 
 def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """A polars query, run by its streaming engine where this release gives batches of that."""
+    """Run a polars query with the streaming engine, if this release returns its batches."""
     with _wrap_errors("the polars query fails"):
         _check_no_objects(frame)
         schema = pa.RecordBatchReader.from_stream(frame.clear().collect()).schema
@@ -183,7 +183,7 @@ def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _check_no_objects(data: Any) -> None:
-    """Polars gives Python objects away as their addresses, and says so nowhere."""
+    """Refuse Python objects in polars frames: polars exports their addresses without a warning."""
     for name, kind in data.collect_schema().items():
         if str(kind) == "Object":
             msg = f"column {name!r} holds Python objects"
@@ -192,7 +192,7 @@ def _check_no_objects(data: Any) -> None:
 
 @contextmanager
 def _wrap_errors(what: str, hint: str = "") -> Iterator[None]:
-    """Errors of foreign code as one of pyhudi's, which says what was being done."""
+    """Raise errors of other libraries as pyhudi's, with what pyhudi was doing."""
     try:
         yield
     except HudiError:
@@ -203,7 +203,7 @@ def _wrap_errors(what: str, hint: str = "") -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """What an error says, without the stack that Arrow's streams write into their messages."""
+    """Return an error's text without the stack trace that Arrow's streams add."""
     texts = [str(part) for part in error.args if isinstance(part, str)] or [str(error)]
     said = "; ".join(texts).split("Traceback (most recent call last)", 1)[0]
     said = said.removesuffix("Detail: Python exception: ").strip().split("\n", 1)[0]

@@ -1,7 +1,7 @@
-"""What a caller hands over, as an Arrow table that fits the table's schema exactly.
+"""Casts input to a table's schema.
 
-Columns are matched by name and cast only where no value can change; anything else is refused with
-the name of the column. Keys are not made here.
+Columns are matched by name and cast only if no value can change; everything else is refused with
+the name of the column. Keys are not generated here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pyhudi.input.vectors import check_vector, is_vector
 
 
 def read_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
-    """All rows of what `read_batches` takes. Raises as it does."""
+    """Read all rows of an input that `read_batches` accepts. Raises as it does."""
     schema, batches = read_batches(data, like, uneven=uneven)
     return pa.Table.from_batches(batches, schema)
 
 
 def data_schema(schema: pa.Schema) -> pa.Schema:
-    """A table's schema without the meta columns."""
+    """Return a table's schema without the meta columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
@@ -37,12 +37,12 @@ def conform(
     stored: Collection[str] = (),
     null_elements: bool = False,
 ) -> pa.Table:
-    """The rows with exactly the schema's columns, in its order and types.
+    """Return the rows with exactly the schema's columns, in its order and types.
 
-    schema: the table's schema without meta columns. Meta columns among the rows are dropped.
-    stored: columns with values as the table has them already. null_elements: new lists may have
-    some. Raises `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be
-    cast without loss, a null in a required column, or a new list with a null element.
+    schema: the table's schema without meta columns. Meta columns of the rows are dropped. stored:
+    columns whose values come from the table. null_elements: new lists may have null elements.
+    Raises `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be cast
+    without loss, a null in a required column, or a new list with a null element.
     """
     _check_names(rows, schema)
     kept = frozenset(stored)
@@ -58,7 +58,7 @@ def conform(
 
 def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
     given = [name for name in rows.column_names if name not in META_COLUMNS]
-    # Arrow makes the list of names anew whenever it is asked for.
+    # Arrow builds the list of names on each access.
     known = dict.fromkeys(schema.names)
     unknown = [name for name in given if name not in known]
     if unknown:

@@ -1,6 +1,7 @@
-"""Columns without the encodings that data frames and streams bring and no file of a table has.
+"""Removes encodings that data frames and streams have and no file of a table has.
 
-Dictionaries, views, runs and extension types are undone, at any depth, without a change of values.
+Dictionaries, views, run-end encodings and extension types become plain columns, at any depth,
+without a change of values.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.vectors import EXTENSION, is_vector_type, with_vector_metadata
 
 _AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION)
-"""Extension types whose storage says all that they say."""
+"""Extension types that add nothing to their storage type."""
 _MOST = 2**31 - 1
-"""Bytes of text in one array."""
+"""Maximum bytes of strings in one array."""
 _MOST_LEVELS = 64
-"""Of Avro's schemas that are read."""
+"""Maximum levels of Avro schemas that pyhudi reads."""
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns without encodings. Raises as `read_batches` does."""
+    """Return the columns without encodings. Raises as `read_batches` does."""
     for field in schema:
         check_depth(field, _MOST_LEVELS)
     check_names(schema)
@@ -33,7 +34,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Raises `SchemaMismatch` for columns of one name."""
+    """Raise `SchemaMismatch` if two columns have one name."""
     names = schema.names
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
@@ -42,9 +43,9 @@ def check_names(schema: pa.Schema) -> None:
 
 
 def check_depth(field: pa.Field[Any], most: int) -> None:
-    """Raises `UnsupportedTableFeature` for a column of more types in one another.
+    """Raise `UnsupportedTableFeature` for a column that is nested too deeply.
 
-    Before anything goes into them: as deep as Python's calls go is not for the data to say.
+    It runs before anything recurses into the type, so the input cannot exhaust Python's stack.
     """
     level = [field.type]
     for _ in range(most + 1):
@@ -64,9 +65,9 @@ def _parts(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch with the columns of its `plain_schema`.
+    """Return a batch with the columns of its `plain_schema`.
 
-    Raises `SchemaMismatch` for texts that are too much for one batch without their encoding.
+    Raises `SchemaMismatch` if decoded strings are too large for one batch.
     """
     arrays = [
         _plain_array(array, name) for array, name in zip(batch.columns, schema.names, strict=True)
@@ -75,7 +76,7 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """The type without encodings. Raises `SchemaMismatch` for somebody's own."""
+    """Return the type without encodings. Raises `SchemaMismatch` for an unknown extension type."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return _plain_type(kind.value_type, path)
     if pa.types.is_union(kind):
@@ -148,7 +149,7 @@ def _check_size(array: pa.Array[Any], path: str) -> None:
 
 
 def _lengths(array: pa.Array[Any]) -> pa.Array[Any] | None:
-    """The bytes of each value; None where they are no texts, or have no limit."""
+    """Return the bytes of each value; None if they are not strings, or have no limit."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         inner = _lengths(array.dictionary)
@@ -167,13 +168,13 @@ def _lengths(array: pa.Array[Any]) -> pa.Array[Any] | None:
 
 
 def _each_of_runs(array: pa.Array[Any], values: pa.Array[Any]) -> pa.Array[Any]:
-    """What an array of runs has in each row, with other values for the runs."""
+    """Expand a run-end encoded array to one value a row, with other values for the runs."""
     runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, values)
     return pc.run_end_decode(runs.slice(array.offset, len(array)))
 
 
 def _list_of_view(array: pa.Array[Any]) -> pa.Array[Any]:
-    """A list for a view, which may have its elements anywhere and more than once.
+    """Return a list for a list view, whose elements may be anywhere and repeated.
 
     Arrow's own cast makes a list whose buffer of offsets is too short (pyarrow 26).
     """
@@ -197,6 +198,6 @@ def _entries(array: pa.MapArray, plain: pa.MapType, path: str) -> pa.StructArray
 def _around(
     array: pa.Array[Any], plain: pa.DataType, items: pa.Array[Any], *, own_buffers: int
 ) -> pa.Array[Any]:
-    """Lists or maps as they are, over other items."""
+    """Return the lists or maps with other items."""
     own = array.buffers()[:own_buffers]
     return pa.Array.from_buffers(plain, len(array), own, offset=array.offset, children=[items])

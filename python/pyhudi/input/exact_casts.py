@@ -1,9 +1,8 @@
-"""Values of one Arrow type in another: only where none of them changes.
+"""Casts between Arrow types that never change a value.
 
-Arrow's own safe casts look at most types, but let numbers lose digits between floats and decimals,
-and times their part of the day or their zone; that is looked at here. A float stands for the
-shortest number that reads as it. Nested types are cast leaf by leaf, and no field of a struct is
-dropped.
+Arrow's own safe casts check most types. They let numbers lose digits between floats and decimals,
+and times their time of day or their zone; this module checks those. A float represents the shortest
+number that parses to it. Nested types are cast leaf by leaf, and no field of a struct is dropped.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ _FAILS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 _HINT = "Cast the column before writing."
 
 UTC_ZONES = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
-"""Zones in which a moment has the digits that it has without a zone."""
+"""Time zones in which a timestamp has the same digits as without a time zone."""
 _PLAIN_SCALE = 6
-"""Decimals with more digits after the point can be spelled with an exponent by Arrow."""
+"""Arrow may format decimals with a larger scale with an exponent."""
 _MOST_DIGITS = 38
 _MOST_DIGITS_256 = 76
-"""Of decimals of 128 and of 256 bits."""
+"""Maximum digits of decimals of 128 and of 256 bits."""
 _MANTISSA = {64: 53, 32: 24, 16: 11}
-"""Bits of a whole number that a float of so many bits always keeps."""
+"""Bits of an integer that a float of that width represents exactly."""
 _UNSURE = "Give integers; in pandas the types Int64 and int64[pyarrow] allow nulls."
 
 
 def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
-    """The column in the field's type.
+    """Return the column in the field's type.
 
-    Raises `SchemaMismatch`, naming the column and a value, where that would change one, and where
-    one type is not a form of the other.
+    Raises `SchemaMismatch`, naming the column and a value, if a value would change, or if the types
+    are not compatible.
     """
     if column.type == field.type:
         return column
@@ -53,11 +52,11 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
-    """Values that an expression made, in the field's type; as `cast_exactly`, but more goes.
+    """Cast values that an expression computed: as `cast_exactly`, with more conversions.
 
-    Floats are rounded to the nearest of the field's type, which arithmetic did before. Text is
-    read, and values become text where Arrow spells them as Spark does. Moments and days become each
-    other where nothing is lost.
+    Floats are rounded to the nearest of the field's type, as arithmetic did before. Strings are
+    parsed, and values become strings if Arrow formats them as Spark does. Timestamps and dates
+    become each other if nothing is lost.
     """
     column = of_fixed_size(_plain(column), field)
     given, wanted = column.type, field.type
@@ -78,12 +77,12 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def sure_below(kind: pa.DataType) -> int:
-    """Up to where floats of a type tell whole numbers apart."""
+    """Return the bound below which floats of a type distinguish integers."""
     return 1 << _MANTISSA[kind.bit_width]
 
 
 def is_spelled_alike(kind: pa.DataType) -> bool:
-    """Whether Arrow makes the text of a type's values that Spark makes."""
+    """Return whether Arrow formats values of a type as Spark does."""
     if pa.types.is_decimal(kind):
         return 0 <= int(kind.scale) <= _PLAIN_SCALE
     tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
@@ -91,7 +90,7 @@ def is_spelled_alike(kind: pa.DataType) -> bool:
 
 
 def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
-    """A Python value in a type. A float is rounded to the nearest, nothing else changes.
+    """Convert a Python value to a type. A float is rounded to the nearest, nothing else changes.
 
     what: for messages. Raises `SchemaMismatch`.
     """
@@ -112,7 +111,7 @@ def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
 
 
 def format_value(value: Any) -> str:
-    """A Python value for a message; Python writes out no huge integers and no deep lists."""
+    """Format a Python value for a message; Python prints no huge integers and no deep lists."""
     try:
         return repr(value)
     except (ValueError, RecursionError):
@@ -127,9 +126,9 @@ def _plain(column: Column) -> Column:
 
 
 def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
-    """Lists as lists of a fixed size where the field holds such.
+    """Return lists as lists of a fixed size, if the field has such.
 
-    Arrow's own cast reads beyond the elements where a list is null, and dies if there are none
+    Arrow's own cast reads beyond the elements if a list is null, and crashes if there are none
     (pyarrow 26).
     """
     given, wanted = column.type, field.type
@@ -157,7 +156,7 @@ def _parse_fixed_size(
     full = pa.FixedSizeListArray.from_arrays(elements, type=kind)
     if not lists.null_count:
         return full
-    # A null list has the elements of any other.
+    # A null list gets the elements of any other list.
     valid = lists.is_valid()
     row = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     full = full.take(pc.if_else(valid, row, 0))
@@ -180,13 +179,13 @@ def _cast(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def _way(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The type that a cast goes by way of; the given one where Arrow's own cast is right."""
+    """Return the intermediate type of a cast; the given one if Arrow's own cast is right."""
     if _is_real(given) and _is_real(wanted):
-        # Between floats and decimals Arrow's own cast may be the next but one.
+        # Between floats and decimals Arrow's own cast may give the neighbour of the nearest value.
         apart = pa.types.is_decimal(given) != pa.types.is_decimal(wanted)
         return pa.string() if apart else given
     if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
-        # Arrow asks for room for all integers of the type.
+        # Arrow requires room for all integers of the type.
         return pa.decimal256(_MOST_DIGITS_256, wanted.scale)
     if pa.types.is_struct(given) and pa.types.is_struct(wanted):
         return pa.struct([f.with_type(_way(f.type, wanted.field(f.name).type)) for f in given])
@@ -214,7 +213,7 @@ def _check_cast(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def _round_floats(column: Column, field: pa.Field[Any]) -> Column:
-    """Floats of another width, of which none may become infinite."""
+    """Round floats to another width; none may become infinite."""
     wide = _cast(column, pa.field(field.name, pa.float64()))
     made = _cast(column, field)
     over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
@@ -224,7 +223,7 @@ def _round_floats(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
-    """Raises `SchemaMismatch` for text with a number that Arrow reads as a hexadecimal one."""
+    """Raise `SchemaMismatch` for a string that Arrow reads as a hexadecimal number."""
     odd = pc.match_substring_regex(column, "[xX]")
     if pc.any(odd).as_py():
         raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is not a number")
@@ -236,7 +235,7 @@ def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "")
 
 
 def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
-    """How the table's column comes to hold decimals of more digits; "" where it does not."""
+    """Return how to widen the table's decimal column; "" if that does not help."""
     if not (pa.types.is_decimal(given) and pa.types.is_decimal(field.type)):
         return ""
     scale = max(given.scale, field.type.scale)
@@ -248,7 +247,7 @@ def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
 
 
 def _example(column: Column, field: pa.Field[Any]) -> str:
-    """A value that the cast would change; "" where none is found."""
+    """Return a value that the cast would change; "" if there is none."""
     ways = (column.type, _way(column.type, field.type))
     return next(filter(None, (_describe_change(column, way, field) for way in ways)), "")
 
@@ -265,9 +264,9 @@ def _describe_change(column: Column, way: pa.DataType, field: pa.Field[Any]) -> 
 
 
 def _first_change(column: Column, made: Column, name: str, *, every: bool) -> str:
-    """The first value that is another in `made`, in words; "" where none is.
+    """Describe the first value that differs in `made`; "" if none does.
 
-    every: look at all types, not only at those that Arrow lets change.
+    every: check all types, not only those that Arrow may change.
     """
     for path, before, after in _pairs(column, made, name):
         if before.type == after.type or not (every or _may_lose(before.type, after.type)):
@@ -285,7 +284,7 @@ def _first_change(column: Column, made: Column, name: str, *, every: bool) -> st
 
 
 def _first_unsure(column: Column, made: Column, name: str) -> str:
-    """The first float that stands for several whole numbers, in words; "" where none does."""
+    """Describe the first float that represents several integers; "" if none does."""
     for path, before, after in _pairs(column, made, name):
         if pa.types.is_floating(before.type) and pa.types.is_integer(after.type):
             least = float(sure_below(before.type))
@@ -305,13 +304,13 @@ def _pairs(
 
 
 def _apart(value: pa.Scalar[Any], made: pa.Scalar[Any]) -> str:
-    """A value in words that tell it from what it would become, also by less than Python has."""
+    """Format a value so that it differs from its cast, also by less than Python's precision."""
     words = _format_value(value)
     return words if words != _format_value(made) else f"{value.value} as {value.type}"
 
 
 def _format_value(value: pa.Scalar[Any]) -> str:
-    """A value in words, also a time that Python has no form of."""
+    """Format a value, also a time that Python cannot represent."""
     try:
         return repr(value.as_py())
     except (OverflowError, ValueError):
@@ -321,7 +320,7 @@ def _format_value(value: pa.Scalar[Any]) -> str:
 def _leaves(
     given: pa.Array[Any], made: pa.Array[Any], path: str
 ) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
-    """The values below two arrays of one shape, with where they are."""
+    """Yield the leaf values of two arrays of one shape, with their paths."""
     if given.type == made.type or pa.types.is_null(given.type):
         return
     if pa.types.is_struct(given.type):
@@ -339,7 +338,7 @@ def _leaves(
 
 
 def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow's safe cast may change a value."""
+    """Return whether Arrow's safe cast may change a value."""
     if pa.types.is_floating(wanted):
         narrower = pa.types.is_floating(given) and given.bit_width > wanted.bit_width
         return bool(pa.types.is_decimal(given) or narrower)
@@ -349,7 +348,7 @@ def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
-    """For each value whether it is another in `made`; null for nulls."""
+    """Return for each value whether it differs in `made`; null for nulls."""
     if pa.types.is_decimal(given.type) and pa.types.is_floating(made.type):
         return _differs_written(given, made)
     if pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
@@ -365,9 +364,9 @@ def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
 
 
 def _differs_written(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
-    """For each decimal whether it is another than the float when that is written with its scale.
+    """Return for each decimal whether it differs from the float, formatted with its scale.
 
-    A float can be written by its shortest digits, or by all that it has.
+    A float can be formatted by its shortest digits, or by all that it has.
     """
     scale = given.type.scale
     room = pa.decimal128(_MOST_DIGITS, scale)
@@ -380,7 +379,7 @@ def _differs_written(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
 
 
 def _is_over(made: pa.Array[Any]) -> Any:
-    """For each decimal whether it has more digits than its type, as an unsafe cast leaves it."""
+    """Return for each decimal whether it has more digits than its type, as after an unsafe cast."""
     room = pa.decimal256(_MOST_DIGITS_256, made.type.scale)
     least = pa.scalar(Decimal(10) ** (made.type.precision - made.type.scale), room)
     return pc.fill_null(pc.greater_equal(pc.abs(made.cast(room)), least), fill_value=False)
@@ -390,7 +389,7 @@ def _is_over(made: pa.Array[Any]) -> Any:
 
 
 def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with others at its leaves."""
+    """Return the type with other leaf types."""
     if pa.types.is_struct(kind):
         return pa.struct([each.with_type(with_leaves(each.type, leaf)) for each in kind])
     if pa.types.is_map(kind):
@@ -401,7 +400,7 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
 
 
 def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
-    """Why one type is not a form of the other, at any depth; "" where it is."""
+    """Return why two types are not compatible, at any depth; "" if they are."""
     if pa.types.is_dictionary(given):
         given = given.value_type
     if pa.types.is_null(given):
@@ -472,7 +471,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:
-    """A float or decimal in a type of its own."""
+    """Return a float or decimal in a type of its own."""
     try:
         return pa.scalar(value)
     except _FAILS as error:
@@ -480,7 +479,7 @@ def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:
 
 
 def _is_kept(value: Any, made: Any) -> bool:
-    """Whether what Arrow made of a Python value, as one again, says the same."""
+    """Return whether a Python value survives the round trip through Arrow."""
     if value is None or made is None:
         return value is made or value != value  # noqa: PLR0124 - a NaN, which pandas has for null
     if isinstance(made, float):
@@ -506,5 +505,5 @@ def _is_same_moment(value: datetime.datetime, made: datetime.date) -> bool:
         return value == datetime.datetime.combine(made, datetime.time(), value.tzinfo)
     if value.tzinfo is None:
         return value == made.replace(tzinfo=None)
-    # A column without a time zone holds the moment in UTC.
+    # A column without a time zone holds the timestamp in UTC.
     return value == (made if made.tzinfo else made.replace(tzinfo=datetime.timezone.utc))

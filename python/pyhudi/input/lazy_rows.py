@@ -1,4 +1,4 @@
-"""What rows of a table that are read later can be told by."""
+"""The interface of rows of a table that are read later."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 class LazyRows(ABC):
-    """Rows of a table that are read when they are wanted."""
+    """Rows of a table that are read on demand."""
 
     @abstractmethod
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""

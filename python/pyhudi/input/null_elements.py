@@ -1,8 +1,8 @@
-"""Lists with null elements: found among rows before any of them is written.
+"""Finds lists with null elements before any row is written.
 
-Base files have two-level lists, which cannot hold them (docs/decisions/0004), but where an option
-says otherwise. Log files could, but the compaction to base files would then fail, in Apache Hudi as
-well.
+Base files have two-level lists, which cannot hold null elements (docs/decisions/0004), unless an
+option says otherwise. Log files could, but the compaction to base files would then fail, in Apache
+Hudi as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyhudi.errors import SchemaMismatch
 
 
 def check_elements(column: pa.ChunkedArray[Any], what: str) -> None:
-    """Raises `SchemaMismatch` where a list among the values, at any depth, has a null element."""
+    """Raise `SchemaMismatch` if a list among the values, at any depth, has a null element."""
     if not _has_lists(column.type):
         return
     for chunk in column.chunks:
@@ -43,7 +43,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _null_element(array: pa.Array[Any], path: str) -> str | None:
-    """Where a list has a null element; what lies under null lists, maps and structs is none."""
+    """Return the path of a list with a null element, ignoring what is below null values."""
     kind = array.type
     if not _has_lists(kind):
         return None
@@ -51,7 +51,7 @@ def _null_element(array: pa.Array[Any], path: str) -> str | None:
         elements = array.flatten()
         return path if elements.null_count else _null_element(elements, path)
     if pa.types.is_map(kind):
-        # As a list of its values: a slice's `items` are those of the whole.
+        # Through its values as a list: a slice's `items` are those of the whole array.
         values = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
         return _null_element(values, f"{path}.value")
     if pa.types.is_struct(kind):

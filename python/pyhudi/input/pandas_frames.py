@@ -1,7 +1,7 @@
 """Data frames of pandas as Arrow tables.
 
-Columns of a type of pandas are pyarrow's to make. Those of Python objects go through the checks of
-`python_objects.py`: pyarrow alone would cut times to the type that it takes for all of them.
+pyarrow converts columns of pandas types. Columns of Python objects go through the checks of
+`python_objects.py`: pyarrow alone would truncate times to the type that it infers for all of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pyhudi.input.python_objects import is_of_objects, of_objects
 
 
 def of_pandas(frame: Any, like: pa.Schema | None) -> pa.Table:
-    """The columns, levels of the index that have a name among them.
+    """Return the columns, with named index levels among them.
 
-    like: the table's columns, where there is a table; one without values has no type of its own
-    then. Raises `SchemaMismatch` for a name that comes twice and a column or value without a form
-    in Arrow.
+    like: the table's columns; a column without values has no type of its own and gets the table's.
+    Raises `SchemaMismatch` for a repeated name, and for a column or value that cannot be converted
+    to Arrow.
     """
     rows = _table(_with_levels(frame), like)
     if like is None:
@@ -65,7 +65,7 @@ def _to_arrow(frame: Any) -> pa.Table:
 
 
 def _without_empty_types(rows: pa.Table, known: frozenset[str]) -> pa.Table:
-    """The rows, columns of the table that have no value without the type that pandas gave them."""
+    """Remove the type that pandas gave to table columns without values."""
     for at, field in enumerate(rows.schema):
         column = rows.column(at)
         if field.name in known and column.null_count == len(column):

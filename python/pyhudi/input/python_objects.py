@@ -1,8 +1,8 @@
 """Rows that are Python objects: a list of dicts, or a dict of columns.
 
-Types come from the table's schema where it has the column, else from the values. pyarrow alone
-would take a float for an integer and cut it, and pass over the fields of a struct that the type
-lacks; so what the objects are is looked at first. What is found wrong is told with its row.
+Types come from the table's schema if it has the column, else from the values. pyarrow alone would
+truncate a float to an integer, and skip struct fields that the type does not have; so the objects
+are checked first. Errors name the row.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from pyhudi.input.exact_casts import cast_exactly, sure_below
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 
 _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What pyarrow raises for a value."""
+"""The errors of pyarrow for a value."""
 _HINT = "Give each column values of one type."
 _FLAT = (str, bytes, bytearray, memoryview)
-"""What has items for Python and is one value."""
+"""Types that have items in Python and are one value."""
 _SINGLE = (*_FLAT, Number, date, time, dict, type(None))
-"""What is no column of values."""
+"""Types that are not a column of values."""
 _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
-"""What holds values of one column, besides Arrow's arrays."""
+"""Classes that hold values of one column, besides Arrow's arrays."""
 _ROWS_AND_ITEMS = 2
 """Dimensions of an array that has a list in each row."""
 _MOST_LEVELS = 128
-"""Python objects in one another. A map's entries are pairs within a list: two levels of them."""
+"""Maximum levels of nested Python objects. A map's entries are pairs in a list: two levels."""
 _NO_VALUES = ("NAType", "NaTType")
-"""What pandas has in rows where there is no value, besides None and NaN."""
+"""The missing values of pandas, besides None and NaN."""
 
 
 def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
-    """A list of dicts as a table: a key that a row lacks is null, one that no row has no column.
+    """Convert a list of dicts to a table; a key that only some rows have is null in the others.
 
-    like: the table's columns, where there is a table. uneven: rows may have different keys. Raises
-    `SchemaMismatch` for a value that does not fit, `ConfigError` for what are no such rows.
+    like: the table's columns. uneven: rows may have different keys. Raises `SchemaMismatch` for a
+    value that does not fit, `ConfigError` for input that is not rows.
     """
     _check_dicts(rows)
     if not rows:
@@ -63,7 +63,7 @@ def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: boo
 
 
 def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
-    """A dict of lists or arrays as a table. Raises as `table_from_dicts`."""
+    """Convert a dict of lists or arrays to a table. Raises as `table_from_dicts` does."""
     names = _in_order(dict.fromkeys(columns), like)
     arrays = {}
     for name in names:
@@ -82,9 +82,9 @@ def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa
 
 
 def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
-    """A column of pandas that holds objects; NaN is null, but not within lists and structs.
+    """Convert a pandas column of objects; NaN is null, but not within lists and structs.
 
-    Raises as `table_from_dicts`.
+    Raises as `table_from_dicts` does.
     """
     _check_levels(column, name)
     guess = _attempt(column, from_pandas=True)
@@ -98,12 +98,12 @@ def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
 
 
 def is_of_objects(kind: Any) -> bool:
-    """Whether a type of an array or column of NumPy or pandas says that it holds Python objects."""
+    """Return whether a NumPy or pandas type means Python objects."""
     return str(kind) == "object"
 
 
 def by_column(data: Any, names: Sequence[str]) -> Any:
-    """Values of one column under its name, where there is one name; other data as they are.
+    """Return the values of one column by its name, if there is one name; other data unchanged.
 
     Raises `ConfigError` for a single value.
     """
@@ -132,7 +132,7 @@ def _null_for_nan(column: Any) -> list[Any]:
 
 
 def _is_to_be_checked(kind: pa.DataType) -> bool:
-    """Whether pyarrow may have changed values to make them fit the type it found for all."""
+    """Return whether pyarrow may have changed values to fit the type that it inferred."""
     if kind.num_fields:
         return any(_is_to_be_checked(kind.field(n).type) for n in range(kind.num_fields))
     tests = (at.is_date, at.is_time, at.is_timestamp, at.is_binary, at.is_fixed_size_binary)
@@ -140,7 +140,7 @@ def _is_to_be_checked(kind: pa.DataType) -> bool:
 
 
 def _has_reals(kind: pa.DataType) -> bool:
-    """Whether NaN may be a number in a type, which pyarrow takes for null as it does in pandas."""
+    """Return whether NaN is a number in this type; pyarrow reads it as null, as in pandas."""
     if kind.num_fields:
         return any(_has_reals(kind.field(n).type) for n in range(kind.num_fields))
     return bool(at.is_floating(kind) or at.is_decimal(kind) or at.is_null(kind))
@@ -155,7 +155,7 @@ def _check_dicts(rows: Sequence[Any]) -> None:
 
 
 def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
-    """The table's columns first, in its order; sets have none, so others come by name."""
+    """Return the table's columns first, in its order, then others, sorted if they have no order."""
     for key in keys:
         if not isinstance(key, str):
             raise ConfigError(f"the key {key!r} is not a column name")
@@ -187,7 +187,7 @@ def _as_array(values: Any, name: str) -> Column:
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether values are an array of NumPy's of several dimensions, or a tensor of any library."""
+    """Return whether values are a NumPy array of several dimensions, or a tensor of any library."""
     shape = getattr(values, "shape", None)
     is_array = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
     foreign = type(values).__module__.split(".")[0] not in ("numpy", "pandas", "pyarrow", "polars")
@@ -195,7 +195,7 @@ def is_tensor(values: Any) -> bool:
 
 
 def _of_tensor(values: Any) -> Column:
-    """One dimension as plain values, two as a list of a fixed size in each row."""
+    """Convert one dimension to plain values, two to a list of a fixed size in each row."""
     array = as_numpy(values)
     if array.ndim == 1:
         return pa.array(array)
@@ -206,7 +206,7 @@ def _of_tensor(values: Any) -> Column:
 
 
 def as_numpy(values: Any) -> Any:
-    """A tensor as an array of NumPy's, without a copy where the library gives none."""
+    """Return a tensor as a NumPy array, without a copy if its library allows that."""
     import numpy as np  # noqa: PLC0415 - only who has tensors needs it
 
     if hasattr(values, "__array__"):
@@ -215,9 +215,9 @@ def as_numpy(values: Any) -> Any:
 
 
 def _check_levels(values: Any, name: str) -> None:
-    """Raises `UnsupportedTableFeature` for values with more lists and dicts in one another.
+    """Raise `UnsupportedTableFeature` for values with too many nested lists and dicts.
 
-    Before pyarrow looks at them: its calls go as deep as the values do, and end the process.
+    It runs before pyarrow: pyarrow recurses as deep as the values do, and ends the process.
     """
     level = _find_nested(values)
     for _ in range(_MOST_LEVELS):
@@ -230,7 +230,7 @@ def _check_levels(values: Any, name: str) -> None:
 
 
 def _find_nested(values: Any) -> list[Any]:
-    """Those that have values of their own, each once."""
+    """Return the values that have values of their own, each once."""
     kinds = {kind for kind in set(map(type, values)) if issubclass(kind, (Mapping, list, tuple))}
     if not kinds:
         return []
@@ -257,7 +257,7 @@ def _hint(value: Any, error: Exception) -> str:
         return "Give None where there is no value."
     if isinstance(error, OverflowError):
         return "Give whole numbers beyond 64 bits as decimals."
-    # What is said here says what to do, too.
+    # This text contains the hint already.
     return "" if type(error) is ValueError else _HINT
 
 
@@ -270,7 +270,7 @@ def _mismatch_text(kind: pa.DataType | None, before: Sequence[Any]) -> str:
 
 
 def _plain(values: Sequence[Any]) -> Sequence[Any]:
-    """The values, None for what pandas has where there is none, times of NumPy as Python's."""
+    """Return the values with None for missing values of pandas, and NumPy's times as Python's."""
     kinds = set(map(type, values))
     absent = {kind for kind in kinds if _is_no_value(kind)}
     if absent:
@@ -285,7 +285,7 @@ def _plain(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _is_of_tensors(kind: type) -> bool:
-    """Whether values of a type are tensors of another library than NumPy."""
+    """Return whether values of a type are tensors of another library than NumPy."""
     is_array = hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")
     known = ("numpy", "pandas", "pyarrow", "polars")
     return is_array and kind.__module__.split(".")[0] not in known
@@ -298,7 +298,7 @@ def _is_no_value(kind: type) -> bool:
 def _first_failure(
     made: Callable[[Sequence[Any]], Column], values: Sequence[Any], error: Exception
 ) -> tuple[int, Exception]:
-    """The first value at fault: the shortest beginning that fails ends with it."""
+    """Return the first faulty value: the shortest failing prefix ends with it."""
     good, bad = 0, len(values)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -331,7 +331,7 @@ def _column_builder(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], C
 
 
 def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
-    """The type that pyarrow takes the values as: the kind, but for reals of another sort.
+    """Return the type as which pyarrow reads the values: the given one, except for some reals.
 
     Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit.
     """
@@ -366,7 +366,7 @@ def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
     elif at.is_floating(kind) or at.is_decimal(kind):
         return _read_real_as(present, kind)
     elif at.is_timestamp(kind) and _is_of_one_unit(present):
-        # Elements of an array of NumPy's, which pyarrow reads in whatever unit it is told.
+        # Elements of a NumPy array, which pyarrow reads in any unit that it is given.
         return pa.from_numpy_dtype(present[0].dtype)
     else:
         _check_leaves(present, kind)
@@ -394,14 +394,16 @@ def _check_integers(values: Sequence[Any]) -> None:
 
 
 def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
-    """Floats for a decimal as such, decimals for a float as such: `cast_exactly` looks at them."""
+    """Read floats for a decimal as floats, decimals for a float as decimals: `cast_exactly` checks
+    them.
+    """
     _check_kinds(values, (Real, Decimal), but=(bool,))
     if at.is_decimal(kind):
         has_floats = not all(isinstance(value, (Integral, Decimal)) for value in values)
         return pa.float64() if has_floats else kind
     decimals = [value for value in values if isinstance(value, Decimal)]
     if decimals:
-        # As wide as can be: there may be whole numbers, too.
+        # As wide as possible, because there may be integers too.
         return pa.decimal256(76, pa.infer_type(decimals).scale)
     if at.is_float32(kind) and any(map(_is_beyond_float32, values)):
         raise ValueError("the number is too large")
@@ -431,7 +433,7 @@ def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
 
 
 def _is_of_one_unit(values: Sequence[Any]) -> bool:
-    """Whether all values are times of NumPy's that count the same."""
+    """Return whether all values are NumPy times of one unit."""
     kinds = set(map(type, values))
     return (
         len(kinds) == 1
@@ -472,7 +474,7 @@ def _is_day(value: datetime) -> bool:
 
 
 def _nanoseconds(value: datetime) -> int:
-    """Those below a microsecond, which times of pandas have."""
+    """Return the nanoseconds below a microsecond, which pandas timestamps have."""
     return int(getattr(value, "nanosecond", 0))
 
 

@@ -1,7 +1,7 @@
 """Nested values in types whose structs have required fields.
 
-A scan gives such fields as nullable, since they are null below a null struct. Arrow's cast takes
-those nulls for values of the field and fails.
+A scan returns such fields as nullable, because they are null below a null struct. Arrow's cast
+takes those nulls for values of the field and fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyhudi.errors import SchemaMismatch
 
 
 def with_nullable_fields(kind: pa.DataType) -> pa.DataType:
-    """The type with structs of fields that may all be null."""
+    """Return the type with all struct fields nullable."""
     if pa.types.is_struct(kind):
         fields = (kind.field(at) for at in range(kind.num_fields))
         return pa.struct(
@@ -31,7 +31,7 @@ def with_nullable_fields(kind: pa.DataType) -> pa.DataType:
 
 
 def restore_required_fields(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
-    """Values of the loosened type in the type itself.
+    """Return values of the nullable type in the type itself.
 
     Raises `SchemaMismatch` for a struct that is not null and has no value in a required field.
     """
@@ -52,14 +52,14 @@ def restore_required_fields(values: pa.Array[Any], kind: pa.DataType, path: str)
 
 
 def entries_of(maps: pa.MapArray) -> pa.ListArray:
-    """Maps as lists of structs."""
+    """Return maps as lists of structs."""
     kind = maps.type
     pair = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
     return maps.cast(pa.list_(pa.struct(pair)))
 
 
 def list_of(lists: pa.ListArray, items: pa.Array[Any], kind: pa.DataType | None = None) -> Any:
-    """Lists as long as others, with these elements one after the other."""
+    """Return lists of the same lengths as others, with other elements."""
     mask = lists.is_null() if lists.null_count else None
     return pa.ListArray.from_arrays(_offsets(lists), items, type=kind, mask=mask)
 
@@ -70,7 +70,7 @@ def map_of(
     items: pa.Array[Any],
     kind: pa.DataType | None = None,
 ) -> Any:
-    """Maps as long as the lists of other maps' entries, with these keys and values."""
+    """Return maps of the same lengths as others, with other keys and values."""
     made = pa.MapArray.from_arrays(_offsets(entries), keys, items, type=kind)
     if not entries.null_count:
         return made
@@ -78,7 +78,7 @@ def map_of(
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array[Any]:
-    """Where each list begins among the flattened elements; null lists have none."""
+    """Return where each list begins among the flattened elements; null lists have none."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
@@ -93,7 +93,7 @@ def _child(
     if made.null_count > structs.null_count:
         msg = f"{name} has nulls, but the table requires a value"
         raise SchemaMismatch(msg, hint="Give the field a value, or make the whole struct null.")
-    # No null may be left, or casts of the whole would find it.
+    # No null may remain, or casts of the whole column would find it.
     at = pc.if_else(
         made.is_null(), len(made), pc.add(pc.cumulative_sum(pa.repeat(1, len(made))), -1)
     )
@@ -101,7 +101,7 @@ def _child(
 
 
 def _any_value(kind: pa.DataType) -> pa.Array[Any]:
-    """One value of a type, which nobody reads."""
+    """Return a value of a type, which is never read."""
     if pa.types.is_struct(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
         return pa.StructArray.from_arrays([_any_value(f.type) for f in fields], fields=fields)
