@@ -394,9 +394,7 @@ def _check_integers(values: Sequence[Any]) -> None:
 
 
 def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
-    """Read floats for a decimal as floats, decimals for a float as decimals: `cast_exactly` checks
-    them.
-    """
+    """Read floats and decimals as they are, for `cast_exactly` to check them."""
     _check_kinds(values, (Real, Decimal), but=(bool,))
     if at.is_decimal(kind):
         has_floats = not all(isinstance(value, (Integral, Decimal)) for value in values)

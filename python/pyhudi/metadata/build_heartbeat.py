@@ -1,7 +1,7 @@
-"""A heartbeat for work that is no write: making a metadata table, changing a table's version.
+"""A heartbeat for work that is not a write: building a metadata table, changing a table's version.
 
-Such work has no instant on the timeline. Its heartbeat tells others that its writer is alive; the
-table's properties name it for as long as something is undone (`metadata/pending_operation.py`).
+Such work has no instant on the timeline. Its heartbeat shows other writers that it is active; the
+table's properties name it while an operation is pending (`metadata/pending_operation.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 def build_heartbeat(
     storage: Storage, clock: Clock, guard: LockManager
 ) -> Iterator[tuple[TableConfig, str]]:
-    """Within a section holds a heartbeat; gives the table's properties and the heartbeat's name.
+    """Hold a heartbeat in a critical section; yield the table's properties and its name.
 
-    That is the name of the work that one who died left undone. Raises `CommitConflict` where that
-    one is alive, `LockTimeout` where the section cannot be entered.
+    The name is that of the pending operation of a failed writer, if there is one. Raises
+    `CommitConflict` if that writer is active, `LockTimeout` if the critical section cannot be
+    entered.
     """
-    # Where there is no table, no lock is made.
+    # Without a table no lock is created.
     TableConfig.load(storage, clock)
     with guard.critical_section():
         config = TableConfig.load(storage, clock)
@@ -39,13 +40,13 @@ def build_heartbeat(
 
 
 def fence_build(table: TableSnapshot) -> None:
-    """Has whoever is making a part of the metadata table fail, if it looked for the last time.
+    """Fence a writer that builds a part of the metadata table, if it has made its last check.
 
-    Called under the table's lock by who completes a commit or takes commits back: that one has
-    lost it, or has failed. Only an index that is made beside writers, by who began it, has another
-    look to come: until its indexing is complete.
+    Called under the table's lock by a writer that completes or rolls back commits: the builder has
+    lost the lock, or has failed. Only a concurrent index build still checks once more, until its
+    indexing is complete.
 
-    table: as it is now.
+    table: the current snapshot.
     """
     undone = PendingOperation.of(table.config)
     if not undone:
@@ -57,7 +58,7 @@ def fence_build(table: TableSnapshot) -> None:
 
 
 def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
-    """A time that no instant has: its heartbeat would be taken for that one's."""
+    """Return a time that no instant has; its heartbeat would count for that instant."""
     generator = InstantGenerator(clock, config.timezone)
     generator.observe(Timeline.load(storage, config))
     return generator.next()

@@ -1,8 +1,8 @@
-"""Adding commits to a metadata table that lacks them: another writer did not keep it in sync.
+"""Adds missing commits to a metadata table that another writer did not keep in sync.
 
-The files of each commit go into `files`, by what its metadata names. The other partitions would
-need the rows of the table as they were before the commit: they are dropped, and the next writer
-rebuilds them.
+The files of each commit go into `files`, as its metadata names them. The other partitions would
+need the rows of the table from before the commit: they are dropped, and the next writer rebuilds
+them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pyhudi.timeline import Instant
 
 
 def catch_up(table: TableSnapshot) -> bool:
-    """Adds the commits that the metadata table lacks, within a section; whether that was possible.
+    """Add missing commits in a critical section; return whether that was possible.
 
-    It is not if a clean, a restore or a rollback of a commit was completed since, which the
-    metadata table would lack, too, or if a commit names nothing. Raises `CommitConflict` where
-    the table's properties have changed.
+    It is not possible if a clean, a restore or a rollback of a commit completed since, because the
+    metadata table would miss it too, or if a commit names no files. Raises `CommitConflict` if the
+    table's properties have changed.
     """
     if FILES not in table.config.metadata_partitions:
         return True
@@ -38,7 +38,7 @@ def catch_up(table: TableSnapshot) -> bool:
     for commit in missing:
         metadata_table = open_metadata_table(table)
         if delta_commit(metadata_table, commit.requested) is not None:
-            # A writer died before it completed its delta commit.
+            # A writer failed before it completed its delta commit.
             remove_delta_commit(metadata_table, commit.requested)
             metadata_table = metadata_table.reload()
         _remove_orphans(metadata_table, commit.requested)
@@ -50,7 +50,7 @@ def catch_up(table: TableSnapshot) -> bool:
 
 
 def _remove_orphans(metadata_table: TableSnapshot, instant: str) -> None:
-    """Removes log files of a delta commit that is not on the timeline: they would count."""
+    """Remove log files of a delta commit that is not on the timeline: they would count."""
     if not metadata_table.timeline.completes_in_names:
         return
     storage = metadata_table.storage
@@ -61,7 +61,7 @@ def _remove_orphans(metadata_table: TableSnapshot, instant: str) -> None:
 
 
 def _missing(table: TableSnapshot) -> list[Instant] | None:
-    """The commits that the metadata table lacks, by completion; None where more may be missing."""
+    """Return the missing commits by completion time; None if others may be missing too."""
     timeline, metadata_table = table.timeline, open_metadata_table(table)
     times = set(missing_commits(timeline, metadata_table.timeline))
     commits = [commit for commit in timeline.commits if commit.requested in times]

@@ -1,4 +1,4 @@
-"""Which file groups changed while an index was made beside writers."""
+"""Finds the file groups that changed while an index was built concurrently with writers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyhudi.txn.conflicts import collect_written_file_groups
 
 
 def find_changed_groups(before: Source, now: Source) -> set[GroupKey]:
-    """Those whose newest slices differ between two moments of the table.
+    """Return the file groups whose newest slices differ between two snapshots of the table.
 
-    From version 8 on every commit writes files of its own. Up to version 6 log files do not tell
-    which commits they hold, and may be listed before those are complete: commits tell.
+    From version 8 on every commit writes its own files. Up to version 6 log files do not show which
+    commits they contain, and may be listed before those are complete; the commits do.
     """
     if now.table.config.version.logs_named_by_base_instant:
         return _groups_written_since(before.table.timeline, now.table.timeline)

@@ -1,8 +1,8 @@
-"""The file groups that a commit changes, before and after it, for indexes that follow rows.
+"""The file groups that a commit changes, before and after it, for indexes of records.
 
-Indexes follow records, not what files hold: what a log file deletes may be elsewhere by now, and
-what it seems to delete may win by its ordering value. So both sides are read merged, as a snapshot
-reads them. Nothing is read here but what files there are.
+Indexes follow records, not the contents of files: a record that a log file deletes may be elsewhere
+already, and a delete may lose by its ordering value. So both sides are read merged, as a snapshot
+reads them. Only the listing of files happens here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 _LOG_MEMORY = 64 * 1024 * 1024
-"""Bytes of log records that one task holds; more of them go to local files."""
+"""Bytes of log records that one task holds; the rest spills to local files."""
 
 AloneFile = tuple[str, int, FileSlice]
-"""Name and bytes of a file, and a slice of nothing else."""
+"""Name and size of a file, and a slice of this file only."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class GroupChange:
 
 
 class ChangedSlices:
-    """The file groups that a commit touches, while it is still pending."""
+    """The file groups that a pending commit changes."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ChangedSlices:
         schema: pa.Schema,
         avro: str,
     ) -> None:
-        """`data`: the table as it is now. `schema`, `avro`: its own with the commit.
+        """`data`: the current snapshot. `schema`, `avro`: the schemas with the commit.
 
         `schema` has meta fields.
         """
@@ -59,51 +59,51 @@ class ChangedSlices:
         self._schema = schema
         self._avro = avro
         self.listing = ListedOnce(data.storage)
-        """The files of the data table, for all that keeps step with the commit."""
+        """The files of the data table, shared by everything that is in sync with the commit."""
 
     @cached_property
     def changes(self) -> list[GroupChange]:
-        """Every group that files came to, and every one that is taken away."""
+        """Yield every group that gets files, and every group that is replaced."""
         return [
             *self._iter_written(),
             *(GroupChange(slice_, None) for slice_ in self.iter_replaced()),
         ]
 
     def task(self, slice_: FileSlice | None, columns: tuple[str, ...]) -> ReadTask | None:
-        """The reading of some columns of a slice, as they are stored."""
+        """Return the task that reads some columns of a slice, as stored."""
         return None if slice_ is None else self.read(slice_, columns)
 
     def read(self, slice_: FileSlice, columns: tuple[str, ...]) -> ReadTask:
-        """As `task`, of a slice that there is."""
+        """Return the same task for a slice that exists."""
         return read_columns(self._table, slice_, columns)
 
     def keys(self, slice_: FileSlice, *, with_own: bool = False) -> ReadTask:
-        """The reading of a slice's record keys. with_own: blocks of the commit count, too."""
+        """Return the task that reads a slice's keys. with_own: also from blocks of the commit."""
         return read_columns(
             self._table, slice_, (RECORD_KEY,), pending=self._instant if with_own else None
         )
 
     def before(self, stat: WriteStat) -> FileSlice | None:
-        """The file group that a stat is of, None for a new one."""
+        """Return the file group of a write stat; None for a new one."""
         return self._slices(stat.partition_path or "").get(stat.file_id)
 
     def after(self, stats: list[WriteStat], *, alone: bool) -> FileSlice:
-        """The file group that the stats' log files went to, with them.
+        """Return the file group of the stats' log files, with these files.
 
-        alone: with nothing else.
+        alone: only with these files.
         """
         before = None if alone else self.before(stats[0])
         return _after(stats[0].partition_path or "", stats[0].file_id, before, stats)
 
     def iter_replaced(self) -> Iterator[FileSlice]:
-        """Every file group that the commit takes away."""
+        """Yield every file group that the commit replaces."""
         for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
             known = self._slices(partition) if ids else {}
             yield from (known[file_id] for file_id in ids if file_id in known)
 
     @cached_property
     def files(self) -> dict[str, list[AloneFile]]:
-        """Every written file by partition, each as a slice of nothing else."""
+        """Return every written file by partition, each as a slice of its own."""
         found: dict[str, list[AloneFile]] = {}
         for partition, stats in self._metadata.partition_to_write_stats.items():
             for stat in stats:
@@ -147,7 +147,7 @@ class ChangedSlices:
 
 
 def alone(slice_: FileSlice) -> list[AloneFile]:
-    """The files of a slice, each by itself."""
+    """Yield the files of a slice, each as a slice of its own."""
     base = slice_.base
     found = [] if base is None else [(base.name, base.size, replace(slice_, logs=()))]
     logs = ((log.name, log.size, replace(slice_, base=None, logs=(log,))) for log in slice_.logs)
@@ -157,9 +157,9 @@ def alone(slice_: FileSlice) -> list[AloneFile]:
 def read_columns(
     table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], *, pending: str | None = None
 ) -> ReadTask:
-    """The reading of a slice that may hold files of a pending commit.
+    """Return the task that reads a slice which may contain files of a pending commit.
 
-    pending: the commit's instant, where its log blocks shall count as committed ones do.
+    pending: the commit's instant, if its log blocks count as committed ones do.
     """
     request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY)
     rule = replace(merge_rule(table), max_instant=None)
@@ -169,14 +169,14 @@ def read_columns(
 
 
 def is_log_path(path: str | None) -> bool:
-    """Whether a file is a log file."""
+    """Return whether a file is a log file."""
     return (path or "").rsplit("/", 1)[-1].startswith(".")
 
 
 def _after(
     partition: str, file_id: str, before: FileSlice | None, written: list[WriteStat]
 ) -> FileSlice:
-    """The slice with the written files: a new base file takes the place of all that was."""
+    """Return the slice with the written files: a new base file replaces everything before it."""
     bases = [base for stat in written if (base := _base(partition, stat)) is not None]
     new = [log for stat in written if (log := _log(partition, stat)) is not None]
     if bases:
@@ -202,7 +202,7 @@ def _base(partition: str, stat: WriteStat) -> BaseFile | None:
 
 
 def _log(partition: str, stat: WriteStat) -> LogFile | None:
-    """The log file that a stat is of, None for another file."""
+    """Return the log file of a write stat; None for another file."""
     name = (stat.path or "").rsplit("/", 1)[-1]
     parsed = parse_log_name(name)
     if parsed is None:

@@ -1,10 +1,10 @@
-"""Keeping the metadata table in step: every commit and rollback of the data table is one here.
+"""Keeps the metadata table in sync: every commit and rollback of the data table is one here.
 
 A commit's records go into a delta commit of the same instant, which is complete before the data
-table's commit is. A crash between the two leaves a delta commit that readers do not count, and
-that the rollback of the commit takes back. What is recorded is found in the commit's metadata and
-its files by the kinds of partitions (`kinds/`). Order of steps: `HoodieBackedTableMetadataWriter`
-(Hudi 0.15.0 and 1.2.0).
+table's commit is. A crash between the two leaves a delta commit that readers ignore, and that the
+rollback of the commit rolls back. The partition types (`partition_types/`) find what to record in
+the commit's metadata and its files. Order of steps: `HoodieBackedTableMetadataWriter` (Hudi 0.15.0
+and 1.2.0).
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ from pyhudi.txn.pending_instant import PendingInstant
 
 OPERATION = "UPSERT_PREPPED"
 STAGE = 2
-"""Of the engine call that writes the log files."""
+"""The stage of the engine call that writes the log files."""
 _RECORD_BYTES = 1 << 10
-"""What there is to write of one file that is gone."""
+"""Estimated bytes of the record of one deleted file."""
 _SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
-"""Of the metadata table, pending and complete."""
+"""Service actions of the metadata table, pending and complete."""
 
 
 class MetadataCompanion(CommitParticipant):
-    """Keeps a table's metadata table in step; does nothing for a table without one."""
+    """Keeps a table's metadata table in sync; does nothing for a table without one."""
 
     @contextmanager
     def prefetch(self, table: TableSnapshot, metadata: CommitMetadata) -> Iterator[None]:
-        """As `Companion.ahead`: the metadata table, its files and indexes, and what changes."""
+        """Prefetch the metadata table, its files and indexes, and the changed slices."""
         partitions, layout = table.config.metadata_partitions, table.config.layout
         if FILES not in partitions:
             yield
@@ -99,15 +99,15 @@ class MetadataCompanion(CommitParticipant):
             yield
 
     def before_publish(self, table: TableSnapshot) -> None:
-        """Has whoever is making a part of the metadata table fail, if it would miss the change."""
+        """Fence a writer that builds a part of the metadata table, if it would miss the change."""
         fence_build(table)
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
-        """Writes the delta commit, and counts the keys that the record index gets.
+        """Write the delta commit, and count the keys that the record index gets.
 
-        Raises `CommitConflict` where a newer one of the same data partition would hide its
-        statistics of partitions, `MetadataBehind` where the metadata table lacks earlier commits:
-        it would never be used again.
+        Raises `CommitConflict` if a newer delta commit of the same data partition would hide its
+        partition statistics, `MetadataBehind` if the metadata table misses earlier commits: it
+        would never be used again.
         """
         if FILES not in table.config.metadata_partitions:
             return {}
@@ -133,7 +133,7 @@ class MetadataCompanion(CommitParticipant):
         return {}
 
     def before_restore(self, table: TableSnapshot, targets: Collection[str]) -> None:
-        """Makes sure that the delta commits can be taken back."""
+        """Check that the delta commits can be rolled back."""
         if not can_roll_back(table, targets):
             msg = "the pending restore cannot be applied to the metadata table"
             raise CommitConflict(
@@ -145,11 +145,11 @@ class MetadataCompanion(CommitParticipant):
             )
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
-        """Takes the delta commit back, unless it is that of a complete action of the same time.
+        """Roll back the delta commit, unless it belongs to a complete action of the same time.
 
         Up to table version 6 the log files that the rollback and the write left, or that the
-        rollback deleted, are recorded first. So are, on all versions, the files of a write that
-        the metadata table has compacted already: see `rolled_back.py`.
+        rollback deleted, are recorded first. On all versions, so are the files of a write that the
+        metadata table has compacted already: see `rolled_back.py`.
         """
         if FILES not in table.config.metadata_partitions:
             return
@@ -173,13 +173,13 @@ class MetadataCompanion(CommitParticipant):
             roll_back_delta_commit(metadata_table, rollback.target, time)
 
     def on_revoke(self, table: TableSnapshot, instant: str) -> None:
-        """Takes the delta commit back."""
+        """Roll back the delta commit."""
         if FILES not in table.config.metadata_partitions:
             return
         remove_delta_commit(open_metadata_table(table), instant)
 
     def list_files(self, table: TableSnapshot, wanted: Callable[[str], bool]) -> Iterable[str]:
-        """As `Companion.listed`. What is wrong with it is told by what keeps it in step."""
+        """Return the listed files. The methods that keep the table in sync report damage."""
         if FILES not in table.config.metadata_partitions:
             return []
         try:
@@ -191,7 +191,7 @@ class MetadataCompanion(CommitParticipant):
         return [file.path for path in paths for file in files[path]]
 
     def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:
-        """What its last compaction has not seen, by the rules of `TimelineArchiverV1` and `V2`."""
+        """Return what its last compaction did not include (`TimelineArchiverV1` and `V2`)."""
         if FILES not in table.config.metadata_partitions:
             return None
         own = open_metadata_table(table).timeline
@@ -207,7 +207,7 @@ class MetadataCompanion(CommitParticipant):
         )
 
     def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
-        """Writes the delta commit, unless one who died has; what that one has begun goes."""
+        """Write the delta commit, unless a failed writer has; remove what that writer started."""
         if FILES not in table.config.metadata_partitions:
             return
         metadata_table = open_metadata_table(table)
@@ -224,7 +224,7 @@ class MetadataCompanion(CommitParticipant):
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
 
     def after_complete(self, table: TableSnapshot) -> None:
-        """Runs the metadata table's own services."""
+        """Run the metadata table's own services."""
         run_services(table)
 
 
@@ -234,7 +234,7 @@ def _record_files(
     time: str,
     entries: tuple[tuple[str, str, int, bool], ...],
 ) -> None:
-    """Writes entries of `files` in the delta commit of a rollback, unless that is complete."""
+    """Write entries of `files` in the delta commit of a rollback, unless that is complete."""
     known = delta_commit(metadata_table, time)
     if known is not None and known.is_completed:
         return
@@ -246,14 +246,14 @@ def _record_files(
         if entries
         else []
     )
-    # A handful of names.
+    # A few names.
     delta.write(LocalEngine(), tasks)
 
 
 def _without_begun(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
-    """Takes back what a rollback or a clean that died has begun to record.
+    """Roll back the records that a failed rollback or clean has started to write.
 
-    Under an instant of its own: that of a rollback is for the commit that it takes back.
+    They have an instant of their own: that of a rollback is for the commit that it rolls back.
     """
     for begun in metadata_table.timeline.pending(ROLLBACK):
         if rollback.target_of(metadata_table.timeline, begun) == (time, DELTA_COMMIT):
@@ -268,9 +268,9 @@ def _without_begun(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
 def _leftover_log_files(
     storage: Storage, rollback: Rollback
 ) -> Iterator[tuple[str, str, int, bool]]:
-    """Log files with called-off blocks, and those that call them off.
+    """Return log files with rolled back blocks, and those with the rollback blocks.
 
-    With log files that are gone: other commits, and rollbacks before, may have added them.
+    Deleted log files are included: other commits, and earlier rollbacks, may have added them.
     """
     for path, part in rollback.record["partitionMetadata"].items():
         for name in rolled_back.names_of_deleted_files(part):
@@ -284,11 +284,10 @@ def _leftover_log_files(
 
 
 def _check_newest(table: TableSnapshot, commit: Commit) -> None:
-    """Raises `CommitConflict` where a write that was requested later is complete already.
+    """Raise `CommitConflict` if a write that was requested later is complete already.
 
-    Statistics of a partition are those of all its files, and the record that was requested last
-    counts, whichever was complete last. Where rows stay as they were, what that one says of them
-    holds.
+    Partition statistics cover all files of a partition, and the record that was requested last
+    counts, whichever completed last. If rows stay as they were, that record is right.
     """
     if PARTITION_STATS not in table.config.metadata_partitions:
         return
@@ -321,17 +320,17 @@ class DeltaCommit:
         self._schema = record_schema(data.config.version.metadata_schema)
 
     def add(self, groups: Iterable[FileGroup]) -> None:
-        """File groups that begin with this commit."""
+        """Add file groups that begin with this commit."""
         for group in groups:
             self._new_groups.append(group)
             self.groups[group.slice.partition].append(group)
             self.groups[group.slice.partition].sort(key=lambda known: known.slice.file_id)
 
     def write(self, engine: Engine, tasks: Sequence[RecordTask]) -> list[WriteStat]:
-        """Begins the delta commit, writes what the tasks give, and completes it.
+        """Start the delta commit, write the records of the tasks, and complete it.
 
-        Gives what was written. Raises `CommitConflict` where a service of the metadata table
-        has the instant.
+        Returns what was written. Raises `CommitConflict` if a service of the metadata table has the
+        instant.
         """
         metadata_table, version = self._metadata_table, self._metadata_table.config.version
         self._check_free()
@@ -357,9 +356,9 @@ class DeltaCommit:
         return stats
 
     def _remove_unnamed(self, delta: PendingInstant, stats: Iterable[WriteStat]) -> None:
-        """Removes what was written after others had completed the same delta commit.
+        """Remove what was written after another writer completed the same delta commit.
 
-        Up to table version 6 it would count as theirs, before what came in between.
+        Up to table version 6 it would count as part of that commit, before the commits in between.
         """
         now = self._metadata_table.reload().timeline
         done = now.find(self._instant, DELTA_COMMIT)
@@ -368,10 +367,10 @@ class DeltaCommit:
             delta.delete_unnamed_files(now.commit_metadata(done), own)
 
     def _check_free(self) -> None:
-        """Makes sure that no service has the instant: a rollback would delete that one's files.
+        """Check that no service has the instant: a rollback would delete the service's files.
 
-        Instants are new on the data table's timeline. The metadata table's services have theirs
-        from the clock of the writer that ran them, which another's may be behind.
+        Instants are unique on the data table's timeline. The metadata table's services take theirs
+        from the clock of the writer that runs them, and another writer's clock may be slow.
         """
         for known in self._metadata_table.timeline.instants:
             if known.requested == self._instant and known.action in _SERVICES:
@@ -379,15 +378,15 @@ class DeltaCommit:
                 raise retryable_conflict(msg)
 
     def _check_whole(self) -> None:
-        """Raises `CorruptTable` where all of a partition is gone."""
+        """Raise `CorruptTable` if all files of a partition are missing."""
         for name in (name for name, groups in self.groups.items() if not groups):
             definition = index_definitions(self._data.storage, self._data.config).get(name)
-            # One by data partition has no files where there are no rows.
+            # A partitioned record index has no files while there are no rows.
             if definition is None or not definition.is_partitioned:
                 raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
-        """Every slice that may be appended to: a rollback by listing goes by it."""
+        """Return every slice that may be appended to: a rollback by listing needs it."""
         return {
             name: (
                 WriteStat(),

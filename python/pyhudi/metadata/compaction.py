@@ -1,6 +1,6 @@
-"""How the metadata table is compacted: the records of each slice are merged by the payload's rules.
+"""Compacts the metadata table: merges the records of each slice by the payload's rules.
 
-When that is due is `services.py`'s part, how a compaction goes `services/compaction.py`'s.
+`services.py` decides when; `services/compaction.py` has the steps of a compaction.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class CompactGroupTask:
     group: MetadataGroup
     slice: FileSlice
     instant: str
-    """Of the compaction."""
+    """The instant of the compaction."""
     avro_schema: str
-    """Of the records, with meta fields."""
+    """The schema of the records, with meta fields."""
     names_previous: bool
-    """Statistics name the base file that is replaced."""
+    """Write stats name the base file that is replaced."""
 
     @property
     def storage(self) -> Storage:
-        """The metadata table's."""
+        """The metadata table's storage."""
         return self.group.storage
 
 
 def record_compaction() -> CompactionWork[CompactGroupTask]:
-    """The work on a metadata table's slices."""
+    """Return how to compact a metadata table's slices."""
     return CompactionWork(
         _tasks,
         compact_group,
@@ -65,7 +65,7 @@ def _tasks(
 
 
 def compact_group(task: CompactGroupTask, attempt: Attempt) -> WriteStat:
-    """Writes the slice's merged records. A group without records gets a file without any."""
+    """Write the slice's merged records. A group without records gets an empty base file."""
     merged = task.slice
     name = f"{merged.file_id}_{attempt.write_token}_{task.instant}.{EXTENSION}"
     written = store_group_base(task, f"{merged.partition}/{name}")
@@ -75,5 +75,5 @@ def compact_group(task: CompactGroupTask, attempt: Attempt) -> WriteStat:
 
 
 def store_group_base(task: CompactGroupTask, path: str) -> _native.BaseFile:
-    """The one place where compactions of the metadata table write."""
+    """Store a base file: the one place where compactions of the metadata table write."""
     return _native.compact_metadata_group(task.group.open(), path, avro_schema=task.avro_schema)

@@ -1,7 +1,7 @@
-"""Whether a metadata table can be trusted: no commit and no file of it is missing.
+"""Checks that a metadata table can be trusted: it misses no commit and no file.
 
-A reader that trusts one with a gap loses rows without a word, so what the timelines promise is
-looked for on storage. Contents are checked where they are read, in the Rust core.
+A reader that trusts one with a gap loses rows without an error, so this module compares what the
+timelines promise with storage. The Rust core checks contents when it reads them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pyhudi.timeline import Instant, Timeline
 from pyhudi.txn.rollback import was_rolled_back
 
 _ORIGIN = "00000000000000"
-"""Start of the instants at which Hudi initialises a metadata table."""
+"""Prefix of the instants at which Hudi initialises a metadata table."""
 _MILLISECOND_TIME = 17
 """Digits of an instant; up to table version 6 those of services and initialisation have 3 more."""
 
 
 class MetadataBehind(CorruptTable):
-    """The metadata table lacks commits of the data table."""
+    """The metadata table misses commits of the data table."""
 
 
 def check_not_behind(data: Timeline, metadata: Timeline) -> None:
-    """Raises `MetadataBehind` when the metadata table lacks a completed commit of the data table.
+    """Raise `MetadataBehind` if the metadata table misses a completed commit of the data table.
 
     A commit of the data table has a delta commit of the same time in the metadata table, completed
-    before it (`HoodieBackedTableMetadataWriter`). Older ones may have been archived, or be in what
-    the metadata table was initialised with.
+    before it (`HoodieBackedTableMetadataWriter`). Older ones may be archived, or covered by the
+    initialisation of the metadata table.
     """
     missing = missing_commits(data, metadata)
     if missing:
@@ -40,15 +40,15 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
 
 
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
-    """Completed commits of the data table that the metadata table lacks, oldest first."""
+    """Return completed commits of the data table that the metadata table misses, oldest first."""
     recorded = {instant.requested for instant in metadata.filter_completed()}
     return [time for time in _commits_to_have(data, metadata) if time not in recorded]
 
 
 def _commits_to_have(data: Timeline, metadata: Timeline) -> Iterator[str]:
-    """Commits of the data table that the metadata table has to have."""
+    """Return commits of the data table that the metadata table must have."""
     first = metadata.commits[0].requested if metadata.commits else ""
-    # A service that was planned before it was made is older than what it was made with.
+    # A service that was scheduled before the initialisation is older than what it covers.
     begin = _begin(metadata) if first and metadata.completes_in_names else ""
     since = _first_ordinary(metadata) or first[:_MILLISECOND_TIME]
     for commit in data.commits:
@@ -57,10 +57,11 @@ def _commits_to_have(data: Timeline, metadata: Timeline) -> Iterator[str]:
 
 
 def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
-    """Whether a metadata table may know of commits that the data table's loaded timeline does not.
+    """Return whether a metadata table may have commits that the loaded data timeline does not.
 
-    True wherever it does, and at times without reason: after it or a partition of it was made, or
-    while a writer is between its two timelines. The data table's timeline of now tells for certain.
+    True whenever it has, and sometimes without a reason: after it or a partition of it was built,
+    or while a writer is between its two timelines. The current timeline of the data table decides
+    it.
     """
     known = {instant.requested for instant in data.filter_completed()}
     pending = {instant.requested for instant in data.pending()}
@@ -72,14 +73,15 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
             return True
     if not metadata.commits or not (known or pending):
         return False
-    # It may be that of a table that was made anew, too.
+    # It may also be that of a table that was recreated.
     return _begin(metadata) > min([latest, *pending])
 
 
 def find_writes_since(data: Timeline, metadata: Timeline) -> set[str]:
-    """Times of writes in a metadata table, begun since the data table's timeline was loaded.
+    """Return times of writes in a metadata table that started after the data timeline was loaded.
 
-    They are later than all that it tells of. What is not, and is not on it, may be archived.
+    They are later than everything on that timeline. An earlier time that is not on it may be
+    archived.
     """
     latest = data.latest_time() or ""
     return {
@@ -92,9 +94,9 @@ def find_writes_since(data: Timeline, metadata: Timeline) -> set[str]:
 
 
 def _begin(metadata: Timeline) -> str:
-    """When the first commit of a metadata table was made: what was done by then may be in it.
+    """Return when the first commit of a metadata table was built: it may cover everything before.
 
-    Once its initial commits are archived, that is no more than a time by which it was there.
+    Once the initial commits are archived, it is only a time at which the table existed.
     """
     if metadata.completes_in_names:
         return min(commit.completed or commit.requested for commit in metadata.commits)
@@ -106,17 +108,17 @@ def _is_log_compaction(metadata: Timeline, instant: Instant) -> bool:
 
 
 def is_ordinary(time: str) -> bool:
-    """Whether a delta commit of that time is that of an instant of the data table."""
+    """Return whether a delta commit of that time belongs to an instant of the data table."""
     return len(time) <= _MILLISECOND_TIME and not is_original(time)
 
 
 def is_original(time: str) -> bool:
-    """Whether it is the time of no clock, which comes again when a metadata table is made anew."""
+    """Return whether it is an initial time, which recurs when a metadata table is rebuilt."""
     return time.startswith(_ORIGIN)
 
 
 def _first_ordinary(metadata: Timeline) -> str | None:
-    """The first delta commit that is no initialisation and no service."""
+    """Return the first delta commit that is neither an initialisation nor a service."""
     times = (
         instant.requested
         for instant in metadata.filter_completed(DELTA_COMMIT)
@@ -126,11 +128,11 @@ def _first_ordinary(metadata: Timeline) -> str | None:
 
 
 def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[str, int]]) -> None:
-    """Raises `CorruptTable` when a file of a partition of the metadata table is gone or cut off.
+    """Raise `CorruptTable` if a file of a partition of the metadata table is missing or truncated.
 
-    present: file id and size of each file on storage, by name. Looked for are the newest base file
-    of each file group and all log files written since, by what their commits say. Commits from
-    before the partition was made do not count: it may have been dropped in between.
+    present: file id and size of each file on storage, by name. Checks the newest base file of each
+    file group and all later log files, as their commits name them. Commits from before the
+    partition was built do not count: it may have been dropped in between.
     """
     made = _creation_order(metadata, present)
     groups = {file_id for file_id, _ in present.values()}
@@ -147,8 +149,8 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
                 continue
             name = (stat.path or "").rsplit("/", 1)[-1]
             if name not in present and was_rolled_back(metadata, instant.requested):
-                # Its writer stood still between its last look and its last file. It takes that
-                # back, unless it has died meanwhile.
+                # Its writer stalled between its last check and its last file. It rolls that back,
+                # unless it has failed since.
                 break
             _check_file(f"{partition}/{name}", present.get(name), stat.file_size_in_bytes)
             if not name.startswith("."):
@@ -156,7 +158,7 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
 
 
 def _creation_order(metadata: Timeline, present: Mapping[str, tuple[str, int]]) -> str:
-    """When a partition was made, as `_order` has it; "" where nothing tells any more.
+    """Return when a partition was built, as `_order` returns it; "" if nothing shows it any more.
 
     Its file groups begin with log files that no task wrote.
     """
@@ -168,7 +170,7 @@ def _creation_order(metadata: Timeline, present: Mapping[str, tuple[str, int]]) 
 
 
 def _completion(metadata: Timeline, time: str) -> str:
-    """When a commit was completed, "" where no timeline says."""
+    """Return when a commit completed; "" if no timeline has it."""
     try:
         return metadata.completion_time(time) or metadata.archive.completion_time(time)
     except HistoryUnavailable:
@@ -176,12 +178,12 @@ def _completion(metadata: Timeline, time: str) -> str:
 
 
 def _order(metadata: Timeline, instant: Instant) -> str:
-    """What tells which of two commits was first."""
+    """Return the sort key that orders two commits."""
     return (instant.completed or "") if metadata.completes_in_names else instant.requested
 
 
 def _may_follow(metadata: Timeline, instant: Instant, bases: Iterable[str]) -> bool:
-    """Whether log files of an older instant may lie on top of a base file: if completed after it.
+    """Return whether log files of an older instant may apply to a base file: if completed later.
 
     Up to table version 6 they never do.
     """

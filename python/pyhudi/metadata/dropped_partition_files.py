@@ -1,9 +1,9 @@
-"""Files of a partition that was removed, which would be listed again once the partition returns.
+"""Files of a deleted partition, which Hudi would list again once the partition returns.
 
-The clean that removes a partition deletes its record of `files` (Hudi 1.1 and later). If it gets
-files again before the next compaction, Hudi 1.2.0 merges the new record with that of the base file
-as if no delete were between them, and lists what was removed. It does so after its own writes too;
-where the new record says once more that those files are gone, it does not.
+The clean that deletes a partition deletes its record of `files` (Hudi 1.1 and later). If the
+partition gets files again before the next compaction, Hudi 1.2.0 merges the new record with that of
+the base file as if no delete were between them, and lists the deleted files. It does so after its
+own writes too; if the new record deletes those files once more, it does not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata, 
 def find_removed_files(
     table: TableSnapshot, groups: Sequence[FileGroup], metadata: CommitMetadata
 ) -> Iterator[tuple[str, str, int, bool]]:
-    """Entries of `files` that a commit has to add. groups: those of `files`."""
+    """Return entries of `files` that a commit must add. groups: those of `files`."""
     returning = [
         partition or NO_PATH
         for partition, stats in metadata.partition_to_write_stats.items()
@@ -38,7 +38,7 @@ def find_removed_files(
 
 
 def _may_begin_group(stat: WriteStat) -> bool:
-    """Whether a file can be the first of its file group, as all are in a partition that returns."""
+    """Return whether a file can be the first of its file group, as all in a new partition are."""
     if stat.num_update_writes or stat.num_deletes:
         return False
     return stat.log_version is not None or stat.prev_commit == NO_PREVIOUS_COMMIT

@@ -1,9 +1,8 @@
 """Conditions on a column as conditions on an expression of it, for expression indexes.
 
-Filters hold no functions, so an expression index helps where a condition on its source column
-implies one on its value. Known here are `identity`, and for equality `lower` and `upper` (plain
-ASCII text) and `from_unixtime`. Others are left alone. Functions: `HoodieSparkExpressionIndex`
-(Hudi 1.2.0).
+Filters contain no functions, so an expression index helps if a condition on its source column
+implies one on its value. Supported are `identity`, and for equality `lower` and `upper` (ASCII
+strings) and `from_unixtime`. Functions: `HoodieSparkExpressionIndex` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import Conjunct
 
 _ZONES = timedelta(days=1)
-"""No time zone is further from UTC; the index was made in that of a session nobody noted."""
+"""No time zone is further from UTC; the index uses that of a session, which is not recorded."""
 
 _FIELDS = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"))
 DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
-"""Of `from_unixtime`."""
+"""The default pattern of `from_unixtime`."""
 
 
 def conjuncts_implied_by(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
-    """What a condition on an index's column says about the values in the index; as a rule nothing.
+    """Return what a condition on an index's column implies for the values in the index.
 
-    Every row that meets the condition meets those given back.
+    Every row that matches the condition matches those returned. Most conditions imply nothing.
     """
     name, op, values = conjunct
     if definition.columns != (name,):
@@ -59,7 +58,7 @@ def _map_conjunct(conjunct: Conjunct, function: Callable[[str], str]) -> list[Co
 
 
 def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
-    """Of equality alone: texts of years beyond 9999, which a range may hold, begin with a plus."""
+    """For equality only: a range may contain years beyond 9999, whose strings begin with a plus."""
     if op not in ("=", "in"):
         return []
     numbers = seconds.to_pylist()
@@ -71,9 +70,9 @@ def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]
 
 
 def unixtime_bounds(least: int, greatest: int, pattern: str) -> tuple[str, str] | None:
-    """Texts that `from_unixtime` keeps within for times in seconds, in any time zone.
+    """Return bounds of the strings of `from_unixtime` for seconds, in any time zone.
 
-    None for a pattern whose texts do not grow with time, and beyond the years with four digits.
+    None for a pattern whose strings do not grow with time, and beyond years with four digits.
     """
     form = _growing_format(pattern)
     if form is None:
@@ -92,7 +91,7 @@ def _text(second: int, shift: timedelta, form: str) -> str:
 
 
 def _growing_format(pattern: str) -> str | None:
-    """A Java date pattern for Python, where later times give greater text; else None."""
+    """Return a Java date pattern for Python if later times give greater strings; else None."""
     form, rest = "", pattern
     for number, (letters, directive) in enumerate(_FIELDS):
         if not rest.startswith(letters):

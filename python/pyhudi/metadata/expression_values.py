@@ -1,10 +1,10 @@
-"""Values of the expressions that can be indexed, as far as they are certain without Spark.
+"""Values of indexed expressions, as far as they are certain without Spark.
 
-Most functions are computed by Arrow as Spark does. Two kinds are not: a time's text follows the
-zone of a session, which nobody noted, and text that is not plain ASCII is changed between upper and
-lower case by rules of a Java release. Then bounds are made wide enough for every case, and filters
-let everything through: nothing is ever missed, less is left out. All other functions are refused.
-Functions: `HoodieSparkExpressionIndex`, `ExpressionIndexSparkFunctions` (Hudi 1.0.2 and 1.2.0).
+Arrow computes most functions as Spark does. Two kinds differ: the string of a time depends on a
+session's time zone, which is not recorded, and the case of strings that are not ASCII depends on
+the Java release. Then bounds are wide enough for every case, and filters match everything: no row
+is missed, less is pruned. All other functions are refused. Functions: `HoodieSparkExpressionIndex`,
+`ExpressionIndexSparkFunctions` (Hudi 1.0.2 and 1.2.0).
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from pyhudi.metadata.index_definitions import IndexDefinition
 _FROM_UNIXTIME = "from_unixtime"
 _GREATEST = "\U0010ffff"
 _MOST_GROWTH = 3
-"""As many characters may become of one by another case."""
+"""Maximum number of characters that one can become in another case."""
 _LONGEST_TIME = 64
-"""No time has a longer text."""
+"""Maximum length of a time as a string."""
 
 _Function = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of an expression's values in one file."""
+    """Bounds of an expression's values in one file."""
 
     min: Any
     max: Any
     nulls: int
     values: int
-    """Those that are not null."""
+    """The number of values that are not null."""
     kind: pa.DataType
 
 
 @dataclass(frozen=True)
 class FilterValues:
-    """The values of one file as text."""
+    """The values of one file as strings."""
 
     texts: pa.Array[Any]
     more: bool
-    """There are others."""
+    """There are more values."""
 
 
 def _part(part: _Function) -> _Function:
@@ -73,7 +73,7 @@ _EXACT: Mapping[str, _Function] = {**_TEXTS, **_DATES, "identity": lambda column
 
 
 def find_unsupported_value(definition: IndexDefinition, kind: pa.DataType) -> str | None:
-    """Why values of an expression over a column of that type are not made, None where they are."""
+    """Return why expressions over a column of that type are not supported; None if they are."""
     if _is_known(definition, kind):
         return None
     return f"it is of the function {definition.function} over {kind}"
@@ -99,7 +99,7 @@ def _is_known(definition: IndexDefinition, kind: pa.DataType) -> bool:
 
 
 def value_bounds(definition: IndexDefinition, batches: Iterable[pa.RecordBatch]) -> Bounds | None:
-    """Bounds over a file's rows, None without any. batches: of the source column."""
+    """Return bounds over a file's rows; None without rows. batches: of the source column."""
     parts: list[Bounds] = [
         _bounds(definition, batch.column(0)) for batch in batches if batch.num_rows
     ]
@@ -142,7 +142,7 @@ def _cases(function: _Function, column: pa.Array[Any]) -> tuple[str | None, str 
 
 
 def _by_plainness(column: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Values in plain ASCII, and the others; no nulls."""
+    """Return the values in ASCII, and the others; no nulls."""
     known = column.drop_null()
     plain: Any = pc.string_is_ascii(known)
     return known.filter(plain), known.filter(pc.invert(plain))
@@ -157,7 +157,7 @@ def _times(low: int | None, high: int | None, pattern: str) -> tuple[str | None,
 def filter_values(
     definition: IndexDefinition, batches: Iterable[pa.RecordBatch]
 ) -> FilterValues | None:
-    """The values of a file's rows, each once; None without rows."""
+    """Return the distinct values of a file's rows; None without rows."""
     parts = [
         _filter_values(definition.function, batch.column(0)) for batch in batches if batch.num_rows
     ]

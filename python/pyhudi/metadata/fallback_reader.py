@@ -1,8 +1,8 @@
-"""Using the metadata table where it can be used, and doing without where it cannot.
+"""Uses the metadata table if it can be used, and falls back to listings if not.
 
-Whatever is wrong with it costs a warning and some speed, never a row. What was opened for one scan
-of a handle serves the next ones, since a handle shows one moment: look-ups would open it anew each
-time, which is most of what they take.
+Damage of the metadata table costs a warning and some speed, never a row. What one scan of a handle
+opened serves the next scans, because a handle shows one snapshot: opening is most of the cost of a
+lookup.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class _Kept:
     table: MetadataTable
     config: TableConfig
     process: int = field(default_factory=os.getpid)
-    """Whose stores it has."""
+    """The process that opened the stores."""
 
     def is_of(self, config: TableConfig) -> bool:
-        """Whether it can be used for a table that has these properties, and by this process."""
+        """Return whether it serves a table with these properties, in this process."""
         return self.config is config and self.process == os.getpid()
 
 
@@ -45,11 +45,11 @@ _kept: WeakKeyDictionary[Timeline, _Kept] = WeakKeyDictionary()
 
 
 class OutdatedError(Exception):
-    """What was opened of the metadata table is not there any more: to be planned once more."""
+    """The opened metadata table no longer exists: plan again."""
 
 
 class MetadataAccess:
-    """Access to the metadata table for one planning of a scan."""
+    """Access to the metadata table while one scan is planned."""
 
     def __init__(
         self,
@@ -60,18 +60,17 @@ class MetadataAccess:
         *,
         anew: bool = False,
     ) -> None:
-        """Opens the metadata table where the table has one and the options do not turn it off.
+        """Open the metadata table if the table has one and the options do not disable it.
 
-        anew: what was opened for the timeline before is not used. Else, where its files have gone
-        meanwhile, `use` raises `OutdatedError`.
+        anew: do not use what was opened for this timeline before. Otherwise `use` raises
+        `OutdatedError` if its files were removed since.
         """
         self.reason = _not_wanted(config, options)
-        """Why it is not used, "" when it is."""
+        """Why it is not used; "" if it is."""
         self.later: Timeline | None = None
-        """The data table's timeline of now, where the metadata table tells of commits since then.
+        """The current data timeline, if the metadata table has later commits.
 
-        What it says of single files holds all the same, but what it says of the table as a whole
-        is about other rows.
+        Facts about single files still hold, but facts about the whole table include other rows.
         """
         self._uri = storage.uri
         self._timeline = timeline
@@ -92,19 +91,19 @@ class MetadataAccess:
             _kept[timeline] = _Kept(self._table, config)
 
     def has(self, partition: str) -> bool:
-        """Whether a partition of it can be asked."""
+        """Return whether a partition of it can be used."""
         return self._table is not None and self._table.has(partition)
 
     def use(self, instead: str, work: Callable[[MetadataTable], T]) -> T | None:
-        """What `work` finds out, None without a metadata table or with a damaged one.
+        """Return the result of `work`; None without a metadata table or with a damaged one.
 
-        instead: what is done then, for the warning.
+        instead: what pyhudi does then, for the warning.
         """
         table = self._table
         return None if table is None else self._run_or_fall_back(instead, lambda: work(table))
 
     def check_same(self) -> None:
-        """Raises `OutdatedError` where others have made the metadata table anew since."""
+        """Raise `OutdatedError` if another writer has rebuilt the metadata table since."""
         try:
             if self._table is not None:
                 self._table.check_same(is_kept=self._is_kept)

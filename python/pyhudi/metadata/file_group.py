@@ -1,4 +1,4 @@
-"""One file group of the metadata table, as a task takes it to a worker. Asks nothing."""
+"""One file group of the metadata table, as a task sends it to a worker. It does no I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MetadataGroup:
     """The newest slice of a file group, to be opened by itself."""
 
     storage: Storage
-    """Of the metadata table."""
+    """The metadata table's storage."""
     base: str | None
     logs: tuple[str, ...]
     valid_instants: tuple[str, ...] | None
@@ -26,7 +26,7 @@ class MetadataGroup:
 
     @property
     def instants(self) -> Iterator[str]:
-        """The instants that its files are named by."""
+        """Return the instants in the names of its files."""
         base = None if self.base is None else parse_base_name(_name(self.base), "hfile")
         if base is not None:
             yield base.instant
@@ -36,7 +36,7 @@ class MetadataGroup:
                 yield log.instant
 
     def open(self) -> _native.MetadataPartition:
-        """Its records. Every key is looked for in this group, whatever its hash."""
+        """Open its records. Every key is looked up in this group, whatever its hash."""
         return _native.MetadataPartition(
             self.storage.native,
             [(self.base, self.logs)],
@@ -48,7 +48,7 @@ class MetadataGroup:
 def groups_of(
     storage: Storage, config: TableConfig, timeline: Timeline, slices: Iterable[FileSlice]
 ) -> list[MetadataGroup]:
-    """The file groups of slices. storage, config, timeline: the metadata table's."""
+    """Return the file groups of slices. storage, config, timeline: the metadata table's."""
     checked = config.version.blocks_need_commit_check
     valid = tuple(instant.requested for instant in timeline.filter_completed()) if checked else None
     start = timeline.blocks_start if checked else None
@@ -65,7 +65,7 @@ def groups_of(
 
 
 def open_together(groups: Sequence[MetadataGroup]) -> _native.MetadataPartition:
-    """The records of all file groups of a partition, in which keys are found by their hash."""
+    """Open the records of all file groups of a partition, in which a hash locates each key."""
     first = groups[0]
     return _native.MetadataPartition(
         first.storage.native,
