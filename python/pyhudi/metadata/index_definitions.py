@@ -1,7 +1,7 @@
-"""Index definitions: which indexes a table has, over which columns. Nothing is looked up here.
+"""Index definitions: which indexes a table has, over which columns. No lookups here.
 
-They stand in `.hoodie/.index_defs/index.json` (`HoodieIndexMetadata`, Hudi 1.0 and later). Tables
-of older releases have none, and their indexes cover what they cover.
+They are in `.hoodie/.index_defs/index.json` (`HoodieIndexMetadata`, Hudi 1.0 and later). Tables of
+older releases have none.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ SECONDARY_INDEX = "secondary_index"
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """One index: its name is that of its partition in the metadata table."""
+    """One index, named as its partition in the metadata table."""
 
     name: str
     kind: str
     """Such as `column_stats`, `bloom_filters` (of expression indexes too), `secondary_index`."""
     function: str
-    """Of an expression index, such as `from_unixtime`; `identity` for a secondary index."""
+    """The function of an expression index, such as `from_unixtime`; `identity` for a secondary
+    index."""
     columns: tuple[str, ...]
     options: Mapping[str, str]
     version: int
-    """1 where the definition names none (Hudi 1.0)."""
+    """1 if the definition names none (Hudi 1.0)."""
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether a record index has file groups for each data partition."""
+        """Return whether a record index has file groups for each data partition."""
         return self.options.get("isPartitioned", "").lower() == "true"
 
 
 def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The table's index definitions by name, none when it has no such file.
+    """Return the table's index definitions by name; none if it has no such file.
 
     Raises `CorruptTable` for a file that is not one.
     """
@@ -50,7 +51,7 @@ def index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexD
 
 
 def read_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
-    """The records of `index_definitions`, as the file has them."""
+    """Return the records of `index_definitions`, as the file has them."""
     path = definitions_path(config)
     data = storage.read_or_none(path)
     if data is None:
@@ -65,12 +66,12 @@ def read_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
 
 
 def definitions_path(config: TableConfig) -> str:
-    """Where the file is, or is to be."""
+    """Return the path of the file, which may not exist."""
     return config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
 
 
 def parse_definitions(found: Mapping[str, Any]) -> dict[str, IndexDefinition]:
-    """Definitions out of the records that stand for them in the file."""
+    """Parse definitions from the records of the file."""
     return {name: _definition(name, record) for name, record in found.items()}
 
 

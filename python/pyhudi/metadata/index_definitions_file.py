@@ -1,6 +1,6 @@
 """Writing `.hoodie/.index_defs/index.json`, which `index_definitions.py` reads.
 
-Definitions and their fields that pyhudi does not know stay as they are.
+Definitions and fields that pyhudi does not know stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def new_definition(
     options: Mapping[str, str] | None = None,
     version: str | None = None,
 ) -> Definitions:
-    """The definition of an index. name: of its partition.
+    """Return the definition of an index. name: that of its partition.
 
-    version: of the index, None for the one that the matching release gives a new one.
+    version: of the index; None for the one that the matching release gives a new index.
     """
     definition: dict[str, Any] = {
         "indexName": name,
@@ -48,7 +48,7 @@ def new_definition(
 def change_definitions(
     storage: Storage, config: TableConfig, added: Definitions, removed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Writes the file anew, if anything changes; gives the property that names it.
+    """Rewrite the file if anything changes; return the property that names it.
 
     Raises `CorruptTable` for a file that is not one of definitions.
     """

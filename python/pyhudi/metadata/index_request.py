@@ -1,4 +1,4 @@
-"""The arguments of `create_index`, and whether they fit each other.
+"""The arguments of `create_index`, checked together.
 
 Names: `HoodieSparkIndexClient` (Hudi 1.0.2 and 1.2.0).
 """
@@ -20,7 +20,7 @@ _EXPRESSION_KINDS = (COLUMN_STATS, BLOOM_FILTERS)
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """What is asked of `create_index`."""
+    """The arguments of `create_index`."""
 
     kind: str
     columns: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class IndexRequest:
     partitioned: bool = False
 
     def __post_init__(self) -> None:
-        """Raises `ConfigError` for what does not go together."""
+        """Raise `ConfigError` for arguments that exclude each other."""
         kind = self.kind
         if self.function is not None and kind not in _EXPRESSION_KINDS:
             msg = f"the index {kind} takes no function"
@@ -43,10 +43,10 @@ class IndexRequest:
             raise ConfigError(msg)
 
     def name_for(self, config: TableConfig) -> str:
-        """The name of a named index.
+        """Return the name of a named index.
 
-        Raises `ConfigError` for a name or columns that it cannot have, `UnsupportedTableFeature`
-        where the table's version has no such index.
+        Raises `ConfigError` for an invalid name or columns, `UnsupportedTableFeature` if the
+        table's version has no such index.
         """
         if not config.version.has_index_definitions:
             msg = f"tables of version {config.version.code} have no index of the kind {self.kind!r}"
@@ -61,5 +61,5 @@ class IndexRequest:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is a secondary or an expression index."""
+        """Return whether it is a secondary or an expression index."""
         return self.kind == SECONDARY_INDEX or self.function is not None

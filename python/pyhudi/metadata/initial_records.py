@@ -1,6 +1,6 @@
-"""What a new partition of the metadata table is made of: the table, and tasks over files or rows.
+"""The initial records of a metadata partition: the table, and tasks over its files or rows.
 
-Keys and rows stay with the tasks. What the tasks of a partition are its kind says (`kinds/`).
+Keys and rows stay with the tasks. The partition types define the tasks (`partition_types/`).
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ else:
     from pyhudi.schema import lazy_compute as pc  # Reading imports this module.
 
 NO_INSTANT = "00000000000000"
-"""In place of a table's newest instant while it has none (`SOLO_COMMIT_TIMESTAMP`)."""
+"""The last instant of a table without instants (`SOLO_COMMIT_TIMESTAMP`)."""
 _RECORD_BYTES = 512
-"""Of a key with its location or value, on its way through an exchange, which holds some copies."""
+"""Bytes of a key with its location or value in an exchange, which holds some copies."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The table that the partitions are made of, and what it tells of itself, looked up once."""
+    """The table from which partitions are built, and its facts, each read once."""
 
     table: TableSnapshot
     options: MetadataOptions
     definitions: Mapping[str, IndexDefinition]
-    """Those that the table is about to have."""
+    """The index definitions that the table is about to have."""
     memory: int
-    """Bytes that records on their way to files may take at once."""
+    """Maximum bytes of records in memory on their way to files."""
     beside: bool = False
-    """Others write meanwhile, some of them since the timeline was loaded."""
+    """Other writers are active, some of them since the timeline was loaded."""
 
     @cached_property
     def files(self) -> dict[str, list[Entry]]:
-        """Files of every partition, those of pending instants left out.
+        """The files of every partition, without those of pending instants.
 
-        Raises `MissingFile` where storage has lost some: nothing would tell of them any more.
+        Raises `MissingFile` if storage has lost some: nothing would name them any more.
         """
         table, timeline = self.table, self.table.timeline
         listed = dict(list_files(table.storage))
@@ -79,7 +79,7 @@ class Source:
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        """What a snapshot reads. Raises as `files`."""
+        """The slices of a snapshot. Raises as `files` does."""
         view = FileSystemView(self.table.storage, self.table.config, self.table.timeline)
         if not self.beside:
             check_complete(self.table, view)
@@ -92,27 +92,27 @@ class Source:
         return max((instant.requested for instant in done), default=NO_INSTANT)
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
-        """What tasks share. groups: numbers of file groups by partition of the metadata table."""
+        """Return what tasks share. groups: numbers of file groups by metadata partition."""
         schema = record_schema(self.table.config.version.metadata_schema)
         return Recording(self.table.storage, schema, groups)
 
     def reads(self, *columns: str) -> list[ReadTask]:
-        """The readings of some columns of each slice."""
+        """Return the tasks that read some columns of each slice."""
         request = ScanRequest(output=columns)
         return slice_tasks(self.table, request, self.slices, merge_rule(self.table))
 
     def counts(self) -> list[int]:
-        """Numbers of records, in the order of the slices."""
+        """Return numbers of records, in the order of the slices."""
         return self.table.engine.run(count_rows, self.reads(), label="count records")
 
     def portions(self, records: int, groups: int) -> int:
-        """In how many turns the records of keys or values are written."""
+        """Return in how many rounds the records of keys or values are written."""
         portions = -(-records * _RECORD_BYTES // self.memory)
         return min(max(portions, 1), max(groups, 1))
 
 
 def count_rows(task: ReadTask, _attempt: Attempt) -> int:
-    """How many records a slice has."""
+    """Return how many records a slice has."""
     reader = open_slice(task)
     try:
         return sum(batch.num_rows for batch in reader)
@@ -122,28 +122,28 @@ def count_rows(task: ReadTask, _attempt: Attempt) -> int:
 
 @dataclass(frozen=True)
 class InitialPartition:
-    """A partition that is about to be made."""
+    """A partition to build."""
 
     name: str
     groups: int
-    """Number of its file groups, for good."""
+    """The number of its file groups, which never changes."""
     tasks: Sequence[RecordTask]
     portions: int = 1
-    """In how many turns its file groups are written, so that each turn's records fit in memory."""
+    """The number of rounds in which its file groups are written, so that each fits in memory."""
     records: int | None = None
-    """Rows that it has a record of each, if each has another key; None where that says nothing."""
+    """Rows of which it has a record each, if their keys are unique; None if that is unknown."""
     ids: tuple[str, ...] | None = None
-    """File ids of its groups in order, None for those that are plain numbers."""
+    """File ids of its groups in order; None if they are plain numbers."""
 
     @cached_property
     def file_ids(self) -> tuple[str, ...]:
-        """File ids of its groups, in the order in which keys are hashed over them."""
+        """File ids of its groups, in the order in which keys are hashed to them."""
         if self.ids is not None:
             return self.ids
         return tuple(group_id(self.name, number) for number in range(self.groups))
 
     def turns(self) -> Iterator[list[PortionTask]]:
-        """The tasks of each turn: all of them, each giving the records of that turn's groups."""
+        """Yield the tasks of each round: all, each with the records of that round's groups."""
         for turn in range(self.portions):
             groups = range(turn, self.groups, self.portions)
             routes = tuple(f"{self.name}/{number}" for number in groups)
@@ -152,20 +152,20 @@ class InitialPartition:
 
 @dataclass(frozen=True)
 class PortionTask:
-    """Those records of a task that go to some file groups; it may give others too."""
+    """Return those records of a task that go to some file groups; others may be among them."""
 
     task: RecordTask
     routes: tuple[str, ...]
 
 
 def derive_initial(task: PortionTask) -> Iterator[pa.RecordBatch]:
-    """The record rows of a task."""
+    """Return the record rows of a task."""
     wanted = pa.array(task.routes, pa.string())
     for batch in task.task.rows():
         yield batch.filter(pc.is_in(batch.column("route"), value_set=wanted))
 
 
 def _instant_of_file(name: str) -> str | None:
-    """The instant in a data file's name, None for any other file."""
+    """Return the instant in a data file's name; None for any other file."""
     parsed = parse_base_name(name) or parse_log_name(name)
     return None if parsed is None else parsed.instant

@@ -1,11 +1,11 @@
-"""Making partitions of the metadata table, for a new table or one that has lacked them so far.
+"""Builds partitions of the metadata table, for a new table or one without them.
 
 Each partition is one delta commit: a log file without records for every file group, and a base file
-for those that get some. All partitions are made before the table's properties name the first of
-them, so that a writer that dies leaves nothing that anybody looks at; the next attempt starts over.
-The properties then say too that nothing is left to be done (`pending_operation.py`).
-Instants, names and order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). Which
-partitions there are to be, and what they hold, is the part of `kinds/`.
+for groups with records. All partitions are built before the table's properties name the first of
+them, so a failed writer leaves nothing that readers use; the next attempt starts over. The
+properties then also say that no operation is pending (`pending_operation.py`). Instants, names and
+order are those of `HoodieBackedTableMetadataWriter` (0.15.0 and 1.2.0). `partition_types/` defines
+the partitions and their records.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 
 OPERATION = "BULK_INSERT"
 STAGE = 3
-"""Of the engine call that writes base files."""
+"""The stage of the engine call that writes base files."""
 
 _FIRST_SUFFIX = 10
 
@@ -66,15 +66,14 @@ def initialize_partitions(
     memory: int,
     definitions: Definitions | None = None,
 ) -> TableConfig:
-    """Makes partitions that the table lacks, and gives its properties with them.
+    """Build partitions that the table does not have; return its properties with them.
 
-    data: the data table, cleaned up after dead writers. Without a metadata table
-    `files` is made too. memory: bytes for records that are on their way to files. definitions:
-    those of partitions that are not known by their names alone. With a record index the properties
-    say whether a key is there twice.
+    data: the data table, after the rollback of failed writers. Without a metadata table `files` is
+    built too. memory: bytes of records on their way to files. definitions: of partitions with names
+    of their own. With a record index the properties record whether a key is duplicate.
 
-    Raises `CommitConflict` while other work is pending that rules it out, or where the table's lock
-    was lost.
+    Raises `CommitConflict` while other work is pending that excludes it, or if the table's lock was
+    lost.
     """
     config = data.config
     listed = config.metadata_partitions
@@ -90,7 +89,7 @@ def initialize_partitions(
     defined = {**known, **parse_definitions(added)}
     source = Source(data, options, defined, memory)
     before = TableConfig.load(data.storage, data.clock)
-    # Making takes long: whoever has lost the lock meanwhile would take away what others made.
+    # Building takes long: a writer that has lost the lock would remove what another writer built.
     data.guard.check_held()
     metadata_table = _clear_failed_attempt(data, listed)
     counted: dict[str, str] = {}
@@ -105,14 +104,14 @@ def initialize_partitions(
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)
-    # Whoever has taken this work over has changed the properties first.
+    # A writer that took this work over has changed the properties first.
     return before.update(data.storage, changes, data.clock, removed=(UNFINISHED,))
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
-    """Raises `CommitConflict` where what is pending rules out to make partitions.
+    """Raise `CommitConflict` if pending work excludes building partitions.
 
-    Up to table version 6 log files are named by instants that may be pending (0.15.0).
+    Up to table version 6 log files have the names of instants that may be pending (0.15.0).
     """
     pending = [instant for instant in pending if instant.action != INDEXING]
     if pending and config.version.logs_named_by_base_instant:
@@ -121,7 +120,7 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
 
 
 def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSnapshot:
-    """The metadata table without what an attempt that died has left; a new one where none is."""
+    """Return the metadata table without the leftovers of a failed attempt; new if there is none."""
     if not listed:
         _make_table(data)
         return open_metadata_table(data)
@@ -136,7 +135,7 @@ def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSn
 
 
 def _is_initial(time: str) -> bool:
-    """Whether a delta commit of the metadata table makes a partition, by its instant."""
+    """Return whether a delta commit of the metadata table builds a partition, by its instant."""
     return time.startswith(NO_INSTANT) or len(time) > INSTANT_DIGITS
 
 
@@ -147,17 +146,17 @@ def _make_table(data: TableSnapshot) -> None:
 
 @dataclass(frozen=True)
 class PartitionBuild:
-    """The delta commit that makes one partition."""
+    """The delta commit that builds one partition."""
 
     data: TableSnapshot
     metadata_table: TableSnapshot
     partition: InitialPartition
     source: Source
     time: str | None = None
-    """Of the delta commit; None for the first one that is free."""
+    """The time of the delta commit; None for the first unused one."""
 
     def carry_out(self) -> int:
-        """The number of its records."""
+        """Build it; return the number of its records."""
         delta = self.delta
         clear_partitions(self.data.storage, [self.partition.name], self.data.guard)
         delta.request()
@@ -169,7 +168,7 @@ class PartitionBuild:
 
     @cached_property
     def delta(self) -> PendingInstant:
-        """The delta commit, by the instant that is free when this is asked for first."""
+        """The delta commit, with the instant that was unused at the first access."""
         return PendingInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
 
     @cached_property
@@ -181,15 +180,15 @@ class PartitionBuild:
         return StartTarget(table.storage, name, self.delta.time, schema, ids)
 
     def _instant(self) -> str:
-        """The first one that was never taken (`generateUniqueInstantTime`)."""
+        """Return the first instant that was never used (`generateUniqueInstantTime`)."""
         timeline = self.metadata_table.timeline
         known = {instant.requested for instant in timeline.instants}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
             start, offset = self.source.last_instant, _FIRST_SUFFIX
         elif known and f"{start}{offset:03d}" not in known:
-            # Hudi's would come again. To handles that are open what is older than their timelines
-            # is committed, whenever it was made.
+            # Hudi's would recur. Open handles take an instant before their timeline's start for
+            # committed, whenever it was built.
             archived = timeline.archive.instants(InstantRange(until=f"{start}~"))
             known |= {instant.requested for instant in archived}
         while f"{start}{offset:03d}" in known:
@@ -197,14 +196,14 @@ class PartitionBuild:
         return f"{start}{offset:03d}"
 
     def tell_folder(self) -> None:
-        """Makes the folder one that listings of partitions find."""
+        """Write the partition metafile, by which listings find the directory."""
         target = self.target
         text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
         path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
         target.storage.put(path, text.encode())
 
     def write_files(self) -> list[WriteStat]:
-        """A log file without records for each file group, and base files with the records."""
+        """Write a log file without records for each file group, and base files with the records."""
         target = self.target
         paths = [start_log(target, number) for number in range(self.partition.groups)]
         target.storage.run_concurrently(*(partial(store_start_log, target, path) for path in paths))
@@ -225,7 +224,7 @@ class PartitionBuild:
         return stats
 
     def with_more_groups(self, groups: Sequence[FileGroup]) -> PartitionBuild:
-        """The same with file groups that it needs more, begun."""
+        """Return the build with more file groups, which it starts."""
         if not groups:
             return self
         ids = tuple(sorted([*self.target.file_ids, *(group.slice.file_id for group in groups)]))
@@ -236,7 +235,7 @@ class PartitionBuild:
         return grown
 
     def files_with_records(self) -> list[str]:
-        """Files of this instant that hold records, those of failed or repeated attempts too."""
+        """Return files of this instant that have records, also of failed or repeated attempts."""
         target = self.target
         start = {start_log(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
@@ -248,7 +247,7 @@ class PartitionBuild:
 def end_making(
     delta: PendingInstant, makings: Sequence[PartitionBuild], stats: Sequence[WriteStat]
 ) -> None:
-    """Removes what no result names, and completes the delta commit that makes partitions."""
+    """Remove files that no result names, and complete the delta commit that builds partitions."""
     begun = [path for making in makings for path in making.files_with_records()]
     delta.delete_unnamed_files(CommitMetadata(by_partition(stats)), begun)
     complete_delta_commit(delta, OPERATION, stats)

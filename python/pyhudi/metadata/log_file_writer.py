@@ -1,7 +1,7 @@
-"""Writing the log file of one file group of the metadata table. Runs on an engine's workers.
+"""Writes the log file of one file group of the metadata table, on an engine's workers.
 
-The file groups are there since the partition was initialised: a write only appends to them, but
-those of a new data partition in a record index by data partition, which begin with the write.
+The file groups exist since the partition was initialised, and a write only appends to them. Only
+those of a new data partition in a partitioned record index begin with the write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GroupTarget:
     """What the writers of all file groups share."""
 
     storage: Storage
-    """The metadata table's."""
+    """The metadata table's storage."""
     version: TableVersion
     instant: str
     avro_schema: str
@@ -37,7 +37,7 @@ class GroupTarget:
 def write_group(
     target: GroupTarget, route: str, rows: pa.Table, attempt: Attempt
 ) -> list[WriteStat]:
-    """Appends one log file with the record rows of the file group that `route` names."""
+    """Append one log file with the record rows of the file group that `route` names."""
     partition, number = route.rsplit("/", 1)
     group = target.groups[partition][int(number)]
     by_base = target.version.logs_named_by_base_instant
@@ -69,7 +69,7 @@ def write_group(
 
 
 def store_group_log(target: GroupTarget, path: str, rows: pa.Table) -> _native.LogFile:
-    """The one place where log files of the metadata table come into being."""
+    """Store a log file: the one place where log files of the metadata table are created."""
     return _native.write_metadata_log(
         target.storage.native,
         path,

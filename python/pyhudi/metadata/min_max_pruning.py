@@ -1,6 +1,6 @@
-"""Bounds of values against the conditions of a filter: which files can hold no wanted row.
+"""Compares minimum and maximum values with the conditions of a filter, to prune files.
 
-Whole columns of bounds at a time. A bound that is not known rules nothing out.
+It works on whole columns of bounds. An unknown bound prunes nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 _LITERALS_MOST = 64
-"""Of a longer list only its least and greatest value are compared."""
+"""Of a longer list only the minimum and the maximum are compared."""
 
 
 def exclude_by_stats(stats: pa.RecordBatch, conjunct: Conjunct) -> pa.Array:
-    """For each row of statistics whether no value that they describe meets the condition.
+    """Return for each row of statistics whether none of its values can match the condition.
 
-    stats: columns min, max and only_nulls, as `_native.MetadataPartition.stats` gives them. Null
-    meets no condition.
+    stats: columns min, max and only_nulls, as `_native.MetadataPartition.stats` returns them. Null
+    matches no condition.
     """
     _, op, values = conjunct
     least, greatest = stats["min"], stats["max"]

@@ -1,8 +1,7 @@
 """The first files of a file group of the metadata table.
 
-Every group begins with a log file without records, so that it is known by its files even if no
-record comes to it; a base file follows where there are records. How many groups there are is not
-decided here.
+Every group begins with a log file without records, so that it exists even if it gets no record; a
+base file follows if there are records. The number of groups is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 START_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log file that opens a file group
 
 _PREFIXES = {"column_stats": "col-stats"}
-"""Of file ids, where they are not the partition's name with hyphens (`MetadataPartitionType`)."""
+"""Prefixes of file ids that are not the partition's name with hyphens (`MetadataPartitionType`)."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,23 @@ class StartTarget:
     """What the writers of a partition's first files share."""
 
     storage: Storage
-    """The metadata table's."""
+    """The metadata table's storage."""
     partition: str
     instant: str
     avro_schema: str
-    """Of the records, with meta fields."""
+    """The schema of the records, with meta fields."""
     file_ids: tuple[str, ...]
-    """Of the partition's file groups, in the order of their numbers."""
+    """The ids of the partition's file groups, in the order of their numbers."""
 
 
 def group_id(partition: str, number: int) -> str:
-    """The file id of one file group (`HoodieTableMetadataUtil.getFileIDForFileGroup`, 1.2.0)."""
+    """Return the id of one file group (`HoodieTableMetadataUtil.getFileIDForFileGroup`, 1.2.0)."""
     prefix = _PREFIXES.get(partition) or partition.replace("_", "-")
     return f"{prefix}-{number:04d}-0"
 
 
 def start_log(target: StartTarget, number: int) -> str:
-    """Path of the log file that opens a file group."""
+    """Return the path of the log file with which a file group begins."""
     file_id = target.file_ids[number]
     return f"{target.partition}/{log_file_name(file_id, target.instant, 1, START_TOKEN)}"
 
@@ -53,7 +52,7 @@ def start_log(target: StartTarget, number: int) -> str:
 def write_base(
     target: StartTarget, route: str, rows: pa.Table, attempt: Attempt
 ) -> list[WriteStat]:
-    """Writes the base file of the file group that `route` names."""
+    """Write the base file of the file group that `route` names."""
     file_id = target.file_ids[int(route.rsplit("/", 1)[1])]
     name = f"{file_id}_{attempt.write_token}_{target.instant}.hfile"
     written = store_base(target, f"{target.partition}/{name}", rows)
@@ -72,26 +71,26 @@ def write_base(
 
 
 class LogTarget(Protocol):
-    """What writing a log file without records takes."""
+    """What the writer of a log file without records needs."""
 
     @property
     def storage(self) -> Storage:
-        """The metadata table's."""
+        """The metadata table's storage."""
         ...
 
     @property
     def instant(self) -> str:
-        """Of the delta commit."""
+        """The instant of the delta commit."""
         ...
 
     @property
     def avro_schema(self) -> str:
-        """Of the records, with meta fields."""
+        """The schema of the records, with meta fields."""
         ...
 
 
 def store_start_log(target: LogTarget, path: str) -> _native.LogFile:
-    """The one place where the log files that open file groups come into being."""
+    """Store the log file with which a file group begins: the one place that creates such files."""
     return _native.write_metadata_log(
         target.storage.native,
         path,
@@ -102,7 +101,7 @@ def store_start_log(target: LogTarget, path: str) -> _native.LogFile:
 
 
 def store_base(target: StartTarget, path: str, rows: pa.Table) -> _native.BaseFile:
-    """The one place where the first base files of file groups come into being."""
+    """Store the first base file of a file group: the one place that creates such files."""
     return _native.write_metadata_base(
         target.storage.native, path, rows, avro_schema=target.avro_schema
     )

@@ -1,7 +1,7 @@
-"""The record index by data partition: which file groups have the keys of which partition.
+"""The partitioned record index: which file groups have the keys of which data partition.
 
-Each data partition has file groups of its own, counted from 0, and a key is hashed over those of
-its partition alone. A partition's first commit makes them. Layout: `HoodieTableMetadataUtil`,
+Each data partition has its own file groups, numbered from 0, and a key is hashed to those of its
+partition only. A partition's first commit creates them. Layout: `HoodieTableMetadataUtil`,
 `HoodieBackedTableMetadataWriter` (Hudi 1.1 and later).
 """
 
@@ -23,7 +23,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 
 GroupRange = tuple[int, int]
-"""Number of a data partition's first file group among those of the index, and how many it has."""
+"""The number of a data partition's first file group in the index, and how many it has."""
 
 NEW_GROUPS = 1
 """File groups of a new data partition.
@@ -36,7 +36,7 @@ _ESCAPE = re.compile("%([0-9A-F]{2})")
 
 
 def is_partitioned(storage: Storage, config: TableConfig) -> bool:
-    """Whether the table has a record index by data partition."""
+    """Return whether the table has a partitioned record index."""
     if RECORD_INDEX not in config.metadata_partitions:
         return False
     definition = index_definitions(storage, config).get(RECORD_INDEX)
@@ -44,15 +44,15 @@ def is_partitioned(storage: Storage, config: TableConfig) -> bool:
 
 
 def file_id(path: str, number: int) -> str:
-    """The file id of one of a data partition's file groups."""
+    """Return the id of one of a data partition's file groups."""
     return f"record-index-{escape_path(path)}-{number:04d}-0"
 
 
 def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:
-    """Raises `CorruptTable` where a file group is missing between others.
+    """Raise `CorruptTable` if a file group is missing between others.
 
-    groups: of one partition of the metadata table, by file id. Those of a record index by data
-    partition count from 0 in each.
+    groups: of one partition of the metadata table, by file id. Those of a partitioned record index
+    are numbered from 0 in each data partition.
     """
     for _, ids in groupby(
         (group.slice.file_id for group in groups), lambda file_id: _NUMBER.sub("", file_id)
@@ -62,7 +62,7 @@ def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:
 
 
 def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:
-    """The file groups of each data partition. groups: of the record index, by file id."""
+    """Return the file groups of each data partition. groups: of the record index, by file id."""
     found: dict[str, GroupRange] = {}
     for number, group in enumerate(groups):
         path = _data_partition(group.slice.file_id)
@@ -82,7 +82,7 @@ def _data_partition(known_id: str) -> str:
 def new_groups(
     known: Mapping[str, GroupRange], paths: Iterable[str], instant: str
 ) -> list[FileGroup]:
-    """File groups, still to be made, for the data partitions that have none."""
+    """Return file groups to create for the data partitions that have none."""
     return [
         FileGroup(_first_slice(file_id(path, number), instant))
         for path in sorted(set(paths) - known.keys())

@@ -1,10 +1,10 @@
-"""What a writer has begun and not yet ended, kept in the table's properties while it is at work.
+"""The pending operation of a writer, which the table's properties record while it runs.
 
-Making a metadata table anew and changing a table's version take away first what they give back
-last. What there is to give back stands in one property from the step that takes it away to the
-step that gives it back, so that the next writer can end the work of one that died. Apache Hudi
-keeps properties that it does not know, and reads none of them. `write/metadata_lifecycle.py`
-ends it.
+Rebuilding a metadata table and changing a table's version first remove what they restore at the
+end. One property records what to restore, from the step that removes it to the step that restores
+it, so that the next writer can complete the operation of a failed writer. Apache Hudi keeps
+properties that it does not know, and ignores them. `write/metadata_lifecycle.py` completes the
+operation.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 @dataclass(frozen=True)
 class PendingOperation:
-    """Work that was begun. An empty one is none."""
+    """A pending operation. An empty one means that none is pending."""
 
     by: str = ""
-    """Name of the heartbeat of whoever is at it."""
+    """The name of the heartbeat of the writer that runs it."""
     version: int = 0
-    """The table version that the definitions are of."""
+    """The table version of the definitions."""
     partitions: tuple[str, ...] = ()
-    """Partitions of the metadata table that are to be there in the end."""
+    """Partitions of the metadata table that must exist at the end."""
     definitions: Definitions = field(default_factory=dict)
     """Their index definitions."""
     removed: tuple[str, ...] = ()
-    """Folders of the metadata table that may be left, and are nobody's."""
+    """Directories of the metadata table that may remain and belong to no partition."""
     moving: bool = False
-    """A timeline in the other layout may be left, and is nobody's."""
+    """A timeline in the other layout may remain, without an owner."""
     beside: bool = False
-    """Others write meanwhile: while who began it is alive, the table is as if it was not begun."""
+    """Other writers are active: while its writer is, the table counts as unchanged."""
     overtaken: int = 0
-    """How often others have gone on without who began it, whose last act is to fail then."""
+    """How often other writers have fenced its writer, which then fails at its last step."""
 
     def __bool__(self) -> bool:
         return bool(self.by)
 
     @classmethod
     def of(cls, config: TableConfig) -> PendingOperation:
-        """What a table's properties say. Raises `CorruptTable` for what no writer leaves there."""
+        """Parse a table's properties. Raises `CorruptTable` for values that no writer stores."""
         text = config.properties.get(UNFINISHED)
         if not text:
             return cls()
@@ -71,7 +71,7 @@ class PendingOperation:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The property that says so."""
+        """Return the property that records it."""
         record = {
             "by": self.by,
             "version": self.version,
@@ -85,15 +85,15 @@ class PendingOperation:
         return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
 
     def fence(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
-        """Has whoever began it fail, who may only stand still: the table's new properties.
+        """Return the table's properties that fence its writer, which may only be stalled.
 
-        That one's last act is to change the properties that it has read, if they still are those.
+        That writer's last step is to change the properties that it has read, if they are unchanged.
         """
         later = replace(self, overtaken=self.overtaken + 1)
         return config.update(storage, later.properties, clock)
 
     def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
-        """Those to be made in a table of this version: what it lacks, and pyhudi, are left out."""
+        """Return the partitions to build in a table of this version, without unsupported ones."""
         if not version.writable:
             return ()
         return in_order([name for name in self.partitions if self._stays(name, version)])
@@ -108,18 +108,18 @@ class PendingOperation:
 
     @property
     def column_stats(self) -> IndexDefinition | None:
-        """Which columns are to have statistics, where it is known which."""
+        """Return the columns that get statistics, if that is known."""
         return parse_definitions(self.definitions).get(COLUMN_STATS)
 
     @property
     def by_partition(self) -> bool:
-        """Whether the record index is one by data partition."""
+        """Return whether the record index is partitioned."""
         known = parse_definitions(self.definitions).get(RECORD_INDEX)
         return known is not None and known.is_partitioned
 
     @property
     def index_definitions(self) -> Definitions:
-        """The definitions of indexes that have names of their own."""
+        """Return the definitions of indexes that have names of their own."""
         with_names = {
             name for name in self.partitions if (kind := kind_of(name)) is None or kind.has_names
         }
@@ -129,7 +129,7 @@ class PendingOperation:
 
 
 def all_of(storage: Storage, config: TableConfig, by: str = "") -> PendingOperation:
-    """All that a table has of a metadata table, as work to be done again; what is undone too."""
+    """Return a table's whole metadata table as an operation to redo, with what is pending."""
     before = PendingOperation.of(config)
     listed = config.metadata_partitions
     definitions = dict(before.definitions)

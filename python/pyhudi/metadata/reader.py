@@ -1,8 +1,8 @@
-"""The metadata table: opened beside its data table, its partitions handed to the Rust core.
+"""Opens the metadata table of a data table, and hands its partitions to the Rust core.
 
-It is a merge-on-read table of HFiles with a timeline of its own, so timeline and file groups are
-read by the code that reads any table. What its records mean for a query is not decided here.
-Layout: `HoodieTableMetadata`, `MetadataPartitionType` (Hudi 0.15.0 and 1.2.0).
+It is a merge-on-read table of HFiles with its own timeline, so the code that reads any table reads
+timeline and file groups. What its records mean for a query is decided elsewhere. Layout:
+`HoodieTableMetadata`, `MetadataPartitionType` (Hudi 0.15.0 and 1.2.0).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from pyhudi.timeline import Timeline
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
 _FEW_KEYS = 32
-"""So many are looked up one after the other."""
+"""The maximum number of keys that are looked up one by one."""
 
 _ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in range(1, 32)}
 
 
 class MetadataTable:
-    """A metadata table at the moment of its data table's timeline."""
+    """A metadata table at the instant of its data table's timeline."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class MetadataTable:
         files: FileSource | None = None,
         for_write: bool = False,
     ) -> None:
-        """Reads its timeline. The arguments are the data table's.
+        """Read its timeline. The arguments are the data table's.
 
-        opened: itself, where it was opened a moment ago. files: lists its files. for_write: what
-        was begun since the data table's timeline was loaded does not count; a reader is told by
-        `may_be_ahead`. Raises `CorruptTable` when it is missing, damaged or behind the data table.
+        opened: an earlier instance from just before. files: lists its files. for_write: ignore what
+        started since the data table's timeline was loaded; readers use `may_be_ahead`. Raises
+        `CorruptTable` if it is missing, damaged or behind the data table.
         """
         self._data_storage = storage
         self._data_config = config
@@ -81,35 +81,36 @@ class MetadataTable:
             self._config, metadata = load_metadata(self._storage, config)
         else:
             self._config, metadata = opened.config, opened.timeline
-        # A crash between its delta commit and the data table's leaves one that must not count.
+        # A crash between its delta commit and the data table's commit leaves one that must not
+        # count.
         pending = {instant.requested for instant in timeline.pending()}
         pending &= {instant.requested for instant in metadata.filter_completed()}
         # A pending clean may have the time of a completed commit, whose delta commit it is.
         pending -= {commit.requested for commit in timeline.commits}
         if for_write:
-            # Its write may die yet, and only complete ones are looked at again at the commit.
+            # Its writer may still fail, and the commit checks only complete ones again.
             pending |= find_writes_since(timeline, metadata)
         self._timeline = metadata.with_reopened(pending) if pending else metadata
         self._listed = metadata
         check_not_behind(timeline, self._timeline)
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
-        """Whether it may tell of commits that the data table's timeline does not know."""
+        """Whether it may have commits that the data table's timeline does not."""
         self._opened: dict[str, _native.MetadataPartition] = {}
-        # By name, and of a partitioned record index by data partition.
+        # By name, and by data partition for a partitioned record index.
         self._groups: dict[tuple[str, str | None], list[MetadataGroup]] = {}
 
     @classmethod
     def beside(cls, data: TableSnapshot, opened: TableSnapshot, files: FileSource) -> MetadataTable:
-        """That of a data table that keeps step with a commit of it. Both are as they are now."""
+        """Return that of a data table which is in sync with a commit. Both are current."""
         return cls(data.storage, data.config, data.timeline, opened=opened, files=files)
 
     def has(self, partition: str) -> bool:
-        """Whether a partition is complete, so that readers may use it."""
+        """Return whether a partition is complete, so that readers may use it."""
         return partition in self._data_config.metadata_partitions
 
     @property
     def applied(self) -> set[str]:
-        """Times of what it has taken in, services and initialisations of its own among them."""
+        """Return the times of its commits, with its own services and initialisations."""
         return {instant.requested for instant in self._timeline.filter_completed()}
 
     @cached_property
@@ -118,7 +119,7 @@ class MetadataTable:
         return index_definitions(self._data_storage, self._data_config)
 
     def partition(self, name: str) -> _native.MetadataPartition:
-        """The records of one of its partitions."""
+        """Open the records of one of its partitions."""
         if name not in self._opened:
             groups = self._groups_of(name)
             none = _native.MetadataPartition(self._storage.native, [])
@@ -126,10 +127,10 @@ class MetadataTable:
         return self._opened[name]
 
     def locations(self, keys: Sequence[str]) -> list[pa.RecordBatch]:
-        """Where the record index has the records of keys: see `_native.MetadataPartition`.
+        """Return the record locations of keys: see `_native.MetadataPartition`.
 
-        keys: sorted. Many are looked up in several of its file groups at a time: most of the work
-        is unpacking blocks.
+        keys: sorted. Many keys are looked up in several file groups concurrently: most of the work
+        is decompression of blocks.
         """
         if len(keys) <= _FEW_KEYS:
             return [self.partition(RECORD_INDEX).locations(list(keys))]
@@ -144,27 +145,27 @@ class MetadataTable:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 
     def _groups_of(self, name: str, path: str | None = None) -> list[MetadataGroup]:
-        """`file_groups`, listed once."""
+        """Return `file_groups`, listed once."""
         if (name, path) not in self._groups:
             self._groups[name, path] = self.file_groups(name, path)
         return self._groups[name, path]
 
     def record_index_of_partition(self, path: str) -> _native.MetadataPartition | None:
-        """The record index of one data partition, None when there is none by its name."""
+        """Return the record index of one data partition; None if it has none."""
         groups = self._groups_of(RECORD_INDEX, path)
         return open_together(groups) if groups else None
 
     def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
-        """The file groups of one of its partitions by number, each to be opened by itself.
+        """Return the file groups of one of its partitions by number, each to be opened by itself.
 
-        path: of a partitioned record index, the data partition; none where that has no index. None
-        gives the file groups of all data partitions.
+        path: the data partition of a partitioned record index; empty if that has no index. None
+        returns the file groups of all data partitions.
         """
         slices = self._slices(name)
         if path is not None:
             slices = self._of_data_partition(slices, path)
         if path is None and self._is_partitioned(name):
-            # Each data partition counts its file groups from 0.
+            # Each data partition numbers its file groups from 0.
             for _, ids in groupby(slices, lambda found: _GROUP_NUMBER.sub("", found.file_id)):
                 _check_numbers(name, ids)
         else:
@@ -172,16 +173,16 @@ class MetadataTable:
         return groups_of(self._storage, self._config, self._timeline, slices)
 
     def base_files(self, name: str) -> list[tuple[Storage, str]]:
-        """The base files of one of its partitions, each with the storage of its path."""
+        """Return the base files of one of its partitions, each with the storage of its path."""
         bases = (slice_.base for slice_ in self._slices(name))
         return [(self._storage, base.path) for base in bases if base is not None]
 
     def check_same(self, *, is_kept: bool) -> None:
-        """Raises `CorruptTable` where others have made it, or a part of it, anew since.
+        """Raise `CorruptTable` if another writer has rebuilt it, or a part of it, since.
 
-        First files have names that come again, and of instants before the timeline's start, which
-        count as committed; any other file would have been missed. What lists the files is read
-        before all else, but what was kept may have opened another partition long after.
+        First files have names that recur, and instants before the timeline's start, which count as
+        committed; any other file would be missing. The partition that lists files is read first,
+        but a cached one may have opened another partition much later.
 
         is_kept: it was read before.
         """
@@ -193,25 +194,25 @@ class MetadataTable:
         now, then = Timeline.load(self._storage, self._config), self._listed
         if any(now.completion_time(time) != then.completion_time(time) for time in times):
             raise CorruptTable(f"{FOLDER} was rebuilt since it was opened")
-        # What was made and archived since looks like what was archived by then.
+        # What was built and archived since looks like what was archived before.
         is_moved = now.first_active != then.first_active
         if is_moved and any(map(then.is_before_start, times)):
             raise CorruptTable(f"{FOLDER} was archived since it was opened")
 
     def check_groups(self, name: str) -> None:
-        """Raises `CorruptTable` where files of one of its partitions are missing or cut off."""
+        """Raise `CorruptTable` if files of one of its partitions are missing or truncated."""
         slices = self._slices(name)
         if not self._is_partitioned(name):
             _check_numbers(name, slices)
 
     def data_partitions(self) -> list[str]:
-        """Paths of the data table's partitions, sorted."""
+        """Return the paths of the data table's partitions, sorted."""
         found = self.partition(FILES).files([ALL_PARTITIONS])
         live = zip(found["name"].to_pylist(), found["is_deleted"].to_pylist(), strict=True)
         return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
 
     def data_files(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
-        """Files of data partitions; a partition that is not known has none."""
+        """Return the files of data partitions; an unknown partition has none."""
         wanted = {path or NO_PATH: path for path in partitions}
         files: dict[str, list[Entry]] = {path: [] for path in wanted.values()}
         found = self.partition(FILES).files(list(wanted))
@@ -228,7 +229,7 @@ class MetadataTable:
         return [slice_ for slice_ in slices if pattern.fullmatch(slice_.file_id)]
 
     def _is_partitioned(self, name: str) -> bool:
-        """Whether each data partition has file groups of its own there, none without rows."""
+        """Return whether each data partition has its own file groups there; none without rows."""
         if name != RECORD_INDEX:
             return False
         definition = self.definitions.get(name)
@@ -250,14 +251,14 @@ class MetadataTable:
 
 
 def escape_path(path: str) -> str:
-    """A data partition's path as it stands in file ids of the record index."""
+    """Return a data partition's path as file ids of the record index contain it."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED_IN_IDS else c for c in path)
 
 
 def load_metadata(storage: Storage, data: TableConfig) -> tuple[TableConfig, Timeline]:
-    """Configuration and timeline of a metadata table. storage: its own.
+    """Return configuration and timeline of a metadata table. storage: its own.
 
-    data: the data table's, whose layout it has. Raises `CorruptTable` when it is missing.
+    data: the data table's, whose layout it has. Raises `CorruptTable` if it is missing.
     """
     with storage.prefetch(files=[PROPERTIES], folders=[data.layout.folder]):
         config = open_config(storage)
@@ -265,7 +266,7 @@ def load_metadata(storage: Storage, data: TableConfig) -> tuple[TableConfig, Tim
 
 
 def open_config(storage: Storage) -> TableConfig:
-    """The metadata table's own configuration. Raises `CorruptTable` when it is missing."""
+    """Return the metadata table's own configuration. Raises `CorruptTable` if it is missing."""
     data = storage.read_or_none(PROPERTIES)
     if data is None:
         msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
@@ -274,18 +275,18 @@ def open_config(storage: Storage) -> TableConfig:
 
 
 def _has_first_files(group: MetadataGroup) -> bool:
-    """Whether a file group has no other files than those that it was made with."""
+    """Return whether a file group has only the files that it was built with."""
     return all(map(is_original, group.instants))
 
 
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:
-    """The number of file groups is part of the keys' hash, so none may be missing between."""
+    """Check that no file group is missing: their number is part of the hash of keys."""
     for expected, slice_ in enumerate(slices):
         check_group_number(name, slice_.file_id, expected)
 
 
 def check_group_number(name: str, file_id: str, expected: int) -> None:
-    """Raises `CorruptTable` where a file group's place among its partition's is not its number."""
+    """Raise `CorruptTable` if a file group's position in its partition is not its number."""
     match = _GROUP_NUMBER.search(file_id)
     if match is None or int(match[1]) != expected:
         raise CorruptTable(f"{FOLDER}/{name} does not have the file group {expected}")

@@ -1,7 +1,7 @@
-"""Which keys came to a file group and which left it, found by the tasks of the record index.
+"""Finds the keys that were added to or left a file group, in the tasks of the record index.
 
-Rows that were only updated stay where they are. Which files and slices are looked at is the part of
-`kinds/record_index.py`.
+Rows that were only updated stay. `partition_types/record_index.py` selects the files and slices to
+read.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ else:
     from pyhudi.schema import lazy_compute as pc  # Reading imports this module.
 
 _BATCH_KEYS = 16 * 1024
-"""Record rows are several times as large as keys, so they are made of so many at once."""
+"""Record rows are several times as large as keys, so they are built for this many at a time."""
 
 Ranges = Mapping[str, GroupRange]
-"""The file groups of each data partition, in a record index by data partition."""
+"""The file groups of each data partition, in a partitioned record index."""
 
 
 @dataclass(frozen=True)
 class KeysTask(RecordTask):
-    """Record locations that what was written to one file group changes."""
+    """Record locations that the write to one file group changes."""
 
     schema: pa.Schema
-    """The table's, with meta fields."""
+    """The table's schema, with meta fields."""
     partition: str
     file_id: str
     instant_ms: int
     base: str | None = None
     """Path of the new base file."""
     logs: tuple[str, ...] = ()
-    """Paths of the new log files, when there is no base file."""
+    """Paths of the new log files, if there is no base file."""
     previous: str | None = None
     """Path of the base file that was rewritten, in a table without log files."""
     before: ReadTask | None = None
     """The slice that was rewritten, in a table with log files."""
     after: ReadTask | None = None
-    """The slice with the new log files, where those may delete; else all of their keys came."""
+    """The slice with the new log files, if those may delete; else all of their keys were added."""
     gained_at: str | None = None
-    """Where no key left a base file that was rewritten: the instant that its new rows have."""
+    """If no key left a base file that was rewritten: the instant of its new rows."""
     gains: bool = True
-    """Whether keys may have come to a base file that was rewritten."""
+    """Whether keys may have been added to a base file that was rewritten."""
     ranges: Ranges | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A record for each key that came or went."""
+        """Yield a record for each key that was added or left."""
         yield from _location_records(self, *_find_changed_keys(self))
 
 
 @dataclass(frozen=True)
 class SliceTask(RecordTask):
-    """All keys of a file slice: they are new, or a replace commit takes them away."""
+    """All keys of a file slice: they are new, or a replace commit removes them."""
 
     read: ReadTask
-    """Of the record key alone."""
+    """The read of the record key only."""
     instant_ms: int
     gone: bool = False
     ranges: Ranges | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A record for each key."""
+        """Yield a record for each key."""
         for batch in read_task(self.read):
             keys = batch.column(0)
             none = keys.slice(0, 0)
@@ -82,9 +82,9 @@ class SliceTask(RecordTask):
 def _location_records(
     task: KeysTask | SliceTask, added: pa.Array[Any], removed: pa.Array[Any]
 ) -> Iterator[pa.RecordBatch]:
-    """Records of keys that came to a file group, and of keys that left it.
+    """Yield records of keys that were added to a file group, and of keys that left it.
 
-    A data partition of which the index has nothing has nothing to lose.
+    A data partition that is not in the index has nothing to lose.
     """
     place = task.read.slice if isinstance(task, SliceTask) else task
     ranges = task.ranges
@@ -102,7 +102,7 @@ def _location_records(
 
 
 def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Keys whose records came to the file group, and keys whose records left it."""
+    """Return keys whose records were added to the file group, and keys whose records left it."""
     if task.base is None:
         logs = list(task.logs)
         if task.after is None:
@@ -124,14 +124,14 @@ def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
 
 
 def _read_keys_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
-    """The keys that a file group had before its base file was rewritten; None for a new one."""
+    """Return the keys of a file group before its base file was rewritten; None for a new one."""
     if task.before is not None:
         return (batch.column(0) for batch in read_task(task.before))
     return None if task.previous is None else _key_batches(task, task.previous, [])
 
 
 def _read_written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
-    """Keys of the rows that a write gave its own time: few of a large file, as a rule."""
+    """Return keys of the rows with the write's own time: usually few of a large file."""
     times = pa.array([instant], pa.string())
     rows, _ = _native.read_slice(
         task.recording.storage.native,
@@ -147,7 +147,7 @@ def _read_written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]
 
 
 def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
-    """Those of the keys that have a record in a slice."""
+    """Return those of the keys that have a record in a slice."""
     return keys.filter(_is_member(keys, (batch.column(0) for batch in read_task(slice_))))
 
 
@@ -176,7 +176,7 @@ def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _is_member(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
-    """For each key whether it is among others, with far less memory than `is_in` takes."""
+    """Return for each key whether it is among others, with far less memory than `is_in` takes."""
     tagger = _native.KeyTagger(keys)
     schema = pa.schema([pa.field("key", pa.string())])
     for part in others:

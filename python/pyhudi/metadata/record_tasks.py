@@ -1,8 +1,8 @@
-"""What changes in the metadata table, as tasks: each looks at files and gives record rows.
+"""Changes of the metadata table as tasks: each reads files and returns record rows.
 
-Nothing here holds keys or rows on the driver: record rows stream from the tasks to the writers of
-the file groups that they hash to. Which tasks a commit needs is the part of the kinds of partitions
-(`kinds/`).
+The driver holds no keys and no rows: record rows stream from the tasks to the writers of the file
+groups that they hash to. The partition types decide which tasks a commit needs
+(`partition_types/`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ RECORD_ROWS = pa.schema(
     ]
 )
 """Partition and number of the file group (`files/0`), key of the record, and the record in Avro;
-a null takes the record away."""
+null deletes the record."""
 
 
 @cache
 def record_schema(name: str) -> str:
-    """The schema text of a metadata record, with meta fields, as a release of Hudi writes it."""
+    """Return the schema of a metadata record, with meta fields, as a release of Hudi writes it."""
     folder = resources.files("pyhudi.metadata") / "schemas"
     return (folder / f"{name}.avsc").read_text(encoding="utf-8")
 
@@ -42,9 +42,9 @@ class Recording:
     """What all tasks of one commit share."""
 
     storage: Storage
-    """The data table's."""
+    """The data table's storage."""
     avro_schema: str
-    """Of the records, with meta fields."""
+    """The schema of the records, with meta fields."""
     groups: Mapping[str, int]
     """Number of file groups of each partition of the metadata table."""
 
@@ -52,26 +52,26 @@ class Recording:
     def of(
         cls, storage: Storage, version: TableVersion, groups: Mapping[str, Sequence[object]]
     ) -> Recording:
-        """For a table. groups: the file groups of each partition of its metadata table."""
+        """Return it for a table. groups: the file groups of each metadata partition."""
         counts = {name: len(known) for name, known in groups.items()}
         return cls(storage, record_schema(version.metadata_schema), counts)
 
     def recorder(self) -> _native.MetadataRecorder:
-        """What makes the records."""
+        """Return the builder of records."""
         return _native.MetadataRecorder(self.avro_schema, self.groups)
 
 
 @dataclass(frozen=True)
 class RecordTask(ABC):
-    """A part of what changes in the metadata table. Picklable."""
+    """A part of the changes of the metadata table. Picklable."""
 
     recording: Recording
 
     @abstractmethod
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Its record rows."""
+        """Yield its record rows."""
 
 
 def derive(task: RecordTask) -> Iterator[pa.RecordBatch]:
-    """The record rows of a task, on whatever runs it."""
+    """Yield the record rows of a task, on the worker that runs it."""
     return task.rows()

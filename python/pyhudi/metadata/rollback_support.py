@@ -1,9 +1,10 @@
-"""Whether a metadata table can follow where commits of its table are taken back.
+"""Decides whether a metadata table can roll back with its table.
 
-It does by taking the delta commits of the same instants back. What went into base files cannot be
-told apart any more: of a compaction, and of a partition that was made since. Then it has to be made
-anew. Hudi goes by less: it deletes a metadata table whose oldest compaction is not older than the
-savepoint, and takes younger compactions back (`BaseHoodieWriteClient.restoreToSavepoint`, 1.2.0).
+It does so by rolling back the delta commits of the same instants. Records in base files cannot be
+distinguished any more: those of a compaction, and of a partition that was built since. Then the
+metadata table must be rebuilt. Hudi checks less: it deletes a metadata table whose oldest
+compaction is not older than the savepoint, and rolls back younger compactions
+(`BaseHoodieWriteClient.restoreToSavepoint`, 1.2.0).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def can_roll_back(data: TableSnapshot, targets: Collection[str]) -> bool:
-    """Whether the metadata table can take commits of these instants back; true without one.
+    """Return whether the metadata table can roll back commits of these instants; true without one.
 
-    It cannot where another writer began to restore it, or has left delta commits of instants that
-    the table has no more.
+    It cannot if another writer began to restore it, or has left delta commits of instants that the
+    table no longer has.
     """
     partitions = data.config.metadata_partitions
     if FILES not in partitions or not targets:
@@ -51,10 +52,10 @@ def _log_compactions_since(metadata_table: TableSnapshot, time: str) -> bool:
 
 
 def _was_complete(metadata_table: TableSnapshot, base: str, time: str, data: TableSnapshot) -> bool:
-    """Whether the slices of an instant were written before a time of the table.
+    """Return whether the slices of an instant were written before a time of the table.
 
-    Up to table version 6 the name of a compaction tells, and the files' modification times, which
-    only become later, of what made a partition.
+    Up to table version 6 the name of a compaction shows it. The files' modification times, which
+    can only grow, show it for instants that built a partition.
     """
     timeline = metadata_table.timeline
     try:

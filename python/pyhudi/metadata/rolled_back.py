@@ -27,13 +27,13 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Rollback) -> bool:
-    """Whether `files` lists files of a rollback without the delta commit of the rolled back write.
+    """Return whether `files` lists files of a rollback without the delta commit of that write.
 
-    Raises `CorruptTable` where the metadata table is damaged or behind.
+    Raises `CorruptTable` if the metadata table is damaged or behind.
     """
     if can_roll_back(table, {rollback.target}):
         return False
-    # The write is pending by now: its own delta commit does not count.
+    # The write is pending already: its own delta commit does not count.
     listed = MetadataTable.beside(
         table.reload(), metadata_table, ListedOnce(metadata_table.storage)
     )
@@ -47,20 +47,20 @@ def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Ro
 
 
 def file_deletions(rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
-    """Entries of `files` for all files that a rollback deletes, on storage or not."""
+    """Return entries of `files` for all files that a rollback deletes, on storage or not."""
     for path, part in rollback.record["partitionMetadata"].items():
         yield from ((path or NO_PATH, name, 0, True) for name in names_of_deleted_files(part))
 
 
 def names_of_deleted_files(part: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the files that a rollback deletes in one partition."""
+    """Return names of the files that a rollback deletes in one partition."""
     return (file.rsplit("/", 1)[-1] for file in part["successDeleteFiles"])
 
 
 def drop_indexes(table: TableSnapshot) -> TableSnapshot:
-    """Drops all partitions but `files`, for the next writer to rebuild them; the table then.
+    """Drop all partitions but `files`, for the next writer to rebuild; return the table then.
 
-    Raises `CommitConflict` where the table's properties have changed.
+    Raises `CommitConflict` if the table's properties have changed.
     """
     config, storage = table.config, table.storage
     dropped = [name for name in config.metadata_partitions if name != FILES]
@@ -68,7 +68,7 @@ def drop_indexes(table: TableSnapshot) -> TableSnapshot:
         return table
     before = PendingOperation.of(config)
     rebuilt = all_of(storage, config, before.by or table.generator.next())
-    # Whoever builds an index now has seen rows of the write: its last act is to fail.
+    # A writer that builds an index has read rows of the write: it fails at its last step.
     rebuilt = replace(
         rebuilt,
         removed=in_order({*before.removed, *dropped}),

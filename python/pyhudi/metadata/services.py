@@ -2,7 +2,7 @@
 
 Order and conditions are those of `HoodieBackedTableMetadataWriter.performTableServices` and
 `HoodieMetadataWriteUtils` (Hudi 0.15.0, 1.2.0): pending services first, then cleaning, compaction,
-archiving. How each goes is `services/`'s part.
+archiving. The package `services` has their steps.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from pyhudi.txn.orphan_files import remove_staged
 from pyhudi.txn.rollback import was_rolled_back
 
 RETAINED = 20
-"""Commits whose slices stay (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
+"""Commits whose slices are retained (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
 HISTORY = HistoryOptions()
-"""Of the table's own archive options it takes the numbers of commits alone."""
+"""Of the table's archive options it uses only the numbers of commits."""
 _SINCE_COMPACTION = 3
-"""Instants after a compaction before anything is cleaned: readers may still read what it read."""
+"""Instants after a compaction before a clean: readers may still read the compacted files."""
 _COMPACTION_SUFFIX = "001"
-"""What a compaction's instant adds to that of the last delta commit, up to table version 6."""
+"""What a compaction's instant appends to that of the last delta commit, up to version 6."""
 _CLEAN_SUFFIX = "002"
-"""Likewise a clean's."""
+"""The same for a clean."""
 
 
 def run_services(data: TableSnapshot) -> None:
-    """Does what is due. The commit before it stands: what goes wrong here is a warning.
+    """Run the services that are due. The commit is complete, so a failure is a warning.
 
-    What was left undone is done after a later commit, by pyhudi or by Apache Hudi.
+    A later commit, by pyhudi or by Apache Hudi, runs what failed.
     """
     if FILES not in data.config.metadata_partitions:
         return
@@ -104,10 +104,10 @@ def _clean(data: TableSnapshot, metadata_table: TableSnapshot) -> str | None:
 
 
 def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
-    """Whether there may be slices that no clean has found old enough yet: compactions leave them.
+    """Return whether there may be slices that no clean has found old enough yet.
 
-    Else each commit would list the whole table for nothing. What is overlooked here goes with the
-    slices of the next compaction.
+    Compactions leave them. Otherwise each commit would list the whole table for nothing. Slices
+    that this check misses are cleaned after the next compaction.
     """
     compactions = timeline.filter_completed(COMMIT)
     old = [one.requested for one in compactions if one.requested <= horizon.requested]
@@ -131,7 +131,7 @@ def _is_just_compacted(timeline: Timeline) -> bool:
 def _compact(
     data: TableSnapshot, metadata_table: TableSnapshot, options: ServiceOptions
 ) -> str | None:
-    """Compacts every slice with log files, once so many delta commits are complete."""
+    """Compact every slice with log files, after a number of delta commits."""
     instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)
     if (
         instant is None
@@ -143,7 +143,7 @@ def _compact(
     partitions = data.config.metadata_partitions
     beside = MetadataTable(data.storage, data.config, data.timeline, opened=metadata_table)
     for name in partitions:
-        # What a lost log file said would be gone for good.
+        # The records of a lost log file would be lost for good.
         beside.check_groups(name)
     view = FileSystemView(storage, config, metadata_table.timeline, partitions)
     slices = compaction.with_logs(view)
@@ -151,10 +151,10 @@ def _compact(
 
 
 def _without_late(data: TableSnapshot, metadata_table: TableSnapshot) -> TableSnapshot:
-    """The metadata table without delta commits of writes that were rolled back before they came.
+    """Return the metadata table without delta commits of writes that were rolled back before.
 
-    Their writers stood still meanwhile, and have died or will take them back. In a base file their
-    records could not be told apart any more, and would outlive what says that they do not count.
+    Their writers stalled, and have failed or will roll them back. In a base file their records
+    could not be distinguished any more, and would outlive the mark that they do not count.
     """
     timeline = Timeline.load(data.storage, data.config)
     known, first = {instant.requested for instant in timeline.instants}, timeline.first_active or ""
@@ -171,9 +171,9 @@ def _without_late(data: TableSnapshot, metadata_table: TableSnapshot) -> TableSn
 
 
 def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
-    """Whether so many delta commits were completed since the last compaction.
+    """Return whether enough delta commits completed since the last compaction.
 
-    None is due while one is pending, also of the log compactions that Hudi can be told to do.
+    None is due while one is pending, which includes log compactions of Hudi.
     """
     timeline = table.timeline
     if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
@@ -182,7 +182,7 @@ def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
 
 
 def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
-    """The instant of a service that is about to begin; None where the timeline allows none."""
+    """Return the instant of a service that is about to start; None if the timeline allows none."""
     if not table.config.version.metadata_services_have_suffixes:
         return table.generator.next()
     deltas = table.timeline.filter_completed(DELTA_COMMIT)
@@ -192,16 +192,16 @@ def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
 
 
 def _waits(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
-    """Whether an instant of the table that is not complete may have records already.
+    """Return whether a pending instant of the table may have records already.
 
-    They would go into base files, and could not be told apart any more. From table version 8 on
-    Hudi compacts up to such an instant. There records of a write at work come after the compaction,
-    which ends before that write is in its section, so pyhudi waits only for one that has died
-    there. Up to version 6 it waits for every older one, as Hudi does.
+    They would go into base files, and could not be distinguished any more. From table version 8 on
+    Hudi compacts up to such an instant. There the records of an active write come after the
+    compaction, which ends before that write is in its critical section, so pyhudi waits only for a
+    writer that failed there. Up to version 6 it waits for every older one, as Hudi does.
     """
     deltas = metadata_table.timeline.filter_completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
-    # A commit may have come late since this writer looked.
+    # A zombie commit may exist since this writer's check.
     pending = zombie_commits.load_timeline(data).pending()
     if metadata_table.timeline.completes_in_names:
         return any(
@@ -211,7 +211,7 @@ def _waits(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
 
 
 def _oldest(timeline: Timeline) -> Iterator[ArchiveBound]:
-    """The data table's oldest commit or pending instant: rollbacks may ask for its delta commit."""
+    """Return the data table's oldest instant: rollbacks may need its delta commit."""
     known = (*timeline.commits, *timeline.pending())
     oldest = min(known, key=lambda instant: instant.requested, default=None)
     if oldest is not None:

@@ -1,7 +1,7 @@
-"""Indexes over the files of slices: which slices may hold a wanted row. Filters are not read here.
+"""Prunes slices by indexes over their files. Filters are not parsed here.
 
-Each function gives, for a list of slices, a list of truth values: false for those that surely hold
-none. What a lookup costs grows with the slices that are asked about, so cheap indexes go first.
+Each function returns one boolean for each slice: false if it certainly has no matching row. The
+cost of a lookup grows with the number of slices, so cheap indexes come first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ else:
 def with_keys(
     table: MetadataTable, slices: Sequence[FileSlice], keys: Collection[str]
 ) -> list[bool]:
-    """By the record index: where the records of these keys are."""
+    """Prune by the record index: the locations of these keys."""
     places = places_of(table, keys)
     if places is None:
         return _with_keys_by_partition(table, slices, sorted(keys))
@@ -38,7 +38,7 @@ def with_keys(
 
 
 def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
-    """Partition and file id of each key's record; None of a record index by data partition."""
+    """Return partition and file id of each key's record; None for a partitioned record index."""
     definition = table.definitions.get(RECORD_INDEX)
     if definition is not None and definition.is_partitioned:
         return None
@@ -66,7 +66,7 @@ def with_values(
     definition: IndexDefinition,
     values: Sequence[str],
 ) -> list[bool] | None:
-    """By a secondary index and the record index; None for values of too many records."""
+    """Prune by a secondary index and the record index; None for values of too many records."""
     entries = table.partition(definition.name).secondary(
         list(values), hashed_by_value=definition.version > 1
     )
@@ -81,7 +81,7 @@ def within_bounds(
     partition: str = COLUMN_STATS,
     column: str | None = None,
 ) -> list[bool]:
-    """By the least and greatest values of a column, or of an index's expression, in each file."""
+    """Prune by minimum and maximum of a column, or of an index's expression, in each file."""
     files = [_files(slice_) for slice_ in slices]
     every = list(chain.from_iterable(files))
     stats = table.partition(partition).stats(
@@ -106,7 +106,7 @@ def in_filters(
     keys: Sequence[str],
     partition: str = BLOOM_FILTERS,
 ) -> list[bool]:
-    """By bloom filters, which base files have. Log files may hold anything."""
+    """Prune by bloom filters of base files. Log files may contain any key."""
     plain = [slice_.base for slice_ in slices if slice_.base is not None and not slice_.logs]
     answers = table.partition(partition).may_contain(
         pa.array([base.partition for base in plain], pa.string()),

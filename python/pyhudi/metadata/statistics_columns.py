@@ -1,4 +1,4 @@
-"""Which columns have statistics in the metadata table."""
+"""Selects the columns with statistics in the metadata table."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.schema.table_schema import field_at, within_collection
 
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
-"""Columns of Hudi's own that have statistics whatever columns are chosen (from 1.0 on)."""
+"""Meta columns that have statistics whatever columns are selected (from 1.0 on)."""
 
 
 _MOST = MetadataOptions.most_stats_columns
 _UNTYPED_DIGITS = 15
-"""So many may a decimal have before and after its point, where statistics name no types."""
+"""Maximum digits of a decimal before and after its point, if statistics have no types."""
 
 
 def new_statistics_columns(
     schema: pa.Schema, options: MetadataOptions, *, typed: bool
 ) -> tuple[str, ...]:
-    """The columns of new column statistics: Hudi's own, then those named or the first ones.
+    """Return the columns of new column statistics: meta columns, then named or first ones.
 
     schema: the table's, with meta fields (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0).
-    typed: the statistics will name the types of values (index version 2). Fields of structs are
-    named by dotted paths. Raises `ConfigError` for a column that the table lacks,
-    `UnsupportedTableFeature` for one that has no bounds.
+    typed: the statistics have the types of values (index version 2). Fields of structs have dotted
+    paths. Raises `ConfigError` for a column that the table does not have, `UnsupportedTableFeature`
+    for one that has no bounds.
     """
     able = [field.name for field in _able(schema, typed=typed)]
     data_columns = [name for name in able if name not in META_COLUMNS]
@@ -59,10 +59,10 @@ def new_statistics_columns(
 
 
 def column_choice_of(options: MetadataOptions) -> dict[str, str]:
-    """What a new definition says of how its columns were chosen: nothing where as Hudi does.
+    """Return the properties of a new definition for a selection of columns; none for Hudi's own.
 
-    Hudi reads no options of this definition, and leaves them until its own choice is another one,
-    which then comes without (`HoodieTableMetaClient.buildIndexDefinition`, 1.0.2 and 1.2.0).
+    Hudi reads no options of this definition, and keeps them until its own selection differs, which
+    it then stores without (`HoodieTableMetaClient.buildIndexDefinition`, 1.0.2 and 1.2.0).
     """
     if options.stats_columns:
         return {STATS_COLUMNS: ",".join(options.stats_columns)}
@@ -74,9 +74,9 @@ def column_choice_of(options: MetadataOptions) -> dict[str, str]:
 def with_column_choice(
     definition: IndexDefinition, options: MetadataOptions, schema: pa.Schema, version: TableVersion
 ) -> MetadataOptions:
-    """The options with columns chosen as those of a definition were, of another version perhaps.
+    """Return the options with the selection of a definition, perhaps of another version.
 
-    Those are left out that the table lost or that can have no statistics in this version. schema:
+    Columns that the table lost or that cannot have statistics in this version are left out. schema:
     the table's, with meta fields.
     """
     most = _most_first(definition, schema)
@@ -96,13 +96,13 @@ def with_column_choice(
 
 
 class UndefinedStatistics(UnsupportedTableFeature):
-    """Nothing tells which columns the statistics of a table are of."""
+    """Nothing records which columns have statistics."""
 
 
 def check_defined(config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
-    """Raises `UndefinedStatistics` for statistics without the definition that they should have.
+    """Raise `UndefinedStatistics` for statistics without the definition that they should have.
 
-    Hudi's Java client writes none (`SparkHoodieBackedTableMetadataWriter` alone does, 1.2.0).
+    Hudi's Java client writes none (only `SparkHoodieBackedTableMetadataWriter` does, 1.2.0).
     """
     if COLUMN_STATS not in config.metadata_partitions or COLUMN_STATS in definitions:
         return
@@ -112,14 +112,14 @@ def check_defined(config: TableConfig, definitions: Mapping[str, IndexDefinition
 
 
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:
-    """The columns of column statistics: those of the definition, else every one.
+    """Return the columns of column statistics: those of the definition, else every one.
 
-    A column that the table lost is left out, one whose name a struct, list or map has by now, and
-    one that the statistics have no form for. One that came after the definition was made is there
-    where the definition has the table's first columns, and not because a writer named them: Hudi's
-    next writer lists it, and takes the bounds of a partition from the files that have statistics of
-    it (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). The field of a struct has its dotted
-    path as name. Raises `UnsupportedTableFeature` for what a list or map holds.
+    A column is left out if the table lost it, if its name is that of a struct, list or map now, or
+    if statistics cannot represent it. A column that is newer than the definition is included if the
+    definition has the table's first columns, and not if a writer named them: Hudi's next writer
+    lists it, and computes the bounds of a partition from the files that have its statistics
+    (`HoodieTableMetadataUtil.getColumnsToIndex`, 1.2.0). The field of a struct has its dotted path
+    as name. Raises `UnsupportedTableFeature` for what a list or map contains.
     """
     definition = definitions.get(COLUMN_STATS)
     if definition is None:
@@ -142,9 +142,9 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
 def columns_of_any_definition(
     definitions: Mapping[str, IndexDefinition], schema: pa.Schema
 ) -> tuple[str, ...]:
-    """The columns whose statistics go with a file, whoever wrote them.
+    """Return the columns whose statistics are stored with a file, whichever writer wrote them.
 
-    Without a definition Hudi 0.15 has some of times of milliseconds and of wide decimals, too.
+    Without a definition Hudi 0.15 also has some of millisecond timestamps and wide decimals.
     """
     if COLUMN_STATS in definitions:
         return tuple(statistics_columns(definitions, schema).names)
@@ -152,9 +152,9 @@ def columns_of_any_definition(
 
 
 def _most_first(definition: IndexDefinition, schema: pa.Schema) -> int | None:
-    """Of how many first columns of the table a definition is; None where others were named.
+    """Return how many first columns of the table a definition covers; None for named columns.
 
-    One of Hudi does not say so: it has the first ones where they are.
+    A definition of Hudi does not record it: it covers the first ones if its columns are these.
     """
     if STATS_COLUMNS in definition.options:
         return None
@@ -176,9 +176,9 @@ def _able(schema: pa.Schema, *, typed: bool) -> list[pa.Field[Any]]:
 
 
 def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
-    """Refuses statistics of the fields of structs where writers of Apache Hudi fail on them.
+    """Refuse statistics of struct fields if writers of Apache Hudi fail on them.
 
-    1.0.2 takes none. 1.2.0 dies of a null struct that goes into a log file
+    1.0.2 supports none. 1.2.0 fails on a null struct that goes into a log file
     (`AvroRecordContext.getFieldValueFromIndexedRecord`).
     """
     nested = next((name for name in columns if "." in name), None)
@@ -190,9 +190,9 @@ def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
 
 
 def has_bounds(kind: pa.DataType, *, typed: bool) -> bool:
-    """Whether a column of this type can have statistics.
+    """Return whether a column of this type can have statistics.
 
-    typed: they name the types of values (index version 2).
+    typed: they have the types of values (index version 2).
     """
     if at.is_timestamp(kind):
         return kind.unit in ("ms", "us")
@@ -203,18 +203,18 @@ def has_bounds(kind: pa.DataType, *, typed: bool) -> bool:
 
 
 def _is_told_rightly(kind: pa.DataType, *, typed: bool) -> bool:
-    """Whether a column is given statistics: readers must take them for what they are.
+    """Return whether a column gets statistics: readers must interpret them correctly.
 
-    Where they name no types, Hudi 0.15.0 and 1.0.2 take milliseconds for microseconds.
+    If they have no types, Hudi 0.15.0 and 1.0.2 take milliseconds for microseconds.
     """
     is_millis = at.is_timestamp(kind) and kind.unit == "ms"
     return has_bounds(kind, typed=typed) and (typed or not is_millis)
 
 
 def _is_wide(kind: pa.DataType) -> bool:
-    """Whether a decimal may have values that statistics without types cannot hold.
+    """Return whether a decimal may have values that statistics without types cannot represent.
 
-    So `HoodieTableMetadataUtil.isColumnTypeSupported`, 1.0.2.
+    As in `HoodieTableMetadataUtil.isColumnTypeSupported`, 1.0.2.
     """
     if not at.is_decimal128(kind):
         return False

@@ -1,7 +1,7 @@
-"""The metadata table as a table that is written to: opened, its failed writes rolled back.
+"""The metadata table as a table to write to: opened, its failed writes rolled back.
 
 It is a merge-on-read table, so its timeline, file groups and rollbacks are those of any table.
-Reading what it says is `reader.py`'s part.
+`reader.py` reads its records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GroupsByPartition = dict[str, list[FileGroup]]
 
 
 def open_metadata_table(data: TableSnapshot) -> TableSnapshot:
-    """That of a data table, by whose instants it goes. Raises `CorruptTable` when it is missing."""
+    """Open that of a data table, whose instants it uses. Raises `CorruptTable` if it is missing."""
     storage = data.storage.below(FOLDER)
     config, timeline = load_metadata(storage, data.config)
     schema = record_schema(config.version.metadata_schema)
@@ -53,9 +53,9 @@ def open_metadata_table(data: TableSnapshot) -> TableSnapshot:
 def groups_by_partition(
     table: TableSnapshot, partitions: Collection[str], files: FileSource | None = None
 ) -> GroupsByPartition:
-    """The file groups of its partitions, in the order in which the keys' hash counts them.
+    """Return the file groups of its partitions, in the order in which keys are hashed to them.
 
-    files: lists its files, storage when it is None.
+    files: lists its files; None for storage.
     """
     view = FileSystemView(table.storage, table.config, table.timeline, set(partitions), files)
     found: GroupsByPartition = {name: [] for name in partitions}
@@ -68,10 +68,10 @@ def groups_by_partition(
 
 
 def observe(table: TableSnapshot) -> None:
-    """Makes later times greater than those of its timeline, which its services may have led on.
+    """Make later times greater than its timeline's, whose services may be ahead of the clock.
 
-    Log files are placed by completion times: one that is smaller than a compaction's instant would
-    put the file below it. Up to table version 6 the names of log files tell.
+    Completion times order log files: one that is smaller than a compaction's instant would put the
+    file below it. Up to table version 6 the names of log files decide.
     """
     if table.timeline.completes_in_names:
         table.generator.observe(table.timeline)
@@ -80,7 +80,7 @@ def observe(table: TableSnapshot) -> None:
 def complete_delta_commit(
     delta: PendingInstant, operation: str, stats: Iterable[WriteStat]
 ) -> None:
-    """Completes a delta commit of the metadata table. operation: Hudi's name of what wrote it."""
+    """Complete a delta commit of the metadata table. operation: Hudi's name of the operation."""
     table = delta.table
     metadata = CommitMetadata(
         by_partition(stats),
@@ -92,15 +92,15 @@ def complete_delta_commit(
 
 
 def delta_commit(table: TableSnapshot, time: str) -> Instant | None:
-    """Its delta commit of an instant, in any state."""
+    """Return its delta commit of an instant, in any state."""
     return table.timeline.find(time, DELTA_COMMIT)
 
 
 def remove_metadata_table(data: Storage, guard: LockManager) -> None:
-    """Takes all of a metadata table away; a reader at work never takes the rest for the whole.
+    """Remove a metadata table; an active reader never takes the rest for the whole.
 
-    Without properties nobody opens it, and as long as there are instants it is known which files
-    there must be. Raises `CommitConflict` where the lock may be another's, who makes it anew then.
+    Without properties no reader opens it, and while there are instants they name the files that
+    must exist. Raises `CommitConflict` if another writer may hold the lock and rebuild it.
     """
     guard.check_held()
     data.delete(f"{FOLDER}/{PROPERTIES}")
@@ -113,10 +113,10 @@ def remove_metadata_table(data: Storage, guard: LockManager) -> None:
 
 
 def clear_partitions(data: Storage, names: Iterable[str], guard: LockManager) -> None:
-    """Takes away what there is of partitions that no property lists.
+    """Remove the files of partitions that no property lists.
 
-    Raises `CommitConflict` where the lock may be another's, who may make them anew: what came after
-    the lock was looked at stays.
+    Raises `CommitConflict` if another writer may hold the lock and rebuild them: files that are
+    newer than the check of the lock stay.
     """
     for name in names:
         folder = f"{FOLDER}/{name}"
@@ -128,7 +128,7 @@ def clear_partitions(data: Storage, names: Iterable[str], guard: LockManager) ->
 
 
 def roll_back_delta_commit(table: TableSnapshot, target: str, time: str) -> None:
-    """Takes a delta commit back as the rollback `time`, be it pending, completed or not there.
+    """Roll back a delta commit with the rollback `time`, whether pending, completed or missing.
 
     A completed one is made pending first, so that readers never miss files of it.
     """
@@ -147,7 +147,7 @@ def roll_back_delta_commit(table: TableSnapshot, target: str, time: str) -> None
 
 
 def remove_delta_commit(table: TableSnapshot, target: str) -> None:
-    """Takes a delta commit back, in any state, of which the data table knows nothing."""
+    """Remove a delta commit, in any state, that the data table does not know."""
     if delta_commit(table, target) is not None:
         observe(table)
         roll_back_delta_commit(table, target, table.generator.next())

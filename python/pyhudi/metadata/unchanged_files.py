@@ -1,11 +1,11 @@
-"""Which files of a partition a commit leaves as they are, and what is known of them.
+"""The files of a partition that a commit does not change, and their statistics.
 
-Statistics of a partition are made of those of all its files, as Hudi does where it has statistics
-of files (`PartitionStatsIndexer`, Hudi 1.2.0): what is written then holds by itself, and readers
-forget what was before. Where statistics name no types (index version 1), readers widen what they
-knew by those of the files written; a column of which they knew nothing comes to be so, and one that
-had another type: bounds of two types cannot be compared (`mergeColumnStatsRecords`, Hudi 1.0.2).
-Bytes are compared as signed ones there, and in filters as they are, so they are never widened.
+Statistics of a partition are computed from those of all its files, as Hudi does if it has
+statistics of files (`PartitionStatsIndexer`, Hudi 1.2.0): the new record is complete, and readers
+forget the old one. If statistics have no types (index version 1), readers widen the old record by
+those of the written files. A column without an old record becomes known then, and so does one that
+had another type, because bounds of two types cannot be compared (`mergeColumnStatsRecords`, Hudi
+1.0.2). Bytes are compared as signed there, and unsigned in filters, so they are never widened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
 
 class RestOfPartitions:
-    """The files beside those of a commit that is about to complete."""
+    """The other files of the table when a commit is about to complete."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RestOfPartitions:
         metadata: CommitMetadata,
         listing: FileSource,
     ) -> None:
-        """`data`, `metadata_table`: as they are now. `metadata`: of the commit.
+        """`data`, `metadata_table`: current. `metadata`: of the commit.
 
         listing: has the files of the data table.
         """
@@ -53,11 +53,11 @@ class RestOfPartitions:
         self._lacking: dict[str, set[str]] = {}
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
-        """Paths of a partition's files, and whether each is a log file."""
+        """Return paths of a partition's files, and whether each is a log file."""
         return tuple(file for slice_ in self._slices(partition) for file in _files(slice_))
 
     def sources(self, partition: str) -> dict[str, BootstrapFile]:
-        """By path of a skeleton among them, where its rows are."""
+        """Return the location of the source rows of each skeleton file, by path."""
         return skeletons(self._slices(partition)) if self._data.config.bootstrap_path else {}
 
     @cached_property
@@ -66,13 +66,13 @@ class RestOfPartitions:
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
     def never_widened(self, partition: str, columns: pa.Schema) -> pa.Schema:
-        """Those of bytes, and those that come late to a partition."""
+        """Return columns of bytes, and those that are new in a partition."""
         late = self._late_columns(partition, columns).names
         whole = set(bytes_of(columns).names)
         return pa.schema([field for field in columns if field.name in whole.union(late)])
 
     def _late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
-        """Those of which a partition has no statistics beside other files, or of another type."""
+        """Return columns without statistics in a partition with other files, or of another type."""
         widened = [field for field in columns if self._was_narrower(field)]
         may_be_new = self._altered or partition in self._without(columns.field(-1))
         late = [f for f in (columns if may_be_new else widened) if partition in self._without(f)]
@@ -81,11 +81,11 @@ class RestOfPartitions:
 
     @cached_property
     def _altered(self) -> bool:
-        """Whether a new column may be elsewhere than in the last place."""
+        """Return whether a new column may be elsewhere than in the last position."""
         return LATEST_SCHEMA in self._metadata.extra_metadata
 
     def _without(self, field: pa.Field[Any]) -> set[str]:
-        """The partitions of the commit without statistics of a column, as it is now."""
+        """Return the partitions of the commit without statistics of a column's current type."""
         if field.name not in self._lacking:
             paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
             known = self._whole.stats(field.name, field.type, paths)
@@ -98,13 +98,13 @@ class RestOfPartitions:
     def _may_be_narrower(
         self, field: pa.Field[Any], paths: pa.StringArray, known: pa.RecordBatch
     ) -> pa.BooleanArray:
-        """Whether the bounds may be of another type. Those of an int are given as a long's, too."""
+        """Return whether bounds may be of another type. Those of an int become long too."""
         if pa.types.is_int64(field.type):
             return pc.is_valid(self._whole.stats(field.name, pa.int32(), paths).column("min"))
         return pc.and_not(pc.is_null(known.column("min")), known.column("only_nulls"))
 
     def _was_narrower(self, field: pa.Field[Any]) -> bool:
-        """Whether a column had another type, which a partition not written since may have kept."""
+        """Return whether a column had another type, which an older partition may have kept."""
         had = (field_at(schema, field.name) for schema in self._earlier)
         return any(one is not None and one.type != field.type for one in had)
 
@@ -117,7 +117,7 @@ class RestOfPartitions:
         return open_together(self._metadata_table.file_groups(PARTITION_STATS))
 
     def _slices(self, partition: str) -> Iterator[FileSlice]:
-        """Those that live on: neither replaced nor rewritten. A log file rewrites nothing."""
+        """Return slices that are neither replaced nor rewritten. A log file rewrites nothing."""
         metadata = self._metadata
         gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
@@ -125,7 +125,7 @@ class RestOfPartitions:
             if slice_.file_id not in gone and slice_.file_id not in rewritten:
                 yield slice_
         for slice_ in self._unmerged.get(partition, ()) if rewritten else ():
-            # A compaction leaves what was appended since it was planned.
+            # A compaction leaves what was appended since it was scheduled.
             if slice_.base is None and rewritten.get(slice_.file_id) == slice_.base_instant:
                 yield slice_
 
@@ -139,7 +139,7 @@ class RestOfPartitions:
 
     @cached_property
     def _view(self) -> FileSystemView:
-        """One for all partitions of the commit: a view reads plans and replace commits."""
+        """One view for all partitions of the commit: a view reads plans and replace commits."""
         data, partitions = self._data, self._metadata.partition_to_write_stats
         return FileSystemView(
             data.storage, data.config, data.timeline, set(partitions), self._listing
@@ -147,12 +147,12 @@ class RestOfPartitions:
 
 
 def bytes_of(columns: pa.Schema) -> pa.Schema:
-    """Those of bytes."""
+    """Return the columns of bytes."""
     return pa.schema([field for field in columns if pa.types.is_binary(field.type)])
 
 
 def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
-    """File groups with a new base file, and its instant."""
+    """Return file groups with a new base file, and its instant."""
     for stat in stats:
         name = (stat.path or "").rsplit("/", 1)[-1]
         base = None if name.startswith(".") else parse_base_name(name)

@@ -1,4 +1,4 @@
-"""Which metadata tables pyhudi keeps up to date, found out before anything is written."""
+"""Checks before a write that pyhudi can maintain the table's metadata table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
 BEING_MADE = "hoodie.table.metadata.partitions.inflight"
-"""Indexes that a writer of Apache Hudi has begun to make."""
+"""Indexes that a writer of Apache Hudi has started to build."""
 
 
 def check_partitions(config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` for a partition that pyhudi cannot maintain."""
+    """Raise `UnsupportedTableFeature` for a partition that pyhudi cannot maintain."""
     check_not_building(config)
     listed = config.metadata_partitions
     for name in listed:
@@ -34,7 +34,7 @@ def check_partitions(config: TableConfig) -> None:
 
 
 def check_not_building(config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` while another writer builds an index."""
+    """Raise `UnsupportedTableFeature` while another writer builds an index."""
     building = config.properties.get(BEING_MADE, "").strip()
     if building:
         msg = f"{BEING_MADE} is {building}: another writer is building an index"
@@ -45,7 +45,7 @@ def check_not_building(config: TableConfig) -> None:
 
 
 def check_replaceable(config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` where file groups cannot be replaced."""
+    """Raise `UnsupportedTableFeature` if file groups cannot be replaced."""
     for kind, name in kinds_of(config.metadata_partitions):
         if kind.bars_replacing:
             msg = f"{METADATA_PARTITIONS} has {name}: file groups are not replaced under it"
@@ -58,9 +58,9 @@ def check_indexes(
     schema: TableSchema,
     definitions: Mapping[str, IndexDefinition],
 ) -> None:
-    """The part of `check_partitions` that index definitions and the table's schema decide.
+    """Check the part of `check_partitions` that index definitions and the schema decide.
 
-    Raises `CommitConflict` where another writer takes an index away meanwhile.
+    Raises `CommitConflict` if another writer drops an index concurrently.
     """
     if not config.metadata_partitions:
         return
@@ -75,7 +75,7 @@ def check_indexes(
 def columns_with_index(
     config: TableConfig, definitions: Mapping[str, IndexDefinition]
 ) -> dict[str, str]:
-    """The index over each column that has one with a name, such as a secondary index."""
+    """Return the index over each column with a named index, such as a secondary index."""
     return {
         column: name
         for kind, name in kinds_of(config.metadata_partitions)
@@ -90,7 +90,7 @@ def check_kept(
     definitions: Mapping[str, IndexDefinition],
     schema: TableSchema,
 ) -> None:
-    """Raises `UnsupportedTableFeature` for a partition that cannot be made or kept."""
+    """Raise `UnsupportedTableFeature` for a partition that cannot be built or maintained."""
     known = Known(config, definitions, schema.arrow)
     for name in names:
         kind = kind_of(name)
@@ -109,10 +109,10 @@ def check_kept(
 def can_be_kept(
     names: Iterable[str], schema: TableSchema, options: MetadataOptions
 ) -> frozenset[str]:
-    """Those of some partitions that a table of a schema can have.
+    """Return those of some partitions that a table of a schema can have.
 
-    What has a definition is left to `check_kept`. Raises `UnsupportedTableFeature` where the
-    options ask for one of the others.
+    `check_kept` checks those with a definition. Raises `UnsupportedTableFeature` if the options ask
+    for one of the others.
     """
     by_name = {
         name
