@@ -1,10 +1,11 @@
-"""What a scan asks of the indexes: its filter, and what may be concluded from what they tell.
+"""What a scan knows when it uses indexes: its filter, and what an index proves for its rows.
 
-A slice may go only if no merged row of it can match. A merged row takes each value from one of the
-slice's files, so a condition rules out a slice when it rules out every file of it; conditions are
-not mixed, since partial updates bring columns of several files together. Indexes of the present
-(record index, partition statistics) say nothing of base files alone or of times gone by, and a
-table handle that others have written after shows such a time.
+A slice is pruned only if no merged row of it can match. A merged row takes each value from one of
+the slice's files, so a condition excludes a slice if it excludes every file of it; conditions are
+not combined, because partial updates merge columns of several files. Indexes of the current
+snapshot (record index, partition statistics) prove nothing for base files only, or for older
+snapshots. The handle of a table to which other writers have written since shows such an older
+snapshot.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ INSTEAD = "fewer files are pruned"
 _SCHEMA_HISTORY = ".hoodie/.schema"
 
 Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
-"""Which slices may match; None when the index turns out to know nothing."""
+"""Returns which slices may match; None if the index knows nothing about them."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ class PruningContext:
 
     @cached_property
     def keys(self) -> list[str] | None:
-        """Every record key that a wanted row can have, None when the filter does not tell."""
+        """Every record key that a matching row can have; None if the filter does not list keys."""
         return find_record_keys(self.table.config, self.conjuncts, self.converted_columns)
 
     @cached_property
     def key_locations(self) -> set[tuple[str, str]] | None:
         """Partition and file id of every record with one of the keys.
 
-        None where the record index does not tell of the rows that are read, or by data partition.
+        None if the record index does not describe the rows of the scan, or is partitioned.
         """
         keys = self.keys
         if keys is None or not self.access.has(RECORD_INDEX):
@@ -85,37 +86,37 @@ class PruningContext:
 
     @cached_property
     def remaining_conjuncts(self) -> list[Conjunct]:
-        """Those of the stored conditions that the record index has not answered for every slice."""
+        """The stored conditions that the record index has not decided for every slice."""
         if self.key_locations is None:
             return self.stored
         keys = {RECORD_KEY, *self.table.config.record_key_fields}
         return [conjunct for conjunct in self.stored if conjunct[0] not in keys]
 
     def texts(self, column: str) -> list[str] | None:
-        """Texts of the values that a column may have, None when the filter does not list them."""
+        """Return strings of a column's possible values; None if the filter does not list them."""
         return find_allowed_values(self.conjuncts, column, self.converted_columns)
 
     @property
     def reads_current_snapshot(self) -> bool:
-        """Whether merged rows of the present are read, which is what some indexes are about."""
+        """Return whether the scan reads merged rows of the current snapshot."""
         merged = not (self.request.read_optimized and self.table.config.is_merge_on_read)
         return merged and self.table.timeline.bound is None and self.access.later is None
 
     @property
     def is_custom(self) -> bool:
-        """Whether merging may make values that are in no file."""
+        """Return whether merging may create values that are in no file."""
         config = self.table.config
         return config.is_merge_on_read and config.merge.mode == "CUSTOM"
 
     @cached_property
     def bounds_hold(self) -> bool:
-        """Whether a column's name means the same in all files: not after renames."""
+        """Return whether a column has the same name in all files: not after renames."""
         evolved = self.table.schema.evolution is not None
         return not evolved and not self.table.storage.list_dir(_SCHEMA_HISTORY)[1]
 
     @cached_property
     def has_unique_keys(self) -> bool:
-        """Whether one place of a key is all there is, as a record index has it."""
+        """Return whether each key has only one location, as in a record index."""
         return keys_are_unique(self.table.timeline)
 
     @cached_property
@@ -124,7 +125,7 @@ class PruningContext:
         return self.access.use(INSTEAD, lambda table: table.definitions) or {}
 
     def had_type(self, column: str, kind: pa.DataType) -> bool:
-        """Whether a column surely had this type from the table's beginning on."""
+        """Return whether a column certainly had this type since the table was created."""
         known = None if self._first_schema is None else field_at(self._first_schema, column)
         return is_meta(column) or (known is not None and known.type == kind)
 
@@ -133,18 +134,18 @@ class PruningContext:
         return first_schema(self.table.config, self.table.timeline)
 
     def has_statistics_of(self, column: str) -> bool:
-        """Whether statistics of a column are kept up; where nothing says so, they are."""
+        """Return whether statistics of a column are maintained; without a definition they are."""
         known = self.definitions.get(COLUMN_STATS)
         return known is None or not known.columns or column in known.columns
 
     @property
     def statistics_have_types(self) -> bool:
-        """Whether statistics name the types of values, which Hudi 1.0.2 does not (version 2)."""
+        """Return whether statistics have types of values (version 2; not Hudi 1.0.2)."""
         known = self.definitions.get(COLUMN_STATS)
         return known is not None and known.version > 1
 
     def without_custom_merges(self, look: Look) -> Look:
-        """With somebody's own merger, only slices without anything to merge can be ruled out."""
+        """Keep all slices with something to merge, because a custom merger may change any value."""
         if not self.is_custom:
             return look
 

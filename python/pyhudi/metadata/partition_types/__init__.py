@@ -1,1 +1,1 @@
-"""Kinds of partitions of the metadata table, a file each; `registry.py` names them."""
+"""Partition types of the metadata table, one module each; `registry.py` lists them."""

@@ -1,4 +1,4 @@
-"""What a kind of partition of the metadata table answers. Each kind is one file beside this one."""
+"""The interface of a partition type. Each type is one module of this package."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 
 @dataclass(frozen=True)
 class Change:
-    """A commit of the data table that the metadata table is about to keep step with."""
+    """A commit of the data table with which the metadata table is about to sync."""
 
     data: TableSnapshot
     metadata_table: TableSnapshot
     commit: Commit
     schema: pa.Schema
-    """The data table's with the commit, with meta fields."""
+    """The data table's schema with the commit, with meta fields."""
     rows: ChangedSlices
-    """The file groups that it touches."""
+    """The file groups that it changes."""
     groups: Mapping[str, Sequence[FileGroup]]
     """The file groups of each partition of the metadata table, in the order of their numbers."""
     listing: FileSource
-    """Has the files of the metadata table."""
+    """The files of the metadata table."""
 
     @cached_property
     def known(self) -> MetadataTable:
-        """What the metadata table says before the commit."""
+        """The metadata table before the commit."""
         return MetadataTable.beside(self.data, self.metadata_table, self.listing)
 
     @property
     def instant(self) -> str:
-        """Of the commit."""
+        """The instant of the commit."""
         return self.commit.instant
 
     @property
     def metadata(self) -> CommitMetadata:
-        """What the commit says."""
+        """The commit's metadata."""
         return self.commit.metadata
 
     @cached_property
@@ -69,13 +69,13 @@ class Change:
 
     @cached_property
     def recording(self) -> Recording:
-        """What its tasks share; to be asked for once all file groups are known."""
+        """What its tasks share; valid once all file groups are known."""
         return Recording.of(self.data.storage, self.data.config.version, self.groups)
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A clean of the data table that the metadata table is about to keep step with."""
+    """A clean of the data table with which the metadata table is about to sync."""
 
     data: TableSnapshot
     clean: Clean
@@ -94,7 +94,7 @@ class Cleaned:
 
 
 def check_log_support(config: TableConfig) -> str | None:
-    """Why an index of rows cannot follow the log files of a table, None where it can."""
+    """Return why an index of rows cannot follow a table's log files; None if it can."""
     if config.is_merge_on_read and field_merge(config) is None:
         return find_unsupported_merge(config)
     return None
@@ -102,19 +102,19 @@ def check_log_support(config: TableConfig) -> str | None:
 
 @dataclass(frozen=True)
 class PartitionRequest:
-    """What a writer wants of a metadata table."""
+    """The metadata table that a writer's options ask for."""
 
     config: TableConfig
     options: MetadataOptions
     by_default: bool = False
     """A new table's record index needs no option."""
     schema: pa.Schema | None = None
-    """The table's, with meta fields, once it is known."""
+    """The table's schema, with meta fields, once it is known."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A table that the partitions are kept for."""
+    """The table whose partitions are maintained."""
 
     config: TableConfig
     definitions: Mapping[str, IndexDefinition]
@@ -127,58 +127,58 @@ Shown: TypeAlias = pa.RecordBatch | None
 
 
 class PartitionLook(Protocol):
-    """Which partitions of the data may match; None when the index turns out to know nothing."""
+    """Finds data partitions that may match; returns None if the index knows nothing about them."""
 
     def __call__(self, table: MetadataTable, *, paths: Sequence[str]) -> list[bool] | None:
-        """A truth value for each path."""
+        """Return a boolean for each path."""
 
 
 class MetadataPartitionType(ABC):
-    """One kind of partition. What a kind does not define, it does not need."""
+    """One partition type. A method that a type does not define is not needed for it."""
 
     name: str
-    """That of its partition; with `has_names`, what the names of its partitions begin with."""
+    """The name of its partition; with `has_names`, the prefix of the names of its partitions."""
     has_names = False
-    """A table may have several, each with a name and a definition of its own."""
+    """A table may have several, each with its own name and definition."""
     asked_as: str | None = None
-    """What `create_index` calls it, unless it is one over a function."""
+    """Its name in `create_index`, unless it is an index over a function."""
     needs: str | None = None
-    """The partition without which it is of no use."""
+    """The partition without which it is useless."""
     goes_along = False
-    """It is dropped with the one that it needs."""
+    """It is dropped with the partition that it needs."""
     bars_replacing = False
-    """No file groups are replaced in a table that has it."""
+    """No file groups can be replaced in a table that has it."""
     by_column_names = False
-    """It is of no use where older files name columns otherwise."""
+    """It is useless if older files have other column names."""
     lookup_cost = 0
-    """Place among those that are asked what a scan can leave out: cheap ones come first."""
+    """Position in the order in which a scan uses indexes: cheap ones come first."""
     of_parquet = False
-    """Hudi makes it of Parquet files alone."""
+    """Hudi builds it from Parquet files only."""
     needs_definitions = False
-    """It is none in tables without index definitions (before table version 8)."""
+    """Tables without index definitions (before table version 8) do not have it."""
 
     def owns(self, name: str) -> bool:
-        """Whether a partition is of this kind."""
+        """Return whether a partition is of this type."""
         return name.startswith(self.name) if self.has_names else name == self.name
 
     def check_base_files(self, config: TableConfig) -> str | None:
-        """Why a table's base files are none for it, None where they are."""
+        """Return why a table's base files do not support it; None if they do."""
         other = config.not_parquet if self.of_parquet else None
         return other and f"{other}: Hudi makes it of Parquet files alone"
 
     # --- which there are to be ---
 
     def is_wanted(self, wish: PartitionRequest) -> bool:
-        """Whether a metadata table has it that is made by a writer's options.
+        """Return whether a metadata table that is built by a writer's options has it.
 
-        Raises `UnsupportedTableFeature` or `ConfigError` for what the table cannot have.
+        Raises `UnsupportedTableFeature` or `ConfigError` for one that the table cannot have.
         """
         return False
 
     def options_for_create_index(
         self, options: MetadataOptions, asked: IndexRequest
     ) -> MetadataOptions:
-        """The options by which `create_index` makes it, and nothing that does not belong to it."""
+        """Return the options with which `create_index` builds it, and nothing else."""
         if asked.columns:
             msg = f"the index {self.name} is over the record key: it takes no columns"
             raise ConfigError(msg)
@@ -186,45 +186,45 @@ class MetadataPartitionType(ABC):
         return replace(options, bloom_filters=False, record_index=False)
 
     def definition(self, wish: PartitionRequest) -> Definitions:
-        """The index definition that comes with it, where it has one but no name."""
+        """Return its index definition, if it has one and no name of its own."""
         return {}
 
     def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
-        """The definition of an index that has a name, by the name of its partition.
+        """Return the definition of a named index, by the name of its partition.
 
-        Raises as `IndexRequest.name_for`, and `ConfigError` for a table without what it needs.
+        Raises as `IndexRequest.name_for` does, and `ConfigError` for a table without what it needs.
         """
         raise NotImplementedError
 
     def exists_in(self, version: TableVersion, definition: IndexDefinition | None) -> bool:
-        """Whether tables of a version can have it."""
+        """Return whether tables of a version can have it."""
         return version.has_index_definitions or not self.needs_definitions
 
     def refusal(self, name: str, table: Known) -> str | None:
-        """Why a partition cannot be made or kept up to date, None where it can."""
+        """Return why a partition cannot be built or maintained; None if it can."""
         return None
 
     # --- what it holds ---
 
     @abstractmethod
     def initial(self, source: Source, name: str) -> InitialPartition:
-        """Size and content of a new partition."""
+        """Return size and content of a new partition."""
 
     @abstractmethod
     def on_commit(self, change: Change, name: str) -> Iterable[RecordTask]:
-        """What a commit changes in a partition."""
+        """Return what a commit changes in a partition."""
 
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterable[RecordTask]:
-        """What a clean changes in a partition."""
+        """Return what a clean changes in a partition."""
         return ()
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """What makes a partition of an earlier moment one of now.
+        """Return what brings a partition of an earlier snapshot up to the current one.
 
-        groups: its file groups, in order. Tasks may give records of other partitions, too, which
-        are left out.
+        groups: its file groups, in order. Tasks may return records of other partitions too, which
+        are ignored.
         """
         raise NotImplementedError
 
@@ -235,10 +235,10 @@ class MetadataPartitionType(ABC):
         paths: Iterable[str],
         instant: str,
     ) -> Sequence[FileGroup]:
-        """File groups, still to be made, that a partition needs more.
+        """Return additional file groups that a partition needs.
 
-        definition: of the index, None without one. groups: those that it has, in order. paths:
-        of the data partitions that it is to know.
+        definition: of the index, None without one. groups: the existing ones, in order. paths: of
+        the data partitions that it must cover.
         """
         return ()
 
@@ -247,16 +247,16 @@ class MetadataPartitionType(ABC):
     def partition_lookups(
         self, question: PruningContext, name: str
     ) -> Iterable[tuple[str, PartitionLook]]:
-        """What a partition tells of partitions of the data, each with its name for people."""
+        """Return the lookups of data partitions that it supports, each with a name for users."""
         return ()
 
     def lookups(self, question: PruningContext, name: str) -> Iterable[tuple[str, Look]]:
-        """What a partition tells of file slices, each with its name for people."""
+        """Return the lookups of file slices that it supports, each with a name for users."""
         return ()
 
     def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
-        """What a partition says, for people; None where that has no form as a table.
+        """Return a partition's records as a table for users; None if it has no such form.
 
-        column: of statistics, the one that they are of.
+        column: of statistics, the one that they cover.
         """
         return None

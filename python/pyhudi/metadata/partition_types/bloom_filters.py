@@ -33,7 +33,7 @@ from pyhudi.slices.write_tasks import FileGroup
 
 
 class BloomFilters(MetadataPartitionType):
-    """Of all base files that completed commits left, replaced ones too."""
+    """The filters of all base files of completed commits, also of replaced files."""
 
     name = BLOOM_FILTERS
     of_parquet = True
@@ -56,7 +56,7 @@ class BloomFilters(MetadataPartitionType):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Those of the base files that came, and none of those that went."""
+        """Return filters of the base files that were added, and remove those of deleted ones."""
         task = replace(new_task(now, {name: len(groups)}), bloom_filters=True)
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=False)]
         gone = find_removed_files(before, now)
@@ -65,7 +65,7 @@ class BloomFilters(MetadataPartitionType):
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
-        """Those of the commit's files, unless whoever makes statistics of them does so."""
+        """Return filters of the commit's files, unless the task of the statistics builds them."""
         columns = columns_of(change)
         if not columns.names:
             yield from tasks_for_commit(change, columns)

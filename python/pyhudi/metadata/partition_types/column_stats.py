@@ -48,7 +48,7 @@ from pyhudi.slices.write_tasks import FileGroup
 
 
 class ColumnStats(MetadataPartitionType):
-    """Of all files that completed commits left, replaced ones too."""
+    """The statistics of all files of completed commits, also of replaced files."""
 
     name = COLUMN_STATS
     of_parquet = True
@@ -56,7 +56,7 @@ class ColumnStats(MetadataPartitionType):
     lookup_cost = 3
 
     def is_wanted(self, wish: PartitionRequest) -> bool:
-        """By option, else by the release that matches the table's version."""
+        """By option, else as the release that matches the table's version does."""
         stats = wish.options.column_stats
         if stats is None:
             stats = wish.config.version.column_stats_by_default and not self.check_base_files(
@@ -73,7 +73,7 @@ class ColumnStats(MetadataPartitionType):
     def options_for_create_index(
         self, options: MetadataOptions, asked: IndexRequest
     ) -> MetadataOptions:
-        """With statistics of partitions, unless the options say no."""
+        """With statistics of partitions, unless the options disable them."""
         return replace(
             super().options_for_create_index(options, replace(asked, columns=())),
             column_stats=True,
@@ -110,7 +110,7 @@ class ColumnStats(MetadataPartitionType):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Those of the files that came, and none of those that went."""
+        """Return statistics of the files that were added, and remove those of deleted ones."""
         task = statistics_task(now, {name: len(groups)})
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
         gone = find_removed_files(before, now)
@@ -119,7 +119,7 @@ class ColumnStats(MetadataPartitionType):
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
-        """Those of the commit's files, unless whoever does so for partitions has them too."""
+        """Return statistics of the commit's files, unless partition statistics include them."""
         columns = columns_of(change)
         if columns.names and PARTITION_STATS not in change.groups:
             yield from tasks_for_commit(change, columns)
@@ -141,5 +141,5 @@ class ColumnStats(MetadataPartitionType):
 
 
 def _of_logs(source: Source) -> bool:
-    """Whether log files have some: not where they can hold blocks of failed commits."""
+    """Return whether log files have statistics: not if they can have blocks of failed commits."""
     return not source.table.config.version.blocks_need_commit_check

@@ -1,8 +1,7 @@
 """`expr_index_…`: bounds, or a bloom filter, of an expression's values in each file.
 
-Which functions there are and how their values are made is `expression_values.py`'s part. Every file
-has records of its own, a log file too, as if it were alone. Rules: `SparkMetadataWriterUtils` (Hudi
-1.0.2 and 1.2.0).
+`expression_values.py` has the functions and computes their values. Every file has its own records,
+also a log file. Rules: `SparkMetadataWriterUtils` (Hudi 1.0.2 and 1.2.0).
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ class ExpressionTask(RecordTask):
     definition: IndexDefinition
     partition: str
     files: tuple[tuple[str, int, ReadTask], ...]
-    """Name, bytes, and the reading of the column in this file alone."""
+    """Name, bytes, and the task that reads the column of this file only."""
     instant: str
     tight: bool
-    """The files are all that the partition holds."""
+    """The files are all files of the partition."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A filter for each file, or bounds of each file and of the partition."""
+        """Yield a filter for each file, or bounds of each file and of the partition."""
         yield from (_filters if self.definition.kind == BLOOM_FILTERS else _statistics)(self)
 
 
 class ExpressionIndex(MetadataPartitionType):
-    """One for each function of a column that has such an index."""
+    """One index for each function of a column."""
 
     name = "expr_index_"
     lookup_cost = 4
@@ -81,7 +80,7 @@ class ExpressionIndex(MetadataPartitionType):
         return new_definition(config, name, asked.kind, function, asked.columns, options)
 
     def refusal(self, name: str, table: Known) -> str | None:
-        """Functions whose values are not certain, and what Hudi's writers fail on."""
+        """Refuse functions whose values are not certain, and what Hudi's writers fail on."""
         definition = table.definitions.get(name)
         if definition is None:
             return "the index definitions do not contain it"
@@ -98,14 +97,14 @@ class ExpressionIndex(MetadataPartitionType):
         return reason or check_log_support(table.config)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
-        """Files of the newest slices alone (`initializeExpressionIndexPartition`)."""
+        """Return records of the newest slices' files (`initializeExpressionIndexPartition`)."""
         groups = source.options.expression_groups
         return InitialPartition(name, groups, _tasks(source, name, groups))
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Those of the files that came, and none of those that went."""
+        """Return records of the files that were added, and remove those of deleted ones."""
         known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
         tasks: list[RecordTask] = [*_tasks(now, name, len(groups), known)]
         gone, definition = find_removed_files(before, now), now.definitions[name]
@@ -114,7 +113,7 @@ class ExpressionIndex(MetadataPartitionType):
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:
-        """Those of the commit's files, partition by partition."""
+        """Return records of the commit's files, one task for each partition."""
         definition = change.definitions.get(name)
         if definition is None:
             return
@@ -152,7 +151,7 @@ class ExpressionIndex(MetadataPartitionType):
 def _tasks(
     source: Source, name: str, groups: int, known: Collection[tuple[str, str]] = ()
 ) -> list[ExpressionTask]:
-    """Those of the files of the newest slices, but for those that are known."""
+    """Return records of the newest slices' files, without those that the index has."""
     definition = source.definitions[name]
     files: dict[str, list[tuple[str, int, ReadTask]]] = {}
     for slice_ in source.slices:
@@ -174,7 +173,7 @@ def _forget(recording: Recording, definition: IndexDefinition, clean: Clean) -> 
 
 
 def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
-    """A filter for each file with rows."""
+    """Yield a filter for each file with rows."""
     options = FilterOptions.of(task.definition.options)
     for name, _, read in task.files:
         values = filter_values(task.definition, open_slice(read))
@@ -195,7 +194,7 @@ def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
 
 
 def _statistics(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
-    """Those of each file with rows, and of the partition."""
+    """Yield the statistics of each file with rows, and of the partition."""
     read = (
         (name, size, value_bounds(task.definition, open_slice(read)))
         for name, size, read in task.files

@@ -1,6 +1,6 @@
-"""One look at files for all that is told of each: statistics of it and its partition, bloom filter.
+"""One read of a file for all of its facts: statistics of file and partition, and bloom filter.
 
-Which of them a table has, and of which files, is the part of the kinds beside this file.
+The partition types of this package decide which of them a table has, and for which files.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pyhudi.table.participants import Clean
 
 _FILES_OF_A_TASK = 64
 MAX_TASKS = 64
-"""That look up what is known of other files: each reads the index, which grows with a commit."""
+"""Maximum number of tasks that look up other files: each reads the index, which grows by commit."""
 _NONE = pa.schema([])
 
 
 @dataclass(frozen=True)
 class FactsTask(RecordTask):
-    """Statistics and bloom filters of the files that came to one partition."""
+    """Statistics and bloom filters of the files that were added to one partition."""
 
     partition: str
     files: tuple[tuple[str, bool], ...]
@@ -46,16 +46,16 @@ class FactsTask(RecordTask):
     partition_stats: bool = False
     bloom_filters: bool = False
     rest: tuple[tuple[str, bool], ...] | None = None
-    """The files of the partition that the commit leaves, where bounds of it shall be tight."""
+    """The other files of the partition, if its bounds must be tight."""
     known: _native.KnownStats | None = None
-    """What `column_stats` has of those files; without it they are looked at."""
+    """The records of those files in `column_stats`; without them the files are read."""
     may_be_gone: bool = False
-    """A cleaner may take files while they are looked at; those are passed over."""
+    """A cleaner may delete files while they are read; those are skipped."""
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
-    """By path of a skeleton, where its rows are."""
+    """The location of the source rows of each skeleton file, by path."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A record for each file and column, and for each partition and column."""
+        """Yield a record for each file and column, and for each partition and column."""
         yield self._facts(self.files)
 
     def _facts(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
@@ -95,15 +95,15 @@ class FactsTask(RecordTask):
 
 @dataclass(frozen=True)
 class TightTask(RecordTask):
-    """Statistics of the same columns in some partitions, with bounds that are tight."""
+    """Statistics of the same columns in some partitions, with tight bounds."""
 
     parts: tuple[FactsTask, ...]
-    """A partition each, with its other files."""
+    """One for each partition, with its other files."""
     index: tuple[MetadataGroup, ...]
     """The file groups of `column_stats`."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """As of each part. What is known of all other files is looked up at once."""
+        """Yield the records of each part; one call looks up those of all other files."""
         rest = [(part.partition, path) for part in self.parts for path, _ in part.rest or ()]
         known = None
         if rest and self.index:
@@ -115,7 +115,7 @@ class TightTask(RecordTask):
 def tight_tasks(
     parts: Iterable[FactsTask], index: tuple[MetadataGroup, ...]
 ) -> Iterator[TightTask]:
-    """At most `MAX_TASKS` for the parts of each set of columns."""
+    """Return at most `MAX_TASKS` tasks for the parts of each set of columns."""
     by_columns: dict[pa.Schema, list[FactsTask]] = {}
     for part in parts:
         by_columns.setdefault(part.columns, []).append(part)
@@ -128,18 +128,18 @@ def tight_tasks(
 
 @dataclass(frozen=True)
 class ForgetTask(RecordTask):
-    """Takes away what one partition of the metadata table says of files that are gone."""
+    """Removes the records of deleted files from one partition of the metadata table."""
 
     name: str
-    """The partition's."""
+    """The partition's name."""
     clean: Clean
     columns: tuple[str, ...] = ()
     """Columns with statistics."""
     filters: bool = False
-    """Whether it holds bloom filters."""
+    """Whether it has bloom filters."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A deletion for each file and column, or for each file."""
+        """Yield a deletion for each file and column, or for each file."""
         recorder = self.recording.recorder()
         for path, files in self.clean.files.items():
             yield recorder.forget_files(
@@ -148,14 +148,14 @@ class ForgetTask(RecordTask):
 
 
 def columns_of(change: Change) -> pa.Schema:
-    """Columns whose statistics a commit changes, none without statistics."""
+    """Return columns whose statistics a commit changes; none without statistics."""
     if COLUMN_STATS not in change.groups:
         return _NONE
     return statistics_columns(change.definitions, change.schema)
 
 
 def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
-    """All that is told of a commit's files, a task for each partition."""
+    """Return all records of a commit's files, one task for each partition."""
     for partition, stats in change.metadata.partition_to_write_stats.items():
         yield FactsTask(
             change.recording,
@@ -170,12 +170,12 @@ def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
 
 
 def new_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
-    """What looks at files for new partitions, without files. groups: their numbers of them."""
+    """Return a task for new partitions, without files. groups: numbers of their file groups."""
     return FactsTask(source.recording(groups), "", (), source.last_instant)
 
 
 def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
-    """The same with all statistics of files."""
+    """Return the same with all statistics of files."""
     columns = statistics_columns(source.definitions, source.table.columns)
     return replace(
         new_task(source, groups), columns=columns, value_types=_has_types(source.definitions)
@@ -183,18 +183,18 @@ def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
 
 
 def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
-    """Whether statistics name the types of values (index version 2)."""
+    """Return whether statistics have the types of values (index version 2)."""
     known = definitions.get(COLUMN_STATS)
     return known is not None and known.version > 1
 
 
 def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
-    """A task for some files each. logs: log files count, too."""
+    """Yield tasks of some files each. logs: with log files."""
     return _of_files(source, source.files, replace(task, may_be_gone=source.beside), logs=logs)
 
 
 def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
-    """The same for those that came since an earlier moment."""
+    """Yield the same for files that were added since an earlier snapshot."""
     known = {entry.path for entries in before.files.values() for entry in entries}
     came = {
         partition: [entry for entry in entries if entry.path not in known]
@@ -204,7 +204,7 @@ def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) ->
 
 
 def find_removed_files(before: Source, now: Source) -> Clean | None:
-    """The files that went since an earlier moment, as if one clean had taken them."""
+    """Return the files deleted since an earlier snapshot, as if by one clean."""
     left = {entry.path for entries in now.files.values() for entry in entries}
     gone = {
         partition: [entry.name for entry in entries if entry.path not in left]
@@ -230,7 +230,7 @@ def _of_files(
 
 
 def _paths(entries: Iterable[Entry], *, logs: bool) -> list[tuple[str, bool]]:
-    """Paths of base files and, if wanted, log files but change logs, and whether it is a log."""
+    """Yield paths of base files and wanted log files (no change logs), and whether it is a log."""
     found = []
     for entry in entries:
         log = parse_log_name(entry.name)

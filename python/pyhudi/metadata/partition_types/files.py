@@ -1,4 +1,4 @@
-"""`files`: which partitions and files the data table has (`HoodieMetadataPayload`, Hudi 1.2.0)."""
+"""`files`: the partitions and files of the data table (`HoodieMetadataPayload`, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class FileTask(RecordTask):
     """Records of `files`."""
 
     entries: tuple[tuple[str, str, int, bool], ...]
-    """Key, name, size, and whether it is gone."""
+    """Key, name, size, and whether it is deleted."""
     keys: tuple[str, ...] = ()
-    """Those that have a record also without entries."""
+    """Keys that have a record also without entries."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A record for each key."""
+        """Yield a record for each key."""
         yield self.recording.recorder().files(self.entries, keys=self.keys)
 
 
 class Files(MetadataPartitionType):
-    """All files that completed commits left count, replaced ones too."""
+    """All files of completed commits, also replaced ones."""
 
     name = FILES
 
@@ -57,7 +57,7 @@ class Files(MetadataPartitionType):
         return InitialPartition(name, 1, tasks)
 
     def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
-        """What was written, and what must not come back."""
+        """Return the written files, and deleted ones that must not be listed again."""
         removed = find_removed_files(change.metadata_table, change.groups[name], change.metadata)
         yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
 
@@ -77,7 +77,7 @@ class Files(MetadataPartitionType):
 
 
 def entries_of(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
-    """Each touched partition and each written file."""
+    """Yield each changed partition and each written file."""
     for partition, stats in metadata.partition_to_write_stats.items():
         key = partition or NO_PATH
         yield (ALL_PARTITIONS, key, 0, False)

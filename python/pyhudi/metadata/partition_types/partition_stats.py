@@ -48,7 +48,7 @@ _OF_FILES = ColumnStats()
 
 
 class PartitionStats(MetadataPartitionType):
-    """Of the newest slices. They are made of those of files, by the same tasks."""
+    """The statistics of the newest slices, computed from those of files by the same tasks."""
 
     name = PARTITION_STATS
     of_parquet = True
@@ -60,7 +60,7 @@ class PartitionStats(MetadataPartitionType):
     by_column_names = True
 
     def is_wanted(self, wish: PartitionRequest) -> bool:
-        """Where there are statistics of files, and the table's version and partitions allow it."""
+        """If there are statistics of files, and the table's version and partitions allow it."""
         if not _OF_FILES.is_wanted(wish):
             if wish.options.partition_stats:
                 msg = f"{PARTITION_STATS_ENABLE} without {COLUMN_STATS_ENABLE}"
@@ -76,7 +76,7 @@ class PartitionStats(MetadataPartitionType):
     def options_for_create_index(
         self, options: MetadataOptions, asked: IndexRequest
     ) -> MetadataOptions:
-        """With those of files, where the table lacks them."""
+        """With those of files, if the table has none."""
         if asked.columns:
             msg = f"{self.name} takes no columns: they are those of {COLUMN_STATS}"
             raise ConfigError(msg, hint="Leave them out.")
@@ -96,9 +96,9 @@ class PartitionStats(MetadataPartitionType):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """All of what a partition has now where files came or went.
+        """Return current statistics of partitions in which files were added or deleted.
 
-        Bounds that are not tight are widened instead, by the files that came, as commits do.
+        Bounds that are not tight are widened by the added files instead, as commits do.
         """
         known, found = _files(before), _files(now)
         task = replace(_task(now, name, len(groups)), sources=skeletons(now.slices))
@@ -113,7 +113,7 @@ class PartitionStats(MetadataPartitionType):
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
-        """Those of the commit's partitions, with the statistics of its files."""
+        """Return those of the commit's partitions, with the statistics of its files."""
         columns = columns_of(change)
         if not columns.names:
             return
@@ -148,13 +148,13 @@ class PartitionStats(MetadataPartitionType):
 
 
 def _task(source: Source, name: str, groups: int) -> FactsTask:
-    """What looks at the files of a partition, without files."""
+    """Return the task that reads the files of a partition, without files."""
     task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
     return replace(task, partition_stats=True, rest=() if task.value_types else None)
 
 
 def _by_widening(task: FactsTask) -> Iterator[FactsTask]:
-    """A task apart for columns whose bounds are never widened."""
+    """Return a separate task for columns whose bounds are never widened."""
     whole = bytes_of(task.columns)
     if task.value_types or not whole.names:
         yield task
@@ -168,7 +168,7 @@ def _besides(some: pa.Schema, columns: pa.Schema) -> pa.Schema:
 
 
 def _files(source: Source) -> dict[str, dict[str, bool]]:
-    """The files of the newest slices by partition, and whether each is a log file."""
+    """Return the files of the newest slices by partition, and whether each is a log file."""
     files: dict[str, dict[str, bool]] = {}
     for slice_ in source.slices:
         here = files.setdefault(slice_.partition, {})
@@ -178,31 +178,31 @@ def _files(source: Source) -> dict[str, dict[str, bool]]:
 
 
 def _hold(question: PruningContext) -> bool:
-    """Whether statistics of partitions can be believed at all."""
+    """Return whether statistics of partitions can be trusted at all."""
     config = question.table.config
-    # Hudi leaves out the rows of skeletons, whose own files do not have them.
+    # Hudi ignores the rows of skeleton files, whose own files do not have them.
     if config.bootstrap_path is not None:
         return False
     if not config.is_merge_on_read:
         return True
-    # Hudi 1.0.2 leaves out what waits for a compaction. An upgrade by Hudi leaves what it wrote.
+    # Hudi 1.0.2 ignores what waits for a compaction. An upgrade by Hudi keeps its records.
     return config.version.partition_statistics_hold and question.statistics_have_types
 
 
 def _holds_of(conjunct: Conjunct, question: PruningContext) -> bool:
-    """Whether what they tell of a column can be believed."""
+    """Return whether the statistics of a column can be trusted."""
     column, _, values = conjunct
     if not (question.bounds_hold and question.has_statistics_of(column)):
         return False
-    # Hudi makes text of the bounds of numbers, where a column has become text: 10 before 9.
+    # Hudi turns bounds of numbers into strings if a column became a string: 10 before 9.
     return not pa.types.is_string(values.type) or question.had_type(column, values.type)
 
 
 def _overtaken(timeline: Timeline) -> set[str]:
-    """The partitions of writes that were complete after one that was requested later.
+    """Return the partitions of writes that completed after one that was requested later.
 
-    The record of the one that was requested last counts, which need not know the other's files:
-    Hudi's writers do not give way. Services leave every row as it was.
+    The record of the later request counts, and need not include the other's files: Hudi's writers
+    do not abort. Services change no row.
     """
     found: set[str] = set()
     soonest = None

@@ -1,9 +1,9 @@
-"""`record_index`: the file group of each record key, for all of the table or by data partition.
+"""`record_index`: the file group of each record key, for the whole table or by data partition.
 
-Rows that were only updated stay where they are. Where a commit takes a record away from one place
-and brings it to another, its new place counts (`rust/metadata/src/write` sees to that). Sources:
+Rows that were only updated stay. If a commit removes a record from one location and adds it at
+another, the new location counts (`rust/metadata/src/write` ensures that). Sources:
 `HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
-1.0.2, 1.2.0); unlike they do, what log files delete is found by merging, so that a delete that
+1.0.2, 1.2.0). Unlike Hudi, pyhudi finds what log files delete by merging, so that a delete that
 loses by its ordering value leaves the record in the index.
 """
 
@@ -55,14 +55,14 @@ _DELETE = "DELETE"
 
 
 class RecordIndex(MetadataPartitionType):
-    """Where the record of each key is."""
+    """The location of the record of each key."""
 
     name = RECORD_INDEX
     asked_as = RECORD_INDEX
     lookup_cost = 1
 
     def is_wanted(self, wish: PartitionRequest) -> bool:
-        """By option; by default where rows have keys, and store them."""
+        """By option; by default if rows have stored keys."""
         config, options = wish.config, wish.options
         by_partition = options.record_index and options.record_index_by_partition
         if by_partition and not config.version.index_versions:
@@ -89,7 +89,7 @@ class RecordIndex(MetadataPartitionType):
         )
 
     def definition(self, wish: PartitionRequest) -> Definitions:
-        """It says whether it is one by data partition (Hudi 1.1 and later)."""
+        """Record whether it is partitioned (Hudi 1.1 and later)."""
         if not wish.config.version.index_versions:
             return {}
         by_partition = {
@@ -101,7 +101,7 @@ class RecordIndex(MetadataPartitionType):
         return version.index_versions or definition is None or not definition.is_partitioned
 
     def initial(self, source: Source, name: str) -> InitialPartition:
-        """All keys, over file groups of the whole table or of each data partition."""
+        """Return all keys, over file groups of the whole table or of each data partition."""
         _check_times(source)
         counts = source.counts()
         records = sum(counts)
@@ -119,7 +119,7 @@ class RecordIndex(MetadataPartitionType):
         return InitialPartition(name, groups, tasks, portions, records, ids)
 
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
-        """The keys that came and went, file group by file group."""
+        """Return the keys that were added or left, one task for each file group."""
         operation, rows = change.metadata.operation_type, change.rows
         if operation in _AT_THEIR_PLACES:
             return
@@ -127,13 +127,14 @@ class RecordIndex(MetadataPartitionType):
         if _is_partitioned(change):
             ranges = partitioned_record_index.ranges(change.groups[name])
         ms = parse_instant(change.instant, config.timezone)
-        # Every key that a clustering takes away it brings to another place, and that one counts.
+        # Every key that a clustering removes it adds at another location, and that one counts.
         for slice_ in rows.iter_replaced() if operation != _CLUSTER else ():
             yield SliceTask(change.recording, rows.keys(slice_), ms, gone=True, ranges=ranges)
         for stats in _by_group(change.metadata.write_stats):
             first = stats[0]
-            # What was appended to a log as an update may be a key that the index lacks, new in its
-            # bucket or back in the file that it was deleted from, unless the index was asked.
+            # A row that was appended to a log as an update may have a key that the index does not
+            # have: new in its bucket, or back in the file from which it was deleted. It has it only
+            # if the write used the index.
             asked = change.commit.by_record_index or not is_log_path(first.path)
             if not asked or any(stat.num_inserts or stat.num_deletes for stat in stats):
                 place = (first.partition_path or "", first.file_id)
@@ -143,7 +144,7 @@ class RecordIndex(MetadataPartitionType):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """All keys of the slices that went, and of those that came, whose places count."""
+        """Return all keys of replaced slices, and of added ones, whose locations count."""
         definition, zone = now.definitions.get(name), now.table.config.timezone
         recording, changed = now.recording({name: len(groups)}), find_changed_groups(before, now)
         ranges = None
@@ -165,7 +166,7 @@ class RecordIndex(MetadataPartitionType):
         paths: Iterable[str],
         instant: str,
     ) -> Sequence[FileGroup]:
-        """Those of new data partitions, where each has its own."""
+        """Return those of new data partitions, if each has its own."""
         if definition is None or not definition.is_partitioned:
             return ()
         return partitioned_record_index.new_groups(
@@ -175,7 +176,7 @@ class RecordIndex(MetadataPartitionType):
     def partition_lookups(
         self, question: PruningContext, name: str
     ) -> Iterator[tuple[str, PartitionLook]]:
-        """Of many partitions few hold the keys, and only of those are files listed then."""
+        """Few of many partitions have the keys, and only their files are listed then."""
         places = question.key_locations
         if places is not None:
             yield name, partial(_among, homes={path for path, _ in places})
@@ -192,9 +193,9 @@ class RecordIndex(MetadataPartitionType):
 
 
 def _check_times(source: Source) -> None:
-    """Refuses base files of a bootstrap: a location says when its record was written.
+    """Refuse base files of a bootstrap: a location contains the time of its record.
 
-    Hudi fails to make such a record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
+    Hudi fails to create such a record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
     """
     if any(is_bootstrap(slice_.base_instant) for slice_ in source.slices):
         msg = (
@@ -214,12 +215,12 @@ def _is_partitioned(change: Change) -> bool:
 
 
 def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...], Ranges]:
-    """File ids and ranges of the data partitions (`initializeRecordIndexPartition`, 1.2.0)."""
+    """Return file ids and ranges of data partitions (`initializeRecordIndexPartition`, 1.2.0)."""
     records: dict[str, int] = {}
     for slice_, count in zip(source.slices, counts, strict=True):
         records[slice_.partition] = records.get(slice_.partition, 0) + count
     sizes = {path: source.options.groups_per_partition(count) for path, count in records.items()}
-    # File groups are counted in the order of their ids.
+    # File groups are numbered in the order of their ids.
     ordered = sorted(sizes, key=lambda path: partitioned_record_index.file_id(path, 0))
     starts = accumulate((sizes[path] for path in ordered), initial=0)
     ranges = {path: (start, sizes[path]) for path, start in zip(ordered, starts, strict=False)}
@@ -232,7 +233,7 @@ def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...],
 
 
 def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
-    """The stats of each file group: several where its log went on in another file."""
+    """Return the write stats of each file group: several if its log continued in another file."""
     groups: dict[tuple[str, str], list[WriteStat]] = {}
     for stat in stats:
         if stat.path:
@@ -241,7 +242,7 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
 
 
 def _with_changed_files(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTask:
-    """The task with the files that tell which keys came and left."""
+    """Return the task with the files that show which keys were added and left."""
     config, rows, operation = change.data.config, change.rows, change.metadata.operation_type
     first = stats[0]
     if is_log_path(first.path):
@@ -268,6 +269,6 @@ def _with_changed_files(task: KeysTask, change: Change, stats: list[WriteStat]) 
 
 
 def _always_wins(config: TableConfig, operation: str | None) -> bool:
-    """Whether a delete takes the record away whatever is stored: it has no ordering value then."""
+    """Return whether a delete always removes the record: it has no ordering value then."""
     by_commit_time = field_merge(config) is None and config.merge.mode == "COMMIT_TIME_ORDERING"
     return operation == _DELETE or by_commit_time

@@ -1,4 +1,4 @@
-"""The kinds of partitions that pyhudi makes and keeps up to date. A new kind is one more entry."""
+"""The partition types that pyhudi builds and maintains. A new type is one more entry."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ KINDS: tuple[MetadataPartitionType, ...] = (
     _OVER_FUNCTIONS,
     SecondaryIndex(),
 )
-"""In the order in which partitions are made (`MetadataPartitionType`, 1.2.0)."""
+"""In the order in which partitions are built (`MetadataPartitionType`, 1.2.0)."""
 
 
 def kind_of(name: str) -> MetadataPartitionType | None:
-    """The kind of a partition, None for one that pyhudi does not keep up to date."""
+    """Return the type of a partition; None for one that pyhudi does not maintain."""
     return next((kind for kind in KINDS if kind.owns(name)), None)
 
 
 def kinds_of(names: Iterable[str]) -> list[tuple[MetadataPartitionType, str]]:
-    """The partitions, with their kinds, in the order of making; none that is not kept."""
+    """Return the partitions with their types, in build order, without unknown ones."""
     return [(kind, name) for kind in KINDS for name in sorted(names) if kind.owns(name)]
 
 
 def in_order(names: Collection[str]) -> tuple[str, ...]:
-    """Partitions in the order of making; those that are not kept come last."""
+    """Return partitions in build order; unknown ones come last."""
     kept = [name for _, name in kinds_of(names)]
     return (*kept, *sorted(set(names) - {*kept}))
 
 
 def select_partitions(wish: PartitionRequest) -> tuple[str, ...]:
-    """The partitions of a metadata table that is made as a writer wants it, in the order of making.
+    """Return the partitions of a metadata table that a writer's options ask for, in build order.
 
     Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
     """
@@ -72,27 +72,27 @@ def select_partitions(wish: PartitionRequest) -> tuple[str, ...]:
 
 
 def new_definitions(names: Iterable[str], wish: PartitionRequest) -> Definitions:
-    """The definitions that new partitions come with, but for those with names of their own.
+    """Return the definitions of new partitions without names of their own.
 
-    Raises as `new_statistics_columns` where the schema is known.
+    Raises as `new_statistics_columns` does if the schema is known.
     """
     kinds = kinds_of(names)
     return {name: made for kind, _ in kinds for name, made in kind.definition(wish).items()}
 
 
 def commit_tasks(change: Change) -> list[RecordTask]:
-    """What a commit changes in all partitions."""
+    """Yield what a commit changes in all partitions."""
     return [task for kind, name in kinds_of(change.groups) for task in kind.on_commit(change, name)]
 
 
 def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
-    """What a clean changes in all partitions."""
+    """Yield what a clean changes in all partitions."""
     kinds = kinds_of(cleaned.groups)
     return [task for kind, name in kinds for task in kind.on_clean(cleaned, name)]
 
 
 def new_groups(change: Change) -> list[FileGroup]:
-    """File groups that a commit needs more."""
+    """Return additional file groups that a commit needs."""
     written, groups = change.metadata.partition_to_write_stats, change.groups
     paths = [path for path, stats in written.items() if stats]
     return [
@@ -105,10 +105,10 @@ def new_groups(change: Change) -> list[FileGroup]:
 
 
 def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
-    """What a partition says, for people. column: of statistics, the one that they are of.
+    """Return a partition's records for users. column: of statistics, the one that they cover.
 
-    Raises `CorruptTable` where the table has no such partition, `ConfigError` where that has no
-    form as a table.
+    Raises `CorruptTable` if the table has no such partition, `ConfigError` if it has no form as a
+    table.
     """
     table.check_groups(name)
     kind = kind_of(name)
@@ -120,7 +120,7 @@ def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatc
 
 
 def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
-    """The kind that `create_index` is to make. Raises `UnsupportedTableFeature` for another."""
+    """Return the type that `create_index` builds. Raises `UnsupportedTableFeature` for another."""
     made = {kind.asked_as: kind for kind in KINDS if kind.asked_as}
     if asked.kind not in made:
         msg = (
@@ -131,9 +131,9 @@ def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
 
 
 def partitions_asked(kind: MetadataPartitionType, wish: PartitionRequest) -> tuple[str, ...]:
-    """What `create_index` is to have made for a kind without names, by options that it alone wants.
+    """Return the partitions that `create_index` builds for a type without names.
 
-    Raises `ConfigError` for a table that has no use for it, and as `select_partitions`.
+    Raises `ConfigError` for a table that cannot use it, and as `select_partitions` does.
     """
     wanted = select_partitions(wish)
     if kind.name not in wanted:
@@ -143,7 +143,7 @@ def partitions_asked(kind: MetadataPartitionType, wish: PartitionRequest) -> tup
 
 
 def check_makeable(names: Iterable[str]) -> None:
-    """Raises `UnsupportedTableFeature` for a partition that pyhudi does not make."""
+    """Raise `UnsupportedTableFeature` for a partition that pyhudi does not build."""
     for name in names:
         if kind_of(name) is None:
             msg = (

@@ -1,7 +1,7 @@
-"""`secondary_index_…`: the record keys that have a value, for each value of a column.
+"""`secondary_index_…`: for each value of a column, the keys of the records that have it.
 
 An entry is a value with the key of a record that has it. The entries of a file group before and
-after are told apart where its rows are read; nothing passes the driver. Rules:
+after are compared where its rows are read; nothing passes through the driver. Rules:
 `SecondaryIndexRecordGenerationUtils`, `HoodieSparkIndexClient` (Hudi 1.0.2 and 1.2.0).
 """
 
@@ -53,13 +53,13 @@ class SecondaryTask(RecordTask):
 
     index: str
     hashed_by_value: bool
-    """The file group of an entry follows from the value alone (index version 2)."""
+    """The value alone decides the file group of an entry (index version 2)."""
     before: ReadTask | None
     after: ReadTask | None
-    """Record key and the index's column; None for no rows."""
+    """The read of record key and the index's column; None for no rows."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """A record for each entry that came or went."""
+        """Yield a record for each entry that was added or removed."""
         before = None if self.before is None else open_slice(self.before)
         after = None if self.after is None else open_slice(self.after)
         yield self.recording.recorder().secondary(
@@ -68,7 +68,7 @@ class SecondaryTask(RecordTask):
 
 
 class SecondaryIndex(MetadataPartitionType):
-    """One for each column that has such an index; it needs a record index over all of the table."""
+    """One for each indexed column; it needs a record index over the whole table."""
 
     name = f"{SECONDARY_INDEX}_"
     has_names = True
@@ -89,7 +89,7 @@ class SecondaryIndex(MetadataPartitionType):
         return new_definition(config, name, SECONDARY_INDEX, "identity", asked.columns, options)
 
     def refusal(self, name: str, table: Known) -> str | None:
-        """How Hudi writes other values than text and whole numbers depends on its engine."""
+        """Refuse all but strings and integers: Hudi's form of others depends on its engine."""
         definition = table.definitions.get(name)
         if definition is None or definition.kind != SECONDARY_INDEX:
             return "the index definitions do not contain it"
@@ -121,7 +121,7 @@ class SecondaryIndex(MetadataPartitionType):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """The entries that came and went with slices; one that did both is there."""
+        """Return entries that were added and removed with slices; one that is both exists."""
         definition, recording = now.definitions[name], now.recording({name: len(groups)})
         columns, changed = _columns_read(definition), find_changed_groups(before, now)
         went, came = ({one.key: one for one in source.slices} for source in (before, now))
@@ -141,7 +141,7 @@ class SecondaryIndex(MetadataPartitionType):
         ]
 
     def on_commit(self, change: Change, name: str) -> Iterator[SecondaryTask]:
-        """The entries that came and went, file group by file group."""
+        """Return entries that were added and removed, one task for each file group."""
         definition = change.definitions.get(name)
         if definition is None or change.metadata.operation_type in _SAME_ROWS:
             return
@@ -170,5 +170,5 @@ class SecondaryIndex(MetadataPartitionType):
 
 
 def _columns_read(definition: IndexDefinition) -> tuple[str, ...]:
-    """The columns that entries are made of."""
+    """Return the columns from which entries are built."""
     return (RECORD_KEY, definition.columns[0])
