@@ -1,1 +1,1 @@
-"""What a row is: columns and their ids, keys, payloads, filters, assigned values."""
+"""The rows of a table: columns and their ids, keys, payloads, filters, assigned values."""

@@ -1,6 +1,6 @@
-"""Changes to a table's columns, one at a time on their tree. Pure.
+"""Applies changes to a table's columns, one at a time, on the column tree. No I/O.
 
-What may change into what is Hudi's rule for schema on read (`TableChanges`,
+Hudi's rule for schema on read decides which type may become which (`TableChanges`,
 `SchemaChangeUtils.isTypeUpdateAllow`, Hudi 1.2.0).
 """
 
@@ -32,28 +32,28 @@ from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of,
 from pyhudi.schema.supported_types import avro_schema, check_name, check_reserved
 
 META_PREFIX = "_hoodie_"
-"""Names that are Hudi's own. `_hoodie_is_deleted` is a column like any other."""
+"""Prefix of Hudi's own names. `_hoodie_is_deleted` is a column of the user."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a table does not let change."""
+    """What a table does not allow to change."""
 
     fixed: Collection[str]
-    """Paths of columns that make keys, partitions and orderings."""
+    """Paths of columns of keys, partitions and orderings."""
     all_types: bool
-    """As of `ColumnTree.of`."""
+    """As in `ColumnTree.of`."""
     record: str
     """Full name of the table's Avro record."""
     indexed: Mapping[str, str] = field(default_factory=dict)
-    """The index over each column that has one with a name."""
+    """The named index over each column that has one."""
 
 
 def apply(tree: ColumnTree, change: Change, rules: Rules) -> ColumnTree:
-    """The columns after a change.
+    """Return the columns after a change.
 
-    Raises `SchemaMismatch` naming the column for a change that is not possible, `ConfigError` for a
-    position that is none.
+    Raises `SchemaMismatch` naming the column for a change that is not possible, `ConfigError` for
+    an invalid position.
     """
     parent, _, name = change.path.rpartition(".")
     steps = parent.split(".") if parent else []
@@ -89,7 +89,7 @@ def _column(slot: Slot, change: ChangeType | Comment | MakeNullable, rules: Rule
 
 
 def _check_free(path: str, rules: Rules) -> None:
-    """Refuses what would change a column that something else depends on."""
+    """Refuse a change of a column on which something else depends."""
     for fixed in rules.fixed:
         if fixed == path or fixed.startswith(f"{path}."):
             msg = f"column {path!r} cannot change: keys, partitions or the ordering use it"
@@ -106,7 +106,7 @@ def _check_free(path: str, rules: Rules) -> None:
 def _in_fields(
     tree: ColumnTree, steps: list[str], path: str, change: Callable[[Struct], Struct]
 ) -> Struct:
-    """The root with the fields of the struct at `steps` changed."""
+    """Return the root with changed fields of the struct at `steps`."""
 
     def of_slot(slot: Slot) -> Slot:
         if not isinstance(slot.kind, Struct):
@@ -121,7 +121,7 @@ def _in_fields(
 
 
 def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
-    """The root with the slot at `steps` changed."""
+    """Return the root with a changed slot at `steps`."""
     if steps[0].startswith(META_PREFIX) and steps[0] != IS_DELETED:
         msg = f"column {steps[0]!r} is a meta column of Hudi"
         raise SchemaMismatch(msg)
@@ -132,7 +132,7 @@ def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], 
 def _below(
     kind: Kind, steps: list[str], path: str, change: Callable[[Slot], Slot]
 ) -> tuple[Slot, ...]:
-    """The parts of a type, with what is at `steps` changed."""
+    """Return the parts of a type, with a change at `steps`."""
     parts = parts_of(kind)
     if all(slot.name != steps[0] for slot in parts):
         msg = f"there is no column {path!r}"
@@ -200,7 +200,7 @@ def _rename_column(struct: Struct, change: Rename, name: str) -> Struct:
 
 
 def _check_reserved_name(change: Rename) -> None:
-    """Refuses names of columns that say something of their rows, which older files would not."""
+    """Refuse names of columns that mark rows: older files do not have the marks."""
     if change.name == IS_DELETED:
         msg = f"column {change.path!r} cannot become {IS_DELETED!r}: its rows would be deletes"
         raise SchemaMismatch(msg, hint="Add a bool column of that name.")
@@ -247,7 +247,7 @@ def _insert_slot(struct: Struct, slot: Slot, position: Position, path: str) -> S
 
 
 def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: str) -> Kind:
-    """The type of a column, from Arrow's."""
+    """Convert an Arrow type to a column type."""
     if pa.types.is_null(kind):
         msg = f"column {path!r} has no type"
         raise SchemaMismatch(msg)
@@ -267,7 +267,7 @@ def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
         raise SchemaMismatch(msg)
     old, new = slot.kind.simple, kind.simple
     if old == new:
-        # Internal schemas do not tell units of times in every release: `timestamp` is both.
+        # Internal schemas have no units of times in some releases: `timestamp` is both.
         old, new = _logical(slot.kind) or old, _logical(kind) or new
         if old == new:
             return slot
@@ -293,7 +293,7 @@ _MAY_BECOME = {
 
 
 def may_become(old: str, new: str) -> bool:
-    """Whether schema on read lets a type change, both by the internal schema's names."""
+    """Return whether schema on read allows a type change, by the names of internal schemas."""
     kind, wanted = (text.split("(", 1)[0] for text in (old, new))
     if kind == wanted == "decimal":
         return _is_wider(_digits(new), _digits(old))
@@ -306,5 +306,5 @@ def _digits(decimal: str) -> tuple[int, int]:
 
 
 def _is_wider(new: tuple[int, int], old: tuple[int, int]) -> bool:
-    """Whether no digit is lost, before the point or behind it."""
+    """Return whether no digit is lost, before or after the point."""
     return new[0] - new[1] >= old[0] - old[1] and new[1] >= old[1]

@@ -1,7 +1,7 @@
-"""The changes that can be made to a table's columns, each by the column's path.
+"""The changes of a table's columns, each with the column's path.
 
-A path names a column, or with dots a struct's field; `element` is what a list holds, `value` what a
-map does (`visits.element.at`).
+A path names a column, or with dots a struct's field; `element` is the element of a list, `value`
+the value of a map (`visits.element.at`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pyhudi.errors import ConfigError
 
 @dataclass(frozen=True)
 class Position:
-    """Where among its siblings a column goes; all unset: last."""
+    """The position of a column among its siblings; if nothing is set, last."""
 
     first: bool = False
     after: str | None = None
     before: str | None = None
 
     def check(self) -> None:
-        """Raises `ConfigError` when it names several places."""
+        """Raise `ConfigError` if it names several positions."""
         if sum((self.first, self.after is not None, self.before is not None)) > 1:
             msg = "first, after and before cannot be combined"
             raise ConfigError(msg)
@@ -31,7 +31,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Add:
-    """A new column, which may be null."""
+    """Add a column, which may be null."""
 
     path: str
     kind: pa.DataType
@@ -41,7 +41,7 @@ class Add:
 
 @dataclass(frozen=True)
 class Rename:
-    """Another name for a column."""
+    """Rename a column."""
 
     path: str
     name: str
@@ -49,14 +49,14 @@ class Rename:
 
 @dataclass(frozen=True)
 class Drop:
-    """A column goes; files keep its values."""
+    """Drop a column; files keep its values."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class ChangeType:
-    """Another type for a column without parts."""
+    """Change the type of a column without parts."""
 
     path: str
     kind: pa.DataType
@@ -64,7 +64,7 @@ class ChangeType:
 
 @dataclass(frozen=True)
 class Comment:
-    """Another description; None: none."""
+    """Change the description; None removes it."""
 
     path: str
     doc: str | None
@@ -72,14 +72,14 @@ class Comment:
 
 @dataclass(frozen=True)
 class MakeNullable:
-    """A required column may be null."""
+    """Let a required column be null."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Move:
-    """Another place among its siblings."""
+    """Move a column among its siblings."""
 
     path: str
     position: Position

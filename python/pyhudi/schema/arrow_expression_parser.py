@@ -1,9 +1,8 @@
-"""A `pyarrow.compute.Expression` taken apart, and the condition that it is.
+"""Parses a `pyarrow.compute.Expression` into a tree, and the tree into a condition.
 
-pyarrow shows an expression only as text, but pickles it in Arrow's own form, with each literal as a
-value of its type: one row, whose schema tells by its metadata what is called on what. What is not
-read without doubt has no tree, and then nobody is to act on it: a filter is applied by pyarrow in
-any case.
+pyarrow shows an expression only as a string, but pickles it in Arrow's own form, with each literal
+as a value of its type: one row, whose schema metadata lists the calls. An expression that is not
+certain to be understood has no tree, and prunes nothing: pyarrow applies the filter in any case.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 _LISTED_MOST = 1000
-"""Of a longer list only the ends rule files out: each value would be looked at in Python."""
+"""Of a longer list only minimum and maximum prune files: Python would compare each value."""
 _MOST_LEVELS = 200
-"""Calls in one another that are read: Python's own calls go as deep."""
+"""Maximum levels of nested calls, because Python recurses as deep."""
 _LINE = re.compile(r"(\w+): '(.*)'")
 _COMPARISONS = {
     "equal": ("=", "="),
@@ -48,7 +47,7 @@ _COMPARISONS = {
     "greater": (">", "<"),
     "greater_equal": (">=", "<="),
 }
-"""As the left and as the right side of a value sees it."""
+"""The operator if the value is the left or the right side."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of Arrow's."""
+    """A call of an Arrow function."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -78,14 +77,14 @@ Node = Field | Literal | Call
 
 
 class _Unreadable(Exception):
-    """The expression is not in the form that is known here."""
+    """The expression has an unknown form."""
 
 
 # --- taking it apart ------------------------------------------------------------------------------
 
 
 def tree_of(expression: pc.Expression) -> Node | None:
-    """The tree of an expression; None where it has none, as with a function of the user's own."""
+    """Return the tree of an expression; None if it has none, as with a user-defined function."""
     try:
         _, (written, *_) = expression.__reduce__()
         with pa.ipc.open_file(written) as file:
@@ -99,7 +98,7 @@ def tree_of(expression: pc.Expression) -> Node | None:
 
 
 def fields_of(node: Node) -> set[str]:
-    """Names of the columns that a tree looks at."""
+    """Return names of the columns that a tree uses."""
     match node:
         case Field(path):
             return {path[0]}
@@ -114,7 +113,7 @@ class _Parts:
 
     def __init__(self, row: pa.Table) -> None:
         self._row = row
-        # As a mapping the metadata lose what comes twice; as text they are whole.
+        # As a mapping the metadata lose repeated keys; as a string they are complete.
         text = row.schema.to_string(truncate_metadata=False, show_field_metadata=False)
         lines = text.partition("-- schema metadata --\n")[2].split("\n")
         found = [_LINE.fullmatch(line) for line in lines]
@@ -158,7 +157,7 @@ class _Parts:
         return Call(name, tuple(arguments), options)
 
     def _value(self, text: str) -> pa.Scalar:
-        """Values stand in the row in the order in which they are named."""
+        """Return the next value: the row has them in the order in which the metadata name them."""
         if text != str(self._values):
             raise _Unreadable
         self._values += 1
@@ -178,9 +177,9 @@ class _Parts:
 
 
 def condition_implied_by(node: Node, schema: pa.Schema) -> Condition:
-    """What holds on every row on which an expression is true; the expression may say more.
+    """Return a condition that every row satisfies for which an expression is true.
 
-    The expression fits the schema.
+    The expression may be stricter. It fits the schema.
     """
     match node:
         case Call("and_kleene", (left, right)):
@@ -196,10 +195,10 @@ def condition_implied_by(node: Node, schema: pa.Schema) -> Condition:
 
 
 def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
-    """The condition that an expression is; None where it is none that a filter can have.
+    """Return the condition that equals an expression; None if filters have no such condition.
 
-    Both are true, false and null on the same rows, but for floating numbers: conditions compare
-    those by the rule of `predicate_floats.py`. The expression fits the schema.
+    Both are true, false and null for the same rows, except for floating-point numbers: conditions
+    compare those by the rule of `predicate_floats.py`. The expression fits the schema.
     """
     match node:
         case Call("and_kleene" | "or_kleene" as name, (left, right)):
@@ -218,7 +217,7 @@ def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
         case Call("is_nan", (Field(path),)):
             return Compare(path, "=", math.nan)
         case Call("if_else", (Call("is_valid", (Field() as field,)), then, Literal(other))):
-            # SQL's IN as DuckDB and pyhudi write it: null where the column is.
+            # SQL's IN as DuckDB and pyhudi write it: null if the column is null.
             return None if other.is_valid else _one_of(field, then, schema)
         case Call("is_in", (Field(path) as field,), options):
             found = _among(field, options, schema)
@@ -238,9 +237,9 @@ def _comparison(
 
 
 def _one_of(field: Field, node: Node, schema: pa.Schema) -> Condition | None:
-    """That a column that is not null is one of some values; null where it is null.
+    """Match a column that is one of some values; null if the column is null.
 
-    DuckDB looks for some of them apart, such as zeros, of which there are two.
+    DuckDB compares some of them separately, such as the two zeros.
     """
     match node:
         case Call("or_kleene", (part, Literal(no)) | (Literal(no), part)) if no.as_py() is False:
@@ -261,14 +260,14 @@ def _among(field: Node, options: Mapping[str, pa.Scalar], schema: pa.Schema) -> 
     if not isinstance(field, Field) or not isinstance(values, pa.ListScalar) or not values.values:
         return None
     kind = column_type(field.path, schema)
-    # Whether a null among the values finds nulls is an option of the call.
+    # An option of the call decides whether a null among the values matches nulls.
     if not all(_is_kept(value, kind) for value in values.values):
         return None
     return In(field.path, tuple(values.as_py()))
 
 
 def _between(path: tuple[str, ...], values: pa.Array[Any], schema: pa.Schema) -> Condition:
-    """That a column is no less and no more than all of many values, which are not looked at."""
+    """Match a column between minimum and maximum of many values."""
     kind = column_type(path, schema)
     if values.null_count or at.is_floating(kind) or at.is_boolean(kind):
         return And(())
@@ -283,7 +282,7 @@ def _is_true(option: pa.Scalar | None) -> bool:
 
 
 def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
-    """Whether a value is compared in the column's type, without a change of it or of the column."""
+    """Return whether a comparison converts neither the value nor the column."""
     if not value.is_valid or not any(
         is_kind(kind) and is_value(value.type) for is_kind, is_value in _COMPARED
     ):
@@ -310,4 +309,4 @@ _COMPARED = (
     (at.is_time, at.is_time),
     (at.is_timestamp, at.is_timestamp),
 )
-"""Types of columns, and of values that pyarrow compares with them as they are."""
+"""Types of columns, and of values that pyarrow compares with them without a conversion."""

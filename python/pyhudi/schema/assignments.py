@@ -1,7 +1,7 @@
-"""Values that a verb sets: SQL expressions and plain values as pyarrow expressions.
+"""The values that an operation assigns: SQL expressions and Python values as Arrow expressions.
 
-Expressions are those that filters may have (`sql_evaluator.py`). No value changes on its way into
-a column, but a float that was computed or written down is rounded to the nearest of its type.
+SQL expressions are those of filters (`sql_evaluator.py`). No value changes on its way into a
+column, except that a computed or literal float is rounded to the nearest of its type.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pyhudi.schema.suggestions import closest_name
 def set_value(
     value: Any, kind: pa.DataType, names: Names, what: str, *, null_elements: bool = False
 ) -> SetValue:
-    """A value for a column of a type.
+    """Return a value for a column of a type.
 
-    Text is a SQL expression, a pyarrow expression itself, anything else a literal. what: for
-    messages. null_elements: as `conform` takes it. Raises `ConfigError` for text that cannot be
-    used, `SchemaMismatch` for a literal that does not fit and a column that is not among `names`.
+    A string is a SQL expression, a pyarrow expression itself, anything else a literal. what: for
+    messages. null_elements: as in `conform`. Raises `ConfigError` for a string that cannot be used,
+    `SchemaMismatch` for a literal that does not fit and a column that is not among `names`.
     """
     if isinstance(value, str):
         operand = _operand(value, names, what)
@@ -49,7 +49,7 @@ def set_value(
 
 
 def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
-    """A SQL expression. Raises as `set_value` does."""
+    """Parse a SQL expression. Raises as `set_value` does."""
     return to_value(_operand(text, names, what), what).expression
 
 
@@ -66,7 +66,7 @@ def _operand(text: str, names: Names, what: str) -> Operand:
     def resolve(column: Any) -> Value:
         parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
         path = tuple(str(part.this) for part in parts if part)
-        # A column goes before the field of a struct.
+        # A column wins over the field of a struct.
         for length in range(len(path), 0, -1):
             field = names.get(path[:length])
             if field is not None:

@@ -1,6 +1,6 @@
-"""Enums of Avro: the texts that a column or nested field may hold, which Arrow types do not tell.
+"""Enums of Avro: the strings that a column or nested field may have, which Arrow types do not show.
 
-Log files refuse other texts in columns by themselves, base files do not.
+Log files refuse other strings in columns, base files do not.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pyhudi.input.required_fields import entries_of
 from pyhudi.schema.avro_names import Json, inline_references
 
 Path: TypeAlias = tuple[str, ...]
-"""A column and what is below it: fields of structs, `element` of lists, `value` of maps."""
+"""A column and its parts: fields of structs, `element` of lists, `value` of maps."""
 
 
 def enum_symbols(avro: str) -> dict[Path, list[str]]:
-    """The symbols of each enum, by the table's Avro schema."""
+    """Return the symbols of each enum in the table's Avro schema."""
     if '"enum"' not in avro:
         return {}
     return dict(_enums(inline_references(json.loads(avro)), ()))
 
 
 def check_symbols(rows: pa.Table, symbols: Mapping[Path, list[str]]) -> None:
-    """Raises `SchemaMismatch` naming the column for a value that is none of its symbols."""
+    """Raise `SchemaMismatch` naming the column for a value that is not one of its symbols."""
     for path, known in symbols.items():
         if path[0] not in rows.column_names:
             continue

@@ -1,7 +1,7 @@
-"""Named types in an Avro schema: in full wherever they stand, and each once again, under one name.
+"""Named types in an Avro schema: inlined wherever they are used, and defined once again.
 
-What is changed in a schema is changed where it stands, and not wherever its type is used. Names and
-namespaces are Avro's (`Schema.Names`, 1.11).
+A change of a schema applies to one place, and not to every use of its type. Names and namespaces
+are Avro's (`Schema.Names`, 1.11).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ NAMED = ("record", "enum", "fixed", "error")
 
 
 def inline_references(avro: Json) -> Json:
-    """A schema with the definition in place of every reference, each with its namespace.
+    """Return a schema with definitions in place of references, each with its namespace.
 
-    Raises `UnsupportedTableFeature` for a type that holds itself.
+    Raises `UnsupportedTableFeature` for a recursive type.
     """
     return _Definitions().of(avro, "")
 
 
 def define_names_once(avro: Json) -> Json:
-    """A schema out of one that was written out, with every named type in full where it comes first.
+    """Return an inlined schema with every named type defined once, where it comes first.
 
-    A type whose name is another's gets one by its place.
+    A type whose name another type has gets one by its position.
     """
     return _Names().of(avro, "", "")
 
@@ -78,7 +78,7 @@ class _Names:
         self._taken: dict[str, Json] = {}
 
     def of(self, avro: Json, space: str, place: str) -> Json:
-        """space: the namespace around it. place: the full name that it takes if its own is gone."""
+        """space: the namespace around it. place: the full name to use if its own is taken."""
         if isinstance(avro, list):
             return [self.of(branch, space, place) for branch in avro]
         if isinstance(avro, str):

@@ -1,4 +1,4 @@
-"""Columns with ids in JSON: an Avro schema and an internal schema side by side, read and written.
+"""Columns with ids in JSON: reads and writes an Avro schema and an internal schema side by side.
 
 Types are the Avro schema's, so that nothing of them is lost; the internal schema adds ids. Forms:
 `SerDeHelper` and `AvroInternalSchemaConverter` (`InternalSchemaConverter` in Hudi 1.2.0).
@@ -26,7 +26,7 @@ from pyhudi.schema.column_types import (
 
 
 def read_type(field: Json, *, all_types: bool) -> Kind:
-    """The type of an Avro field whose named types it defines itself, without ids."""
+    """Return the type, without ids, of an Avro field that defines its named types itself."""
     return ColumnReader(all_types).slot(field).kind
 
 
@@ -40,15 +40,15 @@ class ColumnReader:
         self._all_types = all_types
 
     def slot(self, field: Json) -> Slot:
-        """A field without ids."""
+        """Return a field without ids."""
         return self._field({**field, "type": inline_references(field["type"])}, None)
 
     def root(self, avro: Json, known: Json) -> Kind:
-        """A table's schema, with the ids of the internal schema `known`."""
+        """Return a table's schema, with the ids of the internal schema `known`."""
         return self._kind(inline_references(avro), known)
 
     def _kind(self, avro: Json, known: Json) -> Kind:
-        """A type, with the ids of the internal type `known` where that is of the same kind."""
+        """Return a type, with the ids of the internal type `known` if that is of the same kind."""
         if isinstance(avro, str):
             return _plain(avro, avro, known, all_types=self._all_types)
         if isinstance(avro, list):
@@ -101,7 +101,7 @@ def _plain(kind: str, avro: Json, known: Json, *, all_types: bool) -> Plain:
     rich, simple = internal_types(kind, avro)
     if isinstance(known, str) and known in (rich, simple):
         return Plain(avro, known)
-    # What Hudi's own type changes write is the simple form, in every release.
+    # Hudi's own type changes write the simple form, in every release.
     text = rich if all_types and not isinstance(known, str) else simple
     if not text:
         msg = f"hoodie.schema.on.read.enable: Hudi of this table version has no type {rich}"
@@ -113,7 +113,7 @@ def _plain(kind: str, avro: Json, known: Json, *, all_types: bool) -> Plain:
 
 
 def avro_json(root: Kind) -> Json:
-    """A type as an Avro schema, every named type in full where it comes first."""
+    """Return a type as an Avro schema, every named type in full where it comes first."""
     return define_names_once(_avro(root))
 
 
@@ -147,7 +147,7 @@ def _avro_field(slot: Slot) -> Json:
 
 
 def document(kind: Kind) -> Json:
-    """A type in the internal schema's form."""
+    """Return a type in the internal schema's form."""
     match kind:
         case Plain():
             return kind.text

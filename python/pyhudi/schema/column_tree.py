@@ -1,7 +1,7 @@
-"""All columns of a table as a tree, with the ids that schema on read knows them by.
+"""All columns of a table as a tree, with their ids for schema on read.
 
-Which ids older files have is `internal_schema.py`'s part, changing columns is
-`schema/alter_apply.py`'s. Order of ids: `AvroInternalSchemaConverter` (Hudi 1.0.2).
+`internal_schema.py` finds the ids of older files, `schema/alter_apply.py` changes columns. Order of
+ids: `AvroInternalSchemaConverter` (Hudi 1.0.2).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pyhudi.schema.column_types import NEW, Kind, Mapped, Slot, Struct, parts_of
 
 @dataclass(frozen=True)
 class ColumnTree:
-    """All columns of a table, Hudi's own in front where it has them."""
+    """All columns of a table, meta columns in front if it has them."""
 
     root: Struct
     max_id: int
-    """The greatest id that was ever given, to dropped columns too."""
+    """The maximum id that was ever assigned, also to dropped columns."""
     added: int = 0
-    """So many ids were given when the tree was made."""
+    """The number of ids that were assigned when the tree was built."""
 
     @classmethod
     def of(cls, avro: str, internal: str | None, *, all_types: bool) -> ColumnTree:
-        """From an Avro schema and the internal schema that goes with it, by names.
+        """Build it from an Avro schema and its internal schema, by names.
 
-        avro: with meta fields. internal: None gives all columns new ids; so do columns that it does
-        not have. all_types: whether internal schemas tell millisecond and local times, and how
-        decimals are stored, as from Hudi 1.2 on.
+        avro: with meta fields. internal: None gives all columns new ids; columns that it does not
+        have get new ids too. all_types: internal schemas have millisecond and local timestamps, and
+        how decimals are stored, as from Hudi 1.2 on.
 
-        Raises `UnsupportedTableFeature` for types that have no counterpart.
+        Raises `UnsupportedTableFeature` for types without a counterpart.
         """
         known = json.loads(internal) if internal else {}
         root = ColumnReader(all_types).root(json.loads(avro), known)
@@ -46,18 +46,18 @@ class ColumnTree:
         return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).assign_ids()
 
     def assign_ids(self) -> ColumnTree:
-        """With ids for whatever has none, in Hudi's order."""
+        """Return it with ids for columns without one, in Hudi's order."""
         ids = count(self.max_id + 1)
         root = _assign_ids(self.root, ids)
         greatest = next(ids) - 1
         return ColumnTree(root, greatest, greatest - self.max_id)
 
     def avro(self) -> str:
-        """The Avro schema."""
+        """Return the Avro schema."""
         return json.dumps(avro_json(self.root), separators=(",", ":"), ensure_ascii=False)
 
     def internal(self, version: int) -> str:
-        """The internal schema, under the version's number (0: before the first change)."""
+        """Return the internal schema, under the version's number (0: before the first change)."""
         head = {"max_column_id": self.max_id, "version_id": version}
         columns = {**head, **document(self.root)}
         return json.dumps(columns, separators=(",", ":"), ensure_ascii=False)
@@ -77,7 +77,7 @@ def _key_ids(kind: Kind) -> Iterator[int]:
 
 
 def _assign_ids(kind: Any, ids: Iterator[int]) -> Any:
-    """The ids of one level come before those of what is below it."""
+    """Assign the ids of one level before those of the levels below."""
     if isinstance(kind, Mapped) and kind.key_id == NEW:
         kind = replace(kind, key_id=next(ids))
     level = [replace(slot, id=next(ids)) if slot.id == NEW else slot for slot in parts_of(kind)]

@@ -1,6 +1,6 @@
-"""The types of columns, with an id for each place that holds values, and Hudi's names for them.
+"""The types of columns, with an id for each slot of values, and Hudi's names for them.
 
-How they are read and written is `column_json.py`'s part, all columns of a table `column_tree.py`'s.
+`column_json.py` reads and writes them, `column_tree.py` has all columns of a table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.avro_names import Json
 
 NEW = -1
-"""The id of what has none yet."""
+"""The id of a slot without an id."""
 
 ELEMENT, VALUE = "element", "value"
-"""How paths name the element of a list and the value of a map."""
+"""The names of a list's element and a map's value in paths."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Plain:
 
     @property
     def simple(self) -> str:
-        """The internal schema's name for it in every release; Hudi 1.2's where there is none."""
+        """The internal schema's name for it in every release; Hudi 1.2's if there is none."""
         kind = self.avro["type"] if isinstance(self.avro, dict) else self.avro
         rich, simple = internal_types(kind, self.avro)
         return simple or rich
@@ -43,10 +43,10 @@ class Struct:
     """The Avro record's full name."""
     fields: tuple[Slot, ...]
     props: Mapping[str, Json] = field(default_factory=dict)
-    """What else the Avro record says of itself."""
+    """Other properties of the Avro record."""
 
     def field_named(self, name: str) -> Slot | None:
-        """The field of a name, None when there is none."""
+        """Return the field of a name; None if there is none."""
         return next((slot for slot in self.fields if slot.name == name), None)
 
 
@@ -59,7 +59,7 @@ class Many:
 
 @dataclass(frozen=True)
 class Mapped:
-    """A map with text keys."""
+    """A map with string keys."""
 
     key_id: int
     value: Slot
@@ -70,7 +70,7 @@ Kind: TypeAlias = "Plain | Struct | Many | Mapped"
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for values: a column, a struct's field, a list's element or a map's value."""
+    """A slot of values: a column, a struct's field, a list's element or a map's value."""
 
     id: int
     name: str
@@ -82,7 +82,7 @@ class Slot:
 
 
 def parts_of(kind: Kind) -> tuple[Slot, ...]:
-    """The fields of a struct, the one element of a list, the one value of a map; else nothing."""
+    """Return the fields of a struct, the element of a list, the value of a map; else nothing."""
     match kind:
         case Struct():
             return kind.fields
@@ -94,7 +94,7 @@ def parts_of(kind: Kind) -> tuple[Slot, ...]:
 
 
 def with_parts(kind: Kind, parts: tuple[Slot, ...]) -> Kind:
-    """The type with other fields, another element or another value."""
+    """Return the type with other fields, another element or another value."""
     match kind:
         case Struct():
             return replace(kind, fields=parts)
@@ -122,9 +122,9 @@ _TYPES = frozenset(
 
 
 def internal_types(kind: str, avro: Json) -> tuple[str, str]:
-    """The names of an Avro type in internal schemas: Hudi 1.2's, and every release's ("": none).
+    """Return the names of an Avro type in internal schemas: Hudi 1.2's, and every release's ("").
 
-    Raises `UnsupportedTableFeature` for a type that has none.
+    Raises `UnsupportedTableFeature` for a type without a name.
     """
     props = avro if isinstance(avro, dict) else {}
     logical = props.get("logicalType")

@@ -1,8 +1,7 @@
-"""Column ids in a write: what a commit says of them, and the history file beside it.
+"""Column ids in a write: the schema that a commit records, and the schema history file.
 
-A table without ids gets none here; `write/alter.py` gives it the first. Sources:
-`BaseHoodieWriteClient. saveInternalSchema` and `FileBasedInternalSchemaStorageManager` (Hudi
-1.2.0).
+A table without ids gets none here; `write/alter.py` assigns the first. Sources:
+`BaseHoodieWriteClient.saveInternalSchema` and `FileBasedInternalSchemaStorageManager` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ NOT_STORED = 0
 
 @dataclass(frozen=True)
 class CommitSchema:
-    """What a commit says of the table's schema."""
+    """The table schema that a commit records."""
 
     avro: str
     """Without meta fields."""
@@ -42,16 +41,16 @@ class CommitSchema:
     version: int = NOT_STORED
     """The version that gave the table these columns."""
     history: str = ""
-    """The history so far."""
+    """The history before the commit."""
 
     def extra_metadata(self, instant: str) -> dict[str, str]:
-        """The entries of the commit's extra metadata."""
+        """Return the entries of the commit's extra metadata."""
         if self.internal is None:
             return {SCHEMA_KEY: self.avro}
         return {SCHEMA_KEY: self.internal.avro(), LATEST_SCHEMA: self._internal_text(instant)}
 
     def history_text(self, instant: str) -> str:
-        """The history with this commit's version."""
+        """Return the history with this commit's version."""
         if self.version != NOT_STORED and self.history:
             return self.history
         older = json.loads(self.history)["schemas"] if self.history else []
@@ -65,9 +64,9 @@ class CommitSchema:
 
 
 def tree_of(schema: TableSchema, config: TableConfig) -> ColumnTree:
-    """The table's columns with their ids; with new ones in a table without.
+    """Return the table's columns with their ids, with new ids in a table without.
 
-    Raises `UnsupportedTableFeature` for a type that has no counterpart in internal schemas.
+    Raises `UnsupportedTableFeature` for a type without a counterpart in internal schemas.
     """
     current = schema.history.current if schema.history else None
     return ColumnTree.of(
@@ -82,7 +81,7 @@ def _with_meta(avro: str, config: TableConfig) -> str:
 
 
 def first_history(tree: ColumnTree) -> SchemaHistory:
-    """The history of a table that is about to be evolved by id for the first time.
+    """Return the history of a table that is about to be evolved by id for the first time.
 
     Its files name columns as the table does, under the version that holds from the beginning.
     """
@@ -91,9 +90,9 @@ def first_history(tree: ColumnTree) -> SchemaHistory:
 
 
 def check_ids(schema: TableSchema, config: TableConfig) -> None:
-    """Refuses columns that came without ids after others got some.
+    """Refuse columns that were added without ids after others got ids.
 
-    Older files hold such a column by its name; with an id it would be null there. Raises
+    Older files have such a column by its name; with an id it would be null there. Raises
     `UnsupportedTableFeature`.
     """
     if schema.history is not None and tree_of(schema, config).added:
@@ -105,7 +104,7 @@ def check_ids(schema: TableSchema, config: TableConfig) -> None:
 
 
 def evolve_table_schema(schema: TableSchema, evolved: str, config: TableConfig) -> TableSchema:
-    """A schema that comes out of the table's when columns are added or widened by name."""
+    """Return the schema after columns are added to the table's or widened, by name."""
     if schema.history is None:
         return schema_from_avro(evolved, config)
     tree = tree_of(TableSchema(evolved, schema.arrow, history=schema.history), config)
@@ -114,7 +113,7 @@ def evolve_table_schema(schema: TableSchema, evolved: str, config: TableConfig) 
 
 
 def commit_schema(schema: TableSchema, config: TableConfig) -> CommitSchema:
-    """What a commit of this schema says of it."""
+    """Return what a commit of this schema records."""
     if schema.history is None:
         return CommitSchema(schema.avro)
     tree = tree_of(schema, config)
@@ -128,10 +127,10 @@ def commit_schema(schema: TableSchema, config: TableConfig) -> CommitSchema:
 def persist(
     storage: Storage, config: TableConfig, generator: InstantGenerator, instant: str, text: str
 ) -> None:
-    """Writes the history file of a commit that is about to complete.
+    """Write the history file of a commit that is about to complete.
 
-    Files of commits that never came about go first: they would count once the timeline is archived
-    past them.
+    It first removes files of commits that never completed: they would count once the timeline is
+    archived past them.
     """
     timeline = Timeline.load(storage, config)
     for entry in storage.list_dir(SCHEMA_FOLDER)[1]:
@@ -145,7 +144,7 @@ def persist(
 
 
 def forget(storage: Storage, instant: str) -> None:
-    """Removes the history file of a write that is rolled back."""
+    """Remove the history file of a write that is rolled back."""
     for entry in storage.list_dir(SCHEMA_FOLDER)[1]:
         if instant_of_file(entry.name) == instant:
             storage.delete(entry.path)

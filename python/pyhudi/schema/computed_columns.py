@@ -1,6 +1,6 @@
-"""Columns computed from the rows of a table: pyarrow expressions, in the types that columns have.
+"""Columns computed from the rows of a table: pyarrow expressions, cast to the types of columns.
 
-How a caller writes an expression is not known here (`assignments.py`).
+`assignments.py` parses the expressions of a caller.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.input.exact_casts import cast_computed, cast_exactly
 
 Names = Mapping[tuple[str, ...], pa.Field]
-"""Columns by the names that expressions may have for them, such as `("source", "fare")`."""
+"""Columns by the names that expressions may use for them, such as `("source", "fare")`."""
 
 
 @dataclass(frozen=True)
 class SetValue:
-    """What a column is set to."""
+    """The new value of a column."""
 
     expression: pc.Expression
     kind: pa.DataType
     """The column's type."""
     is_column: bool
-    """It is another column as it stands, of which no value may change."""
+    """It is another column without a computation, of which no value may change."""
 
     def cast_to_column(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-        """The expression's values in the column's type. Raises `SchemaMismatch`."""
+        """Cast the expression's values to the column's type. Raises `SchemaMismatch`."""
         cast = cast_exactly if self.is_column else cast_computed
         try:
             return cast(values, pa.field(name, self.kind))
@@ -44,9 +44,9 @@ class SetValue:
 
 
 def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) -> pa.Table:
-    """The values for each row, in order.
+    """Return the values for each row, in order.
 
-    Raises `SchemaMismatch` where one cannot be computed or does not fit its type.
+    Raises `SchemaMismatch` if one cannot be computed or does not fit its type.
     """
     expressions = {
         name: value.expression if isinstance(value, SetValue) else value
@@ -62,7 +62,7 @@ def project(table: pa.Table, columns: Mapping[str, SetValue | pc.Expression]) ->
 
 
 def project_values(table: pa.Table, expressions: Mapping[str, pc.Expression]) -> pa.Table:
-    """The values of the expressions for each row. Raises `SchemaMismatch`."""
+    """Return the values of the expressions for each row. Raises `SchemaMismatch`."""
     options = acero.ProjectNodeOptions(list(expressions.values()), list(expressions))
     steps = [
         acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),

@@ -1,4 +1,4 @@
-"""The delete markers of rows: `_hoodie_is_deleted`, and the column that a table names for them."""
+"""The delete markers of rows: `_hoodie_is_deleted`, and the delete field of a table."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pyhudi.schema.predicate_literals import is_text
 def find_delete_markers(
     rows: pa.Table, delete_field: str | None, marker: str | None
 ) -> pa.Array[Any]:
-    """For each row whether it says of itself that it is a delete; never null.
+    """Return for each row whether it is a delete; never null.
 
-    `_hoodie_is_deleted` being true says so in every table, `delete_field` having the marker's text
-    in tables that name one.
+    A row is a delete if `_hoodie_is_deleted` is true, in every table, or if `delete_field` has the
+    marker, in tables that name one.
     """
     deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
     if IS_DELETED in rows.column_names:
@@ -33,7 +33,7 @@ def find_delete_markers(
 
 
 def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
-    """The rows with delete markers as readers know them, who compare exactly."""
+    """Return the rows with delete markers in the exact case that readers compare."""
     field, marker = merge.delete_field, merge.delete_marker
     if not merge.marked_in_any_case or field not in rows.column_names:
         return rows
@@ -46,7 +46,7 @@ def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
 
 
 def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-    """The column as text, as readers compare it with a marker."""
+    """Return the column as strings, as readers compare it with a marker."""
     if not pa.types.is_floating(column.type):
         return column.cast(pa.string())
     texts = [_native.shown_text(chunk, name) for chunk in column.chunks]
@@ -54,7 +54,7 @@ def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[
 
 
 def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
-    """Refuses delete markers in what is no column: a field of a struct, or one that is not there.
+    """Refuse a delete field that is not a column: a field of a struct, or one that does not exist.
 
     Hudi finds the first, and fails on the second (`FileGroupReaderSchemaHandler`, 1.2.0). Raises
     `UnsupportedTableFeature`.
@@ -67,9 +67,9 @@ def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
 
 
 def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
-    """Refuses a column of delete markers whose text is not the same with every engine of Hudi.
+    """Refuse a delete field whose strings differ between Hudi's engines.
 
-    Dates, times, decimals and bytes are compared as an engine has them in memory
+    Dates, times, decimals and bytes are compared in the form that an engine has in memory
     (`RecordContext.isCustomDeleteRecord`, 1.2.0). Raises `UnsupportedTableFeature`, also as
     `check_has_delete_field` does.
     """

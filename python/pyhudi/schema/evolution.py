@@ -1,9 +1,9 @@
-"""Schema evolution on write: the table's schema widened so that incoming rows fit it.
+"""Schema evolution on write: widens the table's schema so that incoming rows fit it.
 
-New columns come last and may be null, numbers are widened, columns that the rows lack become null;
-within structs, list elements and map values too. Nothing is renamed, dropped or narrowed here. The
-order of columns is the table's (as Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
-Column ids, where the table has them, are `txn/schema_history_file.py`'s part.
+New columns come last and may be null, numbers are widened, columns that the rows do not have become
+null; within structs, list elements and map values too. Nothing is renamed, dropped or narrowed. The
+order of columns is the table's (as in Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
+`txn/schema_history_file.py` handles column ids.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _WIDER = {
     "long": ("long", "float", "double"),
     "float": ("float", "double"),
 }
-"""What Hudi of every release reads a narrower number as."""
+"""The types as which every release of Hudi reads a narrower number."""
 
 
 def check_mode(mode: str) -> None:
-    """Raises `ConfigError` for what is no `SchemaMode`."""
+    """Raise `ConfigError` for an invalid `SchemaMode`."""
     if mode not in SCHEMA_MODES:
         msg = f"schema_mode is {mode!r}"
         raise ConfigError(msg, hint='Give "strict" or "merge".')
@@ -45,14 +45,13 @@ def check_mode(mode: str) -> None:
 def evolve(
     table: TableSchema, config: TableConfig, rows: pa.Table, indexed: Mapping[str, str]
 ) -> tuple[TableSchema, pa.Table]:
-    """The table's schema with what the rows add to it, and the rows with all its columns.
+    """Return the table's schema with the additions of the rows, and the rows with all its columns.
 
-    indexed: the index over each column that has one with a name.
+    indexed: the named index over each column that has one.
 
     Raises `SchemaMismatch` naming the column for a type that neither fits nor widens the table's,
-    for a column that the rows lack and that cannot be null, for a name that differs from another's
-    in case alone, comes twice or is reserved, and for a change to columns that make keys, order
-    rows or have an index.
+    for a required column that the rows do not have, for a name that differs from another only in
+    case, is repeated or is reserved, and for a change of columns of keys, orderings or indexes.
     """
     known = frozenset(data_schema(table.arrow).names)
     check_reserved(field for field in rows.schema if field.name not in known)
@@ -67,7 +66,7 @@ def evolve(
 
 
 def _columns_with_fixed_type(config: TableConfig, indexed: Mapping[str, str]) -> dict[str, str]:
-    """Columns whose type decides how a stored key, path, ordering or index reads, each with why."""
+    """Return columns whose type a stored key, path, ordering or index depends on, and why."""
     named = (*config.record_key_fields, *config.partition_fields, *config.ordering_fields)
     return {
         **{
@@ -82,7 +81,7 @@ def _columns_with_fixed_type(config: TableConfig, indexed: Mapping[str, str]) ->
 
 
 def _record(record: Json, given: pa.StructType, path: str, fixed: Mapping[str, str]) -> Json:
-    """An Avro record with the fields of a struct merged in; `path` is "" or ends with a dot."""
+    """Merge the fields of a struct into an Avro record; `path` is "" or ends with a dot."""
     known = {field["name"]: field for field in record["fields"]}
     incoming = {field.name: field for field in given}
     _check_names(known, given, path)
@@ -162,7 +161,7 @@ def _avro_number(kind: pa.DataType) -> str | None:
 
 
 def _fit_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with nulls for what they lack, at every depth; types are cast by `rows.conform`."""
+    """Return the rows with nulls for missing columns, at every depth; `conform` casts types."""
     given = [name for name in rows.column_names if name not in META_COLUMNS]
     names = frozenset(given)
     if len(names) < len(given):
@@ -188,7 +187,7 @@ def _fill_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.Chunk
 
 
 def _fill_array(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
-    """The array with the missing fields of its structs as nulls, in the wanted order."""
+    """Return the array with nulls for missing struct fields, in the requested order."""
     if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
         _check_fields(values.type, kind, path)
         children = [_child(values, kind.field(index), path) for index in range(kind.num_fields)]
@@ -221,7 +220,7 @@ def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[
         if not field.nullable and values.null_count == len(values):
             field = field.with_nullable(True)
         return _nulls(len(values), field, name)
-    # `field` would show what lies below a null struct.
+    # `field` would show what is below a null struct.
     return _fill_array(values.flatten()[at], field.type, name)
 
 

@@ -1,9 +1,9 @@
-"""Schema on read: columns known by id, and where the table's columns are in older files.
+"""Schema on read: identifies columns by id, and finds the table's columns in older files.
 
 A table evolved by id keeps Hudi's internal schemas: one in the metadata of each commit
-(`latest_schema`), all of them in the newest file of `.hoodie/.schema`. Names and ids are taken from
-them, types from the table's Avro schema. What is found here is a plan: renaming the columns of a
-batch is the Rust core's part. Rules: `InternalSchemaCache`, `InternalSchemaMerger` (Hudi 1.2.0).
+(`latest_schema`), all of them in the newest file of `.hoodie/.schema`. Names and ids come from
+them, types from the table's Avro schema. The result is a plan; the Rust core renames the columns of
+a batch. Rules: `InternalSchemaCache`, `InternalSchemaMerger` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.instant_range import InstantRange
 
 LATEST_SCHEMA = "latest_schema"
-"""Key of a commit's extra metadata: the internal schema that its files were written with."""
+"""Key of a commit's extra metadata: the internal schema of its files."""
 
 SCHEMA_FOLDER = ".hoodie/.schema"
 SCHEMA_SUFFIX = ".schemacommit"
@@ -43,41 +43,42 @@ class Column:
     """The fields of a struct by name; of an array `element`, of a map `value`."""
 
     def name_of(self, part_id: int) -> str | None:
-        """The name of the part with an id, None when there is none."""
+        """Return the name of the part with an id; None if there is none."""
         return next((name for name, part in self.parts.items() if part.id == part_id), None)
 
 
 class Source(NamedTuple):
-    """Where a column, or a part of one, is in files of one schema version."""
+    """The source of a column, or of a part of one, in files of one schema version."""
 
     name: str
     """The table's name for it."""
     stored: str | None
-    """The files' name for it; None where the files do not have it."""
+    """The files' name for it; None if the files do not have it."""
     parts: tuple[Source, ...]
-    """The same for the fields of a struct, an array's element or a map's value; empty where they
-    are all called what the table calls them."""
+    """The same for the fields of a struct, an array's element or a map's value; empty if the files
+    have the table's names for all of them."""
 
 
 Map = tuple[Source, ...]
-"""Where each column of the table is in files of one schema version."""
+"""The source of each column of the table in files of one schema version."""
 
 FileNames = tuple[tuple[Map, ...], tuple[tuple[str, int | None], ...], str]
-"""An `Evolution`'s maps and versions, and the instant of the base file: what the core takes."""
+"""The maps and versions of an `Evolution`, and the instant of the base file: what the core takes.
+"""
 
 
 @dataclass(frozen=True)
 class Evolution:
-    """Where a table's columns are in the files of every schema version. Picklable."""
+    """The sources of a table's columns in the files of every schema version. Picklable."""
 
     maps: tuple[Map, ...]
-    """One entry for every distinct way in which files name the columns."""
+    """One entry for every distinct naming of the columns in files."""
     versions: tuple[tuple[str, int | None], ...]
-    """From which instant on files are of which map, oldest first; None: they name the columns as
-    the table does. Files before the first are of the first."""
+    """The first instant of each map, oldest first; None: the files name the columns as the table
+    does. Files before the first are of the first."""
 
     def map_at(self, instant: str) -> Map | None:
-        """Where the columns are in what an instant wrote; None when all are called the same."""
+        """Return the columns' sources in files of an instant; None if all names agree."""
         at_ = bisect_right(self.versions, instant, key=lambda version: version[0])
         index = self.versions[max(at_ - 1, 0)][1]
         return None if index is None else self.maps[index]
@@ -85,20 +86,20 @@ class Evolution:
 
 @dataclass(frozen=True)
 class SchemaHistory:
-    """The columns' ids, now and before, of a table that was evolved by id."""
+    """The current and earlier column ids of a table that was evolved by id."""
 
     current: str
-    """The internal schema of the present, JSON text."""
+    """The current internal schema, as JSON."""
     text: str
-    """Every version there has been, as the newest history file has them; "" without one."""
+    """Every version, as the newest history file has them; "" without one."""
     versions: Mapping[str, Column]
-    """What each version calls the columns, by the instant that it holds from; the one that the
-    table had before it was first evolved holds from ""."""
+    """The columns of each version, by the instant from which it holds; the one before the first
+    evolution holds from ""."""
 
     def evolution(self, schema: pa.Schema) -> Evolution | None:
-        """How files are read with a schema that `current` gives ids; None if all name it alike.
+        """Return how to read files with a schema of `current` ids; None if all names agree.
 
-        Raises `CorruptTable` for an internal schema that cannot be understood.
+        Raises `CorruptTable` for an internal schema that cannot be parsed.
         """
         table = _parse(self.current, "the table's internal schema")
         return _deduplicate(
@@ -110,13 +111,12 @@ class SchemaHistory:
 def find_history(
     storage: Storage, timeline: Timeline, newest: Instant | None
 ) -> SchemaHistory | None:
-    """The ids of a table's columns; None for a table without.
+    """Return the ids of a table's columns; None for a table without.
 
-    newest: the commit that the table's schema comes from. A commit that was written without schema
-    on read after the table was evolved carries names only: their ids are those of the version
-    before.
+    newest: the commit of the table's schema. A commit that was written without schema on read after
+    the table was evolved has names only: their ids are those of the version before.
 
-    Raises `CorruptTable` for an internal schema that cannot be understood.
+    Raises `CorruptTable` for an internal schema that cannot be parsed.
     """
     text, documents = _history(storage, timeline)
     history = {instant: _table(document) for instant, document in documents.items()}
@@ -129,12 +129,12 @@ def find_history(
 
 
 def internal_columns(text: str) -> Column:
-    """The columns of an internal schema, JSON text. Raises `CorruptTable` for what is none."""
+    """Parse the columns of an internal schema in JSON. Raises `CorruptTable` for other text."""
     return _parse(text, "an internal schema")
 
 
 def is_evolved(storage: Storage, timeline: Timeline) -> bool:
-    """Whether the table's columns have ids, by its last commit or its schema history."""
+    """Return whether the table's columns have ids, by its last commit or its schema history."""
     last = timeline.last_commit
     return (last is not None and _latest_schema(timeline, last) is not None) or bool(
         storage.list_dir(SCHEMA_FOLDER)[1]
@@ -146,10 +146,10 @@ def _latest_schema(timeline: Timeline, instant: Instant) -> str | None:
 
 
 def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]:
-    """Every schema version of the newest history file whose commit counts, by its instant.
+    """Return every schema version of the newest history file whose commit counts, by instant.
 
-    The version that the table had before it was first evolved has the instant "". With the file's
-    text; "" and nothing without a file.
+    The version before the first evolution has the instant "". Also returns the file's text; "" and
+    nothing without a file.
     """
     name = _newest_file(storage, timeline)
     if name is None:
@@ -167,7 +167,7 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
 
 
 def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
-    """The newest history file whose commit counts."""
+    """Return the newest history file whose commit counts."""
     names = (name for name in _files_of(storage, timeline) if name.endswith(SCHEMA_SUFFIX))
     active = {commit.requested for commit in timeline.commits}
     for name in sorted(names, reverse=True):
@@ -180,19 +180,19 @@ def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
 
 
 def _was_archived(timeline: Timeline, instant: str) -> bool:
-    """Whether an instant that has left the timeline did so as a commit.
+    """Return whether an instant that left the timeline was archived as a commit.
 
-    Hudi leaves the history file of a commit that a rollback or a restore took back. Of a commit
-    that an archive does not go back to nothing is known: that counts.
+    Hudi leaves the history file of a commit that a rollback or a restore removed. A commit older
+    than the archive is unknown: it counts.
     """
     commits = timeline.archive.commits(InstantRange(until=instant))
     return not commits or commits[-1].requested == instant
 
 
 def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
-    """Names in `SCHEMA_FOLDER`, sorted; listed once for the same commits.
+    """Return names in `SCHEMA_FOLDER`, sorted; listed once for the same commits.
 
-    A file is there before its commit is complete, and counts with it alone.
+    A file exists before its commit is complete, and counts only with it.
     """
     commits = "\n".join(commit.file_name for commit in timeline.commits)
     key = storage.uri, f"{SCHEMA_FOLDER}?{hashlib.sha256(commits.encode()).hexdigest()}"
@@ -204,7 +204,7 @@ def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
 
 
 def instant_of_file(name: str) -> str:
-    """The instant of a file of `SCHEMA_FOLDER`, whatever its state."""
+    """Return the instant of a file of `SCHEMA_FOLDER`, whatever its state."""
     return name.split(".", 1)[0].split("_", 1)[0]
 
 
@@ -213,10 +213,10 @@ def _time_of(version_id: int) -> str:
 
 
 def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[str, Column]:
-    """The version of each active commit whose own words differ from the history's answer.
+    """Return the version of each active commit whose own record differs from the history.
 
-    Also of those before the first version: what was planned before, and carried out after it, may
-    have its columns.
+    Also of commits before the first version: a service that was scheduled before it and executed
+    after it may have its columns.
     """
     known: dict[str, Column] = {}
     found: dict[str, Column] = {}
@@ -236,7 +236,7 @@ def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[
 def _deduplicate(
     maps: Iterable[tuple[str, Map | None]],
 ) -> Evolution | None:
-    """Each distinct map once, and the instants at which it changes."""
+    """Return each distinct map once, and the instants at which it changes."""
     distinct: dict[Map, int] = {}
     versions: list[tuple[str, int | None]] = []
     for instant, found in maps:
@@ -259,7 +259,7 @@ def _source(field: pa.Field, table: Column, version: Column) -> Source:
         return Source(field.name, field.name, ())
     stored = version.name_of(mine.id)
     if stored is None:
-        # The name may be another column's by now: that one's values must not show.
+        # Another column may have the name by now: its values must not be returned.
         return Source(field.name, None if field.name in version.parts else field.name, ())
     return Source(field.name, stored, _parts(field.type, mine, version.parts[stored]))
 

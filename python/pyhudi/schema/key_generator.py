@@ -1,7 +1,7 @@
-"""Which record key and partition path a row gets: the rules of a table's key generator.
+"""The record key and partition path of a row: the rules of a table's key generator.
 
-The strings themselves are made by the Rust core, for whole columns. What is decided here is which
-generator a table has, whether pyhudi supports it, and which form its keys have.
+The Rust core formats the strings, for whole columns. This module decides which generator a table
+has, whether pyhudi supports it, and which format its keys have.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NON_PARTITION = "NON_PARTITION"
 TIMESTAMP = "TIMESTAMP"
 CUSTOM = "CUSTOM"
 GLOBAL_DELETE = "GLOBAL_DELETE"
-"""Keys as COMPLEX spells them, and no partitions: made for deleting by key alone."""
+"""Keys in the format of COMPLEX, and no partitions: for deletes by key only."""
 
 GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, GLOBAL_DELETE)
 """Types of key generators that pyhudi writes with."""
 
 
 _SPELLED_OUT = (COMPLEX, GLOBAL_DELETE)
-"""Generators whose keys are `field:value,…`, depending on the release with one field, too."""
+"""Generators with keys `field:value,…`; with one field it depends on the release."""
 
 _HINT = "Write to this table with Apache Hudi."
 
@@ -55,25 +55,25 @@ class KeySpec:
     generator: str
     """One of `GENERATORS`."""
     key_fields: tuple[str, ...]
-    """None where keys are generated."""
+    """Empty if keys are generated."""
     partition_fields: tuple[str, ...]
     key_prefixed: bool
-    """The key is `field:value,…` (else the plain value of the one field)."""
+    """The key is `field:value,…`, else the plain value of the one field."""
     hive_style: bool
     url_encode: bool
     slash_dates: bool = False
-    """`/` for each `-` in the path, where it has one field."""
+    """`/` replaces each `-` in the path, if it has one field."""
     times: Mapping[str, TimeRules] | None = None
-    """Rules of the partition fields that are moments."""
+    """Rules of the partition fields that are timestamps."""
 
     @property
     def keys_are_generated(self) -> bool:
-        """Rows have no key of their own, and get one that tells nothing of them."""
+        """Rows have no key of their own, and get one that does not depend on their values."""
         return not self.key_fields
 
 
 def check_key_generator(config: TableConfig) -> str:
-    """The table's key generator, without a trailing `_AVRO`.
+    """Return the table's key generator, without a trailing `_AVRO`.
 
     Raises `UnsupportedTableFeature`, naming the property, for a generator that pyhudi does not
     write with.
@@ -110,13 +110,12 @@ def _generator_property(config: TableConfig) -> str:
 def key_spec(
     config: TableConfig, *, prefixed: bool | None, options: Mapping[str, str] | None = None
 ) -> KeySpec:
-    """The rules of a table.
+    """Return the rules of a table.
 
-    prefixed: what stored rows say where `depends_on_rows`; None while there are none. options: what
-    the writer adds to the table's properties: `PARTITION_SPEC` and those of
-    `key_times.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`.
-    Raises `UnsupportedTableFeature`, naming the property, for rules that are not known or not
-    supported.
+    prefixed: what stored rows show, if `depends_on_rows`; None if there are none. options: what the
+    writer adds to the table's properties: `PARTITION_SPEC` and those of
+    `timestamp_keygen.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`. Raises
+    `UnsupportedTableFeature`, naming the property, for unknown or unsupported rules.
     """
     generator = check_key_generator(config)
     times = _times(config, generator, options or {})
@@ -135,7 +134,7 @@ def key_spec(
 def _has_slashes(
     config: TableConfig, generator: str, options: Mapping[str, str], times: Mapping[str, TimeRules]
 ) -> bool:
-    """Whether dates in partition paths have slashes; Hudi stores it with SQL alone."""
+    """Return whether dates in partition paths have slashes; Hudi stores it only with SQL."""
     stored, given = config.slash_separated_dates, parse_bool(options, SLASH_DATES, default=None)
     if given is not None and SLASH_DATES in config.properties and given != stored:
         msg = f"the option {SLASH_DATES} is {given}, the table has {stored}".lower()
@@ -143,7 +142,7 @@ def _has_slashes(
     found = stored or bool(given)
     several = generator == CUSTOM and len(config.partition_fields) > 1
     if found and (times or several):
-        # Hudi leaves times as they are, and a custom generator takes each field by itself.
+        # Hudi does not change times, and a custom generator handles each field by itself.
         msg = f"{SLASH_DATES} is true and the key generator is {generator}"
         raise UnsupportedTableFeature(
             msg, hint="Use it with one date column and the simple key generator."
@@ -152,7 +151,7 @@ def _has_slashes(
 
 
 def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, TimeRules]:
-    """The rules of each partition field that is a moment."""
+    """Return the rules of each partition field that is a timestamp."""
     if generator == TIMESTAMP:
         fields: Sequence[str] = config.partition_fields
     elif generator == CUSTOM:
@@ -172,7 +171,7 @@ def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> d
 
 
 def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[str]:
-    """Fields of a custom key generator that are moments."""
+    """Return fields of a custom key generator that are timestamps."""
     types = custom_types(config, options)
     unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
     if unknown:
@@ -182,9 +181,9 @@ def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[s
 
 
 def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
-    """The type of each partition field of a custom key generator, from `field:type,…`.
+    """Return the type of each partition field of a custom key generator, from `field:type,…`.
 
-    Raises `UnsupportedTableFeature` where neither the table nor an option tells.
+    Raises `UnsupportedTableFeature` if neither the table nor an option has it.
     """
     stored = config.properties.get(PARTITION_FIELDS, "")
     text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
@@ -200,10 +199,10 @@ def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, s
 
 
 def depends_on_rows(config: TableConfig) -> bool:
-    """Whether the form of the keys can only be told from a row that is already in the table.
+    """Return whether only a stored row shows the format of the keys.
 
-    A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release
-    that wrote (0.14.1 to 1.0.2: `k1`). Where no property names the generator, it may be that one.
+    A complex generator with one key field writes `id:k1` or `k1`, depending on the Hudi release of
+    the writer (0.14.1 to 1.0.2: `k1`). If no property names the generator, it may be that one.
     """
     if len(config.record_key_fields) != 1 or not config.populate_meta_fields:
         return False
@@ -227,11 +226,11 @@ def add_keys(
     instant: str | None = None,
     place: tuple[int, int] = (0, 0),
 ) -> pa.Table:
-    """The rows with record key and partition path in front.
+    """Return the rows with record key and partition path in front.
 
-    instant: what generated keys begin with; None refuses to generate any. place: the number of the
-    task and of the first row in it, which they go on with. Raises `SchemaMismatch` for a null or
-    empty key, `UnsupportedTableFeature` for keys that would have to be generated.
+    instant: prefix of generated keys; None refuses to generate any. place: the number of the task
+    and of its first row, which follow the prefix. Raises `SchemaMismatch` for a null or empty key,
+    `UnsupportedTableFeature` for keys that would have to be generated.
     """
     if not spec.keys_are_generated:
         return _native_keys(rows, spec, spec.key_fields)
@@ -246,13 +245,13 @@ def add_keys(
 
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""Folder name of a null or empty value, from table version 5 on; before it was `default`."""
+"""Directory name of a null or empty value, from table version 5 on; before it was `default`."""
 
 _GENERATED = "_hoodie_generated_key"
 
 
 def _generate_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
-    """`<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
+    """Generate `<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
     task, first = place
     ones = pa.repeat(pa.scalar(1, pa.int64()), count)
     rows = pc.add(pc.cumulative_sum(ones), first - 1).cast(pa.string())
@@ -285,7 +284,7 @@ def _check_spelled(name: str, kind: pa.DataType) -> None:
 
 
 def _check_told_apart(name: str, column: pa.ChunkedArray[Any]) -> None:
-    """Raises `SchemaMismatch` for texts that have the path of null, and would be read as null.
+    """Raise `SchemaMismatch` for strings with the path of null, which would be read as null.
 
     Hudi writes them, and reads null (1.2.0).
     """
@@ -301,7 +300,7 @@ def _check_told_apart(name: str, column: pa.ChunkedArray[Any]) -> None:
 
 
 def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
-    """The partition columns with moments as text; None where the rows have them all as they are."""
+    """Return the partition columns with timestamps as strings; None if no column needs it."""
     times = spec.times or {}
     if not any(field in times for field in spec.partition_fields):
         return None
@@ -313,9 +312,9 @@ def _partition_columns(rows: pa.Table, spec: KeySpec) -> pa.Table | None:
 
 
 def input_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
-    """The columns whose values are given in the type that the table stores them in.
+    """Return the columns whose input has the type that the table stores.
 
-    Those of a timestamp generator may come as text, see `as_stored`.
+    Those of a timestamp generator may be strings, see `as_stored`.
     """
     if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
         return schema
@@ -323,10 +322,10 @@ def input_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 
 
 def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table:
-    """The rows with a timestamp generator's column as the number that the table stores.
+    """Return the rows with a timestamp generator's column as the number that the table stores.
 
-    Reads give such a column as the text of its number, and so rows come back. Raises
-    `SchemaMismatch` for other text.
+    Reads return such a column as the string of its number, and so may updates. Raises
+    `SchemaMismatch` for other strings.
     """
     if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
         return rows
@@ -345,7 +344,7 @@ def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Tabl
 
 
 def column_at(rows: pa.Table, path: str) -> pa.ChunkedArray[Any]:
-    """The column of a name, or of a dotted path into structs. `SchemaMismatch` if there is none."""
+    """Return the column of a name or dotted path. Raises `SchemaMismatch` if there is none."""
     names = [path] if path in rows.column_names else path.split(".")
     if names[0] not in rows.column_names:
         msg = f"there is no column {path!r}"
@@ -363,17 +362,17 @@ _PLAIN_GENERATORS = ("SIMPLE", "NON_PARTITION", "TIMESTAMP")
 
 
 def _is_plain(config: TableConfig) -> bool:
-    """Whether a key of one field is surely the field's bare value."""
+    """Return whether a key of one field is certainly the field's plain value."""
     return _is_named(config) and config.key_generator.removesuffix("_AVRO") in _PLAIN_GENERATORS
 
 
 def _is_named(config: TableConfig) -> bool:
-    """Whether a property says which key generator the table has, else it is a likely one."""
+    """Return whether a property names the table's key generator; else it is inferred."""
     return any(config.properties.get(name) for name in (KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE))
 
 
 def plain_key(config: TableConfig, schema: pa.Schema) -> str | None:
-    """The column whose text every record key is, None when there is none or none for sure."""
+    """Return the column whose string is every record key; None if there is none for certain."""
     fields = config.record_key_fields
     if len(fields) != 1 or not _is_plain(config) or fields[0] not in schema.names:
         return None

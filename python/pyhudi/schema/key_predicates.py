@@ -1,7 +1,7 @@
-"""What a filter says about record keys: the keys that a row must have one of, where it tells.
+"""The record keys that a filter allows, if it lists them.
 
-Nothing is looked up here. A key's text is certain for strings and whole numbers only; for dates,
-decimals and the like Hudi's writers differ, and then nothing is said.
+No lookups here. The string of a key is certain for strings and integers only; for dates, decimals
+and others Hudi's writers differ, and then there is no result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pyhudi.schema.predicates import Conjunct
 RECORD_KEY = "_hoodie_record_key"
 
 KEYS_MOST = 100_000
-"""A filter that allows more keys is not used to look them up."""
+"""A filter that allows more keys is not used for lookups."""
 
 
 def find_allowed_values(
     conjuncts: Iterable[Conjunct], column: str, besides: Collection[str] = ()
 ) -> list[str] | None:
-    """Texts of the values that a column may have, None when the filter does not list them.
+    """Return strings of the values that a column may have; None if the filter does not list them.
 
-    besides: columns whose values the filter does not see as they are stored.
+    besides: columns whose stored values the filter does not see.
     """
     if column in besides:
         return None
@@ -47,10 +47,10 @@ def _has_certain_text(kind: pa.DataType) -> bool:
 def find_record_keys(
     config: TableConfig, conjuncts: Sequence[Conjunct], besides: Collection[str] = ()
 ) -> list[str] | None:
-    """Every record key that a wanted row can have, None when the filter does not tell.
+    """Return every record key that a matching row can have; None if the filter does not list them.
 
-    A key of one field is given in both of the forms that Hudi's releases write, `k1` and `id:k1`,
-    where the key generator leaves it open.
+    A key of one field is returned in both formats of Hudi's releases, `k1` and `id:k1`, if the key
+    generator leaves it open.
     """
     stored = find_allowed_values(conjuncts, RECORD_KEY, besides)
     if stored is not None:
@@ -66,7 +66,7 @@ def find_record_keys(
 def field_keys(
     conjuncts: Sequence[Conjunct], fields: Sequence[str], besides: Collection[str] = ()
 ) -> list[str] | None:
-    """Keys made of given fields, None when the filter does not list the values of all of them."""
+    """Return keys of given fields; None if the filter does not list the values of all of them."""
     texts = [find_allowed_values(conjuncts, name, besides) for name in fields]
     known = [values for values in texts if values is not None]
     if not fields or len(known) < len(texts) or any("" in values for values in known):

@@ -1,7 +1,7 @@
 """`pyarrow.compute`, imported at the first use of one of its names.
 
-Its import takes longer than that of all of pyhudi, and a scan without a filter needs none of it.
-Modules that scans import take their functions from here, and their types from `pyarrow.compute`.
+Its import takes longer than that of all of pyhudi, and a scan without a filter does not need it.
+Modules that scans import take functions from here, and types from `pyarrow.compute`.
 """
 
 from __future__ import annotations

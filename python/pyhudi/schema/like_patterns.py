@@ -1,8 +1,8 @@
 """Patterns of `LIKE` and `ILIKE` in Arrow's terms.
 
-Arrow's own function takes the beginning or end of many patterns as it is written, escapes and all,
-and passes over a backslash before any character. So patterns with a backslash become regular
-expressions here.
+Arrow's own function takes the beginning or end of many patterns literally, with their escapes, and
+skips a backslash before any character. So patterns with a backslash become regular expressions
+here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ else:
 _PART = re.compile(r"\\([%_\\])|([^\\])", re.DOTALL)
 _WILD = {"%": ".*", "_": "."}
 _SIGNS = frozenset(".?+*^$\\[]{}()|")
-"""What means another thing in a regular expression."""
+"""Characters with a meaning in regular expressions."""
 
 
 def matching(pattern: str, *, ignore_case: bool = False) -> tuple[str, pc.MatchSubstringOptions]:
-    """The function of Arrow's that finds a pattern, and its options.
+    """Return the Arrow function that matches a pattern, and its options.
 
     Raises `ConfigError` for a backslash that escapes nothing, as Spark does.
     """

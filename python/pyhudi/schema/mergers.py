@@ -1,7 +1,7 @@
-"""Results of mergers that users register: in the table's types, with keys as they were.
+"""Results of mergers that users register: in the table's types, with unchanged keys.
 
-A value that does not fit its column is an error and never null, since a compaction would keep what
-a cast makes of it. Which tables a merger is for is `schema/payloads.py`'s.
+A value that does not fit its column is an error and never null, because a compaction would keep
+what a cast makes of it. `schema/payloads.py` selects the merger of a table.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _KEEP = (
 
 @dataclass(frozen=True)
 class CheckedMerger:
-    """A merger whose results are checked. Picklable as far as the function is."""
+    """A merger whose results are checked. Picklable if the function is."""
 
     strategy: str
-    """What the function is registered for."""
+    """The strategy for which the function is registered."""
     function: Merger
     keeps: tuple[str, ...]
-    """Columns that have the older or the newer record's value in each merged row."""
+    """Columns that must have the older or the newer record's value in each merged row."""
     required: frozenset[str] = frozenset()
     """Columns without nulls."""
 
     def of(self, schema: pa.Schema) -> CheckedMerger:
-        """The same for a table with this schema."""
+        """Return the same for a table with this schema."""
         required = frozenset(field.name for field in schema if not field.nullable)
         return replace(self, required=required)
 
     def __call__(self, older: pa.RecordBatch, newer: pa.RecordBatch) -> Any:
         """Merge as the function does.
 
-        Raises `SchemaMismatch`, naming the column, for a value that does not fit it, for a column
-        that is missing or comes twice, and for a row with another key or partition.
+        Raises `SchemaMismatch`, naming the column, for a value that does not fit it, for a missing
+        or repeated column, and for a row with another key or partition.
         """
         answer = self.function(older, newer)
         pair = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
@@ -79,7 +79,7 @@ class CheckedMerger:
         if field.name not in table.column_names:
             msg = f"{self._name} left out the column {field.name!r}"
             raise SchemaMismatch(msg, hint="Return all columns of the batches, in any order.")
-        # Arithmetic on floats gives doubles, which are rounded; nothing else changes.
+        # Arithmetic on floats returns doubles, which are rounded; nothing else changes.
         cast = cast_computed if pa.types.is_floating(field.type) else cast_exactly
         try:
             column = cast(table.column(field.name), field)
@@ -118,7 +118,7 @@ class CheckedMerger:
 
 
 def _is_same(left: pa.ChunkedArray[Any], right: pa.ChunkedArray[Any]) -> Any:
-    """For each row whether two values are the same, also null or NaN; never null."""
+    """Return for each row whether two values are equal, null and NaN included; never null."""
     same = pc.fill_null(pc.equal(left, right), fill_value=False)
     same = pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
     if pa.types.is_floating(left.type):
