@@ -1,4 +1,4 @@
-"""What docs/cli.md shows works: its commands run in order, and say what the page says they do."""
+"""The commands of docs/how-to/command-line.md run in order and print what the page shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from typer.main import get_command
 from pyhudi.cli import main
 from pyhudi.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "command-line.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 FLAGS = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```bash\n(?P<code>.*?)^```\n(?:\n```text\n(?P<said>.*?)^```)?", FLAGS)
 VARYING = re.compile(r"\d[\d.,]*|─+|\s+")
@@ -87,7 +88,7 @@ def test_cli_page_names_existing_commands() -> None:
     top: Any = get_command(app)
     known = set(top.commands) - set(GROUPS)
     known |= {f"{group} {name}" for group in GROUPS for name in top.commands[group].commands}
-    lines = PAGE.read_text(encoding="utf-8").split("## Beside Apache Hudi's tools")[1].splitlines()
-    rows = [line.split("|")[4] for line in lines if line.startswith("| ")][1:]
+    table = REFERENCE.read_text(encoding="utf-8").split("## Compared with")[1].split("\n## ")[0]
+    rows = [line.split("|")[4] for line in table.splitlines() if line.startswith("| ")][1:]
     named = [name.split() for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert {" ".join(name[: 2 if name[0] in GROUPS else 1]) for name in named} == known

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command; those of the process by default.
 
     Returns:
-        The exit code: see `docs/cli.md`.
+        The exit code: see `docs/reference/cli.md`.
     """
     if any(find_spec(name) is None for name in _NEEDED):
         sys.stderr.write("The command line needs typer and rich: pip install 'pyhudi[cli]'\n")

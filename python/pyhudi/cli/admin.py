@@ -78,7 +78,7 @@ def create(
     *,
     yes: Yes = False,
 ) -> None:
-    """Makes a table without rows, with the columns of a file or of --schema."""
+    """Create an empty table with the columns of a file or of --schema."""
     if (file is None) is (schema is None):
         raise typer.BadParameter("give a file, or --schema")
     if mode is CreateMode.overwrite:
@@ -118,7 +118,7 @@ def check(
         bool, typer.Option("--repair", help="First remove files that belong to no commit.")
     ] = False,
 ) -> int:
-    """Compares timeline, files and metadata table; code 1 where there are findings."""
+    """Compare timeline, files and metadata table; exit code 1 if there are findings."""
     found = call.open(table).check(deep=deep, repair=repair, memory_limit=memory_limit)
     if call.out.json or not call.out.quiet:
         call.out.text(str(found), found)
@@ -137,7 +137,7 @@ def sync(
     database: Annotated[str | None, typer.Option("--database", help="The database there.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="The table's name there.")] = None,
 ) -> None:
-    """Registers the table in a catalog, or brings it up to date there; else as options say."""
+    """Register the table in a catalog, or update it there."""
     if hive and glue:
         raise typer.BadParameter("--hive and --glue are two catalogs; give one")
     from pyhudi.catalog import Catalog, GlueCatalog, HiveCatalog  # noqa: PLC0415 - extras
@@ -157,7 +157,7 @@ def upgrade(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Makes the table one of a later version."""
+    """Upgrade the table to a later version."""
     call.out.result(call.open(table).upgrade(to, dry_run=dry_run))
 
 
@@ -169,7 +169,7 @@ def downgrade(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Makes the table one of an earlier version."""
+    """Downgrade the table to an earlier version."""
     opened = call.open(table)
     if not dry_run:
         call.confirm(lambda: f"Make version {to} of version {opened.version}?", yes=yes)
@@ -177,13 +177,13 @@ def downgrade(
 
 
 def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -> None:
-    """Makes the metadata table anew from what is on storage."""
+    """Rebuild the metadata table from the files on storage."""
     made = call.open(table).rebuild_metadata(memory_limit=memory_limit)
     call.out.print_done(f"made {', '.join(made) or 'nothing'}", made=made)
 
 
 def index_list(call: Call, table: Location) -> int:
-    """The partitions of the metadata table; code 1 where there are none."""
+    """List the partitions of the metadata table; exit code 1 if it has none."""
     found = call.open(table).config.metadata_partitions
     call.out.rows(pa.table({"index": pa.array(found, pa.string())}))
     return 0 if found else FOUND
@@ -196,17 +196,18 @@ def index_create(
         str, typer.Argument(help="column_stats, bloom_filters, record_index or secondary_index.")
     ],
     columns: Annotated[
-        str | None, typer.Option("--columns", "-c", metavar="A,B", help="Those it is over.")
+        str | None, typer.Option("--columns", "-c", metavar="A,B", help="Columns of the index.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Of a secondary or expression index.")
+        str | None, typer.Option("--name", help="Name of a secondary or expression index.")
     ] = None,
     function: Annotated[
-        str | None, typer.Option("--function", help="Of an expression index, such as lower.")
+        str | None,
+        typer.Option("--function", help="Function of an expression index, such as lower."),
     ] = None,
     index_option: Annotated[
         list[str] | None,
-        typer.Option("--index-option", metavar="NAME=VALUE", help="Of the expression."),
+        typer.Option("--index-option", metavar="NAME=VALUE", help="An option of the expression."),
     ] = None,
     *,
     partitioned: Annotated[
@@ -216,7 +217,7 @@ def index_create(
         bool, typer.Option("--concurrently", help="Do not block writers.")
     ] = False,
 ) -> None:
-    """Adds an index; every write keeps it up to date from then on."""
+    """Create an index; every write keeps it up to date from then on."""
     made = call.open(table).create_index(
         kind,
         names(columns) or (),
@@ -236,7 +237,7 @@ def index_drop(
     *,
     yes: Yes = False,
 ) -> None:
-    """Takes an index away."""
+    """Drop an index."""
     opened = call.open(table)
     call.confirm(lambda: f"Drop the index {name}?", yes=yes)
     gone = opened.drop_index(name)

@@ -51,7 +51,7 @@ DryRun = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Memory = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", help="How much memory it may use.")
+    int | None, typer.Option("--memory-limit", metavar="BYTES", help="Memory limit of the command.")
 ]
 Partitions = Annotated[
     list[str] | None,

@@ -52,7 +52,11 @@ def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
 
 _SHARED = (
     _keyword("option", _pairs("--option", "-o", help="A hoodie.… option."), None),
-    _keyword("storage_option", _pairs("--storage-option", help="How a bucket is reached."), None),
+    _keyword(
+        "storage_option",
+        _pairs("--storage-option", help="A storage option, such as region=eu-west-1."),
+        None,
+    ),
     _keyword("json", _flag("--json", help="Print JSON, one row a line."), False),
     _keyword(
         "quiet", _flag("--quiet", "-q", help="Print no progress and no success message."), False

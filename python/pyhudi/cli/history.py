@@ -33,12 +33,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def timeline(call: Call, table: Location, *, archived: Archived = False) -> None:
-    """One row an instant, in its furthest state, oldest first."""
+    """List the instants with their latest state, oldest first."""
     call.out.listing(call.open(table).inspect.timeline(archived=archived))
 
 
 def commits(call: Call, table: Location) -> None:
-    """Completed commits of the active timeline and what they wrote, oldest first."""
+    """List the completed commits of the active timeline with statistics, oldest first."""
     call.out.listing(call.open(table).inspect.commits())
 
 
@@ -50,7 +50,7 @@ def history(
     *,
     archived: Archived = False,
 ) -> None:
-    """Who did what to the table, the newest first, with what writers had commits say.
+    """Show the history of the table, newest first, with the metadata of commits.
 
     Either time of a commit, `instant` or `completed`, is a --start or --end of `incremental` and
     `changes`; to follow a table, use their --position.
@@ -61,7 +61,7 @@ def history(
 def rollback(
     call: Call, table: Location, instant: OfCommit, *, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
-    """Takes the newest completed commit back, or a failed write that is pending."""
+    """Roll back the newest completed commit, or a failed pending write."""
     opened = call.open(table)
     if not dry_run:
 
@@ -80,7 +80,7 @@ def restore(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Brings the table back to an earlier commit: everything after it goes, for good."""
+    """Restore the table to an earlier commit; later commits are deleted permanently."""
     opened = call.open(table)
     if not dry_run:
 
@@ -96,21 +96,21 @@ def create(
     table: Location,
     comment: Annotated[str, typer.Option("--comment", help="Why.")] = "",
     instant: Annotated[
-        str | None, typer.Option("--instant", help="Of the commit; the newest by default.")
+        str | None, typer.Option("--instant", help="The commit; default: the newest.")
     ] = None,
 ) -> None:
-    """Saves a commit."""
+    """Create a savepoint of a commit."""
     saved = call.open(table).savepoint(comment, instant)
     call.out.print_done(f"saved {saved}", instant=saved)
 
 
 def list_(call: Call, table: Location) -> None:
-    """The saved commits, oldest first."""
+    """List the savepoints, oldest first."""
     call.out.rows(call.open(table).savepoints())
 
 
 def delete(call: Call, table: Location, instant: OfCommit) -> None:
-    """Takes a savepoint away; the commit stays."""
+    """Delete a savepoint; the commit stays."""
     call.open(table).delete_savepoint(instant)
     call.out.print_done(f"{instant} has no savepoint any more", instant=instant)
 

@@ -33,7 +33,7 @@ def show(
         bool, typer.Option("--properties", help="The properties of hoodie.properties instead.")
     ] = False,
 ) -> None:
-    """What the table is: type, version, keys, indexes, columns, commits, size."""
+    """Describe the table: type, version, keys, indexes, columns, commits, size."""
     opened = call.open(table, as_of)
     config, out = opened.config, call.out
     if properties:
@@ -68,7 +68,7 @@ def show(
 
 
 def schema(call: Call, table: Location, as_of: AsOf = None) -> None:
-    """The columns in order, with types and what each is for."""
+    """List the columns with their types and roles."""
     call.out.rows(_columns(call.open(table, as_of)))
 
 
@@ -83,12 +83,12 @@ def metadata(
         str | None, typer.Option("--column", help="The column whose statistics to show.")
     ] = None,
 ) -> None:
-    """What a partition of the metadata table says."""
+    """Show the content of a partition of the metadata table."""
     call.out.listing(call.open(table).inspect.metadata(partition, column))
 
 
 def health(call: Call, table: Location) -> int:
-    """Figures, and what is worth doing; code 1 where something is. `maintain` does it."""
+    """Show figures and due services; exit code 1 if any is due. `maintain` runs them."""
     found = call.open(table).inspect.health()
     call.out.text(str(found), found)
     return FOUND if found.advice else 0
@@ -102,16 +102,16 @@ def report(
     ],
     as_of: AsOf = None,
 ) -> None:
-    """Writes a page about the table, for a browser."""
+    """Write an HTML report about the table."""
     made = call.open(table, as_of).report(file)
     call.out.print_done(f"wrote {made}", file=made)
 
 
 _SAID = {
-    "files": "Every base and log file on storage, outdated and uncommitted ones too.",
-    "slices": "Every committed file slice, the newest of a group first.",
-    "partitions": "Partitions with what a snapshot reads there.",
-    "logs": "The blocks of the log files that a snapshot reads.",
+    "files": "List all base and log files on storage, including replaced and uncommitted ones.",
+    "slices": "List all committed file slices, newest first within a file group.",
+    "partitions": "List the partitions with the files that a snapshot reads.",
+    "logs": "List the blocks of the log files that a snapshot reads.",
 }
 
 

@@ -76,7 +76,7 @@ def head(
     call: Call,
     table: Location,
     number: Annotated[
-        int, typer.Option("-n", "--number", min=0, help="At most so many rows.")
+        int, typer.Option("-n", "--number", min=0, help="Maximum number of rows.")
     ] = 10,
     columns: Columns = None,
     where: Where = None,
@@ -88,7 +88,7 @@ def head(
         bool, typer.Option("--read-optimized", help="Base files only, without log files.")
     ] = False,
 ) -> int:
-    """The first rows; code 1 where there are none."""
+    """Show the first rows; exit code 1 if there are no rows."""
     scan = call.open(table, as_of).scan(
         names(columns),
         where,
@@ -102,7 +102,7 @@ def head(
 
 
 def count(call: Call, table: Location, where: Where = None, as_of: AsOf = None) -> None:
-    """How many rows there are."""
+    """Count the rows."""
     call.out.value(call.open(table, as_of).count(where))
 
 
@@ -114,7 +114,7 @@ def query(
     ],
     as_of: AsOf = None,
 ) -> None:
-    """SQL over the table, run by DuckDB."""
+    """Run SQL over the table with DuckDB."""
     if find_spec("duckdb") is None:
         raise ConfigError("duckdb is not installed", hint="pip install 'pyhudi[duckdb]'")
     import duckdb  # noqa: PLC0415 - an extra
@@ -150,7 +150,7 @@ def export(
     meta_fields: MetaFields = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Writes rows to a file: Parquet, CSV, JSON lines or Arrow, by the end of its name."""
+    """Export rows to a file: Parquet, CSV, JSON lines or Arrow, by its extension."""
     chosen = format_of(file, form)
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; --force replaces it")
@@ -187,7 +187,7 @@ def incremental(
     ] = Hollow.fail,
     position: Position = None,
 ) -> int:
-    """Rows that commits of a range wrote, as they stand at its end; code 1 where there are none."""
+    """Show rows that the commits of a range wrote; exit code 1 if there are no rows."""
     found = call.open(table).incremental(
         _start(start, limit, position),
         end,
@@ -214,7 +214,7 @@ def changes(
     memory_limit: Memory = None,
     position: Position = None,
 ) -> int:
-    """What commits changed, record by record, under change data capture; code 1 for nothing."""
+    """Show changes of records from change data capture; exit code 1 without changes."""
     found = call.open(table).changes(
         _start(start, limit, position),
         end,
@@ -233,7 +233,7 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="B", help="The later snapshot.")],
     memory_limit: Memory = None,
 ) -> int:
-    """What differs between two moments, by key; code 1 where something does, as diff has it."""
+    """Compare two snapshots by key; exit code 1 if they differ, like diff."""
     found = call.open(table).diff(before, after, memory_limit=memory_limit)
     return FOUND if call.out.stream(found) else 0
 

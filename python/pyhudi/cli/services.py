@@ -55,7 +55,7 @@ def maintain(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Looks at the table and does what is worth most, until nothing is."""
+    """Run due services, the most useful first, until none is due."""
     result = call.open(table).maintain(
         number_or_text(budget),
         every=number_or_text(every),
@@ -83,7 +83,7 @@ def compact(
     execute: Execute = True,
     dry_run: DryRun = False,
 ) -> None:
-    """Merges log files of a merge-on-read table into base files."""
+    """Merge log files of a merge-on-read table into base files."""
     result = call.open(table).compact(
         partitions=partition or None,
         strategy=strategy,
@@ -109,7 +109,7 @@ def log_compact(
     execute: Execute = True,
     dry_run: DryRun = False,
 ) -> None:
-    """Merges many log files of a file group into one."""
+    """Merge the log files of a file group into one."""
     result = call.open(table).log_compact(
         partitions=partition or None,
         min_log_files=min_log_files,
@@ -137,7 +137,7 @@ def cluster(
     execute: Execute = True,
     dry_run: DryRun = False,
 ) -> None:
-    """Joins small files into new file groups, and sorts their rows."""
+    """Rewrite small files into larger, sorted file groups."""
     result = call.open(table).cluster(
         sort_by=names(sort_by),
         layout=None if layout is None else layout.value,
@@ -159,12 +159,12 @@ def clean(
         typer.Option("--policy", help="KEEP_LATEST_COMMITS, …_BY_HOURS, …_FILE_VERSIONS."),
     ] = None,
     retain: Annotated[
-        int | None, typer.Option("--retain", help="How many commits, hours or versions.")
+        int | None, typer.Option("--retain", help="Number of commits, hours or versions to retain.")
     ] = None,
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Removes files that newer ones have replaced for long enough."""
+    """Delete replaced files that are older than the retention."""
     result = call.open(table).clean(
         policy=policy, retain=retain, dry_run=dry_run, progress=call.progress
     )
@@ -174,14 +174,16 @@ def clean(
 def archive(
     call: Call,
     table: Location,
-    min_commits: Annotated[int | None, typer.Option("--min-commits", help="That stay.")] = None,
+    min_commits: Annotated[
+        int | None, typer.Option("--min-commits", help="Number of commits that stay active.")
+    ] = None,
     max_commits: Annotated[
-        int | None, typer.Option("--max-commits", help="Start if there are more.")
+        int | None, typer.Option("--max-commits", help="Archive if there are more.")
     ] = None,
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Moves the oldest instants from the active timeline to the archive."""
+    """Move the oldest instants from the active timeline to the archive."""
     result = call.open(table).archive(
         min_commits=min_commits, max_commits=max_commits, dry_run=dry_run
     )
@@ -197,10 +199,13 @@ def expire(
     ] = None,
     *,
     by_creation: Annotated[
-        bool | None, typer.Option("--by-creation/--by-write", help="Of when they were made.")
+        bool | None,
+        typer.Option(
+            "--by-creation/--by-write", help="Use the creation or the last write of a partition."
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Removes partitions that are too old."""
+    """Delete partitions without a recent write."""
     result = call.open(table).expire_partitions(days, by_creation=by_creation, dry_run=dry_run)
     call.out.result(result)

@@ -94,7 +94,7 @@ def upsert(
         ),
     ] = False,
 ) -> None:
-    """Replaces rows whose keys the table has, adds the others."""
+    """Update rows whose keys exist, insert the others."""
     opened = call.open(table)
     result = opened.upsert(
         rows_of(file, form, delimiter, opened.schema),
@@ -119,7 +119,7 @@ def insert(
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
 ) -> None:
-    """Adds rows without looking for their keys."""
+    """Insert rows without looking up their keys."""
     opened = call.open(table)
     result = opened.insert(
         rows_of(file, form, delimiter, opened.schema),
@@ -145,7 +145,7 @@ def bulk_insert(
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
 ) -> None:
-    """Adds rows to new files, without looking for their keys."""
+    """Insert rows into new files, without looking up their keys."""
     opened = call.open(table)
     result = opened.bulk_insert(
         rows_of(file, form, delimiter, opened.schema),
@@ -178,7 +178,7 @@ def import_(
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
 ) -> None:
-    """Bulk inserts a file into the table, which is made first if there is none."""
+    """Bulk insert a file; create the table if it does not exist."""
 
     def fill(opened: HudiTable) -> None:
         result = opened.bulk_insert(
@@ -232,7 +232,7 @@ def _check_alike(table: HudiTable, **given: str | None) -> None:
 def update(
     call: Call,
     table: Location,
-    where: Annotated[str, typer.Option("--where", "-w", metavar="SQL", help="Which rows.")],
+    where: Annotated[str, typer.Option("--where", "-w", metavar="SQL", help="The rows to update.")],
     values: Annotated[
         list[str],
         typer.Option("--set", metavar="COLUMN=SQL", help="A new value, such as fare=fare*2."),
@@ -241,7 +241,7 @@ def update(
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
 ) -> None:
-    """Gives the rows that a filter finds new values."""
+    """Update the rows that match a filter."""
     result = call.open(table).update(
         where,
         pairs(values, "--set"),
@@ -269,7 +269,7 @@ def delete(
     *,
     yes: Yes = False,
 ) -> None:
-    """Removes the rows with the keys in a file, or those that --where finds."""
+    """Delete the rows with the keys in a file, or those that match --where."""
     if (keys is None) is (where is None):
         raise typer.BadParameter("give a file of keys, or --where")
     opened = call.open(table)

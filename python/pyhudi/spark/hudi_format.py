@@ -74,8 +74,9 @@ def read(
 
     With an options map the rows are those of `spark.read.format("hudi").options(...)`: Hudi's own
     columns come with them (`meta_fields=False` leaves them out), `hoodie.datasource.query.type`
-    and its like choose the query. What becomes of each option: docs/spark-options.md. From table
-    version 8 on ranges of changes are of completion times, where Hudi takes requested ones.
+    and its like choose the query. Each option: docs/reference/spark-options.md.
+    From table version 8 on ranges of changes are of completion times, where Hudi takes requested
+    ones.
 
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
@@ -129,7 +130,7 @@ def write(
     """Writes a DataFrame as `df.write.format("hudi").options(...).mode(mode).save(path)` does.
 
     One commit. A table that is not there is made, and goes again if its first rows cannot be
-    written. What becomes of each option: docs/spark-options.md.
+    written. Each option: docs/reference/spark-options.md.
 
     Args:
         df: the rows. Hudi's own columns among them are left out; where they would make an update of

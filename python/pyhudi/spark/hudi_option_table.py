@@ -1,7 +1,7 @@
 """What becomes of each option of Hudi's own Spark data source. Data alone, and `decision`.
 
-`hudi_options.py` goes by it, docs/spark-options.md shows it, and a test compares the two. Names are
-those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
+`hudi_options.py` uses it, and `scripts/generate_docs.py` writes docs/reference/spark-options.md
+from it. Names are those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
 """
 
 from __future__ import annotations
@@ -78,23 +78,20 @@ OPTIONS: tuple[HudiOption, ...] = (
     ),
     HudiOption("hoodie.compaction.payload.class", "write", "translated", "the same"),
     # --- what a write does
-    HudiOption(_WRITE + "operation", "write", "translated", "a verb, see above"),
+    HudiOption(_WRITE + "operation", "write", "translated", "the operation of the write"),
     HudiOption(
         _WRITE + "partitions.to.delete",
         "write",
         "translated",
-        "`delete_partitions`, of the operation `delete_partition`; `*` stands for any text, and "
-        "`%2A` where there is none",
+        "the partitions of `delete_partitions`; `*` matches any string, `%2A` a literal `*`",
     ),
     HudiOption(
         _WRITE + "reconcile.schema",
         "write",
         "translated",
-        "true: the data may lack columns of the table, which get nulls",
+        "`true`: columns that are missing in the data become null",
     ),
-    HudiOption(
-        "hoodie.write.set.null.for.missing.columns", "write", "translated", "true: the same"
-    ),
+    HudiOption("hoodie.write.set.null.for.missing.columns", "write", "translated", "the same"),
     HudiOption("hoodie.bulkinsert.sort.mode", "write", "translated", "`sort` of `bulk_insert`"),
     HudiOption(
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
@@ -106,7 +103,7 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "insert.drop.duplicates",
         "write",
         "refused",
-        "upsert, or say `hoodie.datasource.insert.dup.policy=drop` under a record index",
+        "use upsert, or set `hoodie.datasource.insert.dup.policy=drop` with a record index",
         _OFF,
     ),
     HudiOption(
@@ -120,21 +117,21 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "commitmeta.key.prefix",
         "write",
         "refused",
-        "options that begin with `_` go into the commit, as by Hudi's default",
+        "name the options for the commit with the prefix `_`, Hudi's default",
         ("_",),
     ),
     HudiOption(
         _WRITE + "drop.partition.columns",
         "write",
         "refused",
-        "files keep partition columns",
+        "leave it out: files keep the partition columns",
         _OFF,
     ),
     HudiOption(
         _WRITE + "record.merger.*",
         "write",
         "refused",
-        "`pyhudi.register_merger` takes the place of Java mergers",
+        "use `pyhudi.register_merger` in place of a Java merger",
     ),
     HudiOption("hoodie.write.record.merge.custom.*", "write", "refused", "as above"),
     HudiOption("hoodie.write.record.merge.strategy.id", "write", "refused", "as above"),
@@ -142,7 +139,7 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "secondarykey.column",
         "write",
         "refused",
-        "`create_index` of the table makes secondary indexes",
+        "create a secondary index with `create_index` of the table",
     ),
     HudiOption(
         "hoodie.datasource.overwrite.mode",
@@ -154,30 +151,35 @@ OPTIONS: tuple[HudiOption, ...] = (
         _WRITE + "streaming.*",
         "write",
         "refused",
-        "`pyhudi.spark.sink` writes streams",
+        "write streams with `pyhudi.spark.sink`",
     ),
     HudiOption(
         "hoodie.bulkinsert.user.defined.partitioner.class",
         "write",
         "refused",
-        "Java code; sort the DataFrame, or choose `hoodie.bulkinsert.sort.mode`",
+        "sort the DataFrame, or set `hoodie.bulkinsert.sort.mode`",
     ),
-    HudiOption(_WRITE + "row.writer.enable", "write", "ignored", "rows are never records of Java"),
+    HudiOption(
+        _WRITE + "row.writer.enable",
+        "write",
+        "ignored",
+        "there is one writer, which writes Arrow batches",
+    ),
     HudiOption(
         _WRITE + "keygenerator.consistent.logical.timestamp.enabled",
         "write",
         "refused",
-        "times in keys are written as Hudi does by default",
+        "leave it out: keys contain timestamps in Hudi's default format",
         _OFF,
     ),
     HudiOption("hoodie.avro.schema.validate", "write", "ignored", "the schema is always checked"),
     HudiOption("hoodie.avro.schema.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.base.path", "both", "refused", "the location is the argument `path`"),
+    HudiOption("hoodie.base.path", "both", "refused", "pass the location as the argument `path`"),
     HudiOption(
         "hoodie.base.file.format",
         "write",
         "refused",
-        "`hoodie.table.base.file.format` says what a new table's base files are",
+        "set `hoodie.table.base.file.format` for a new table",
         ("parquet",),
     ),
     # --- services
@@ -185,7 +187,7 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.datasource.compaction.async.enable",
         "write",
         "ignored",
-        "it is for streams; `maintain` of the table runs services beside writers",
+        "it is for streams; `maintain` of the table runs services while writers are active",
     ),
     HudiOption(
         "hoodie.datasource.clustering.inline.enable",
@@ -197,21 +199,24 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.datasource.clustering.async.enable",
         "write",
         "refused",
-        "`maintain` or `cluster` of the table, in a process of its own",
+        "run `maintain` or `cluster` of the table in another process",
         _OFF,
     ),
     HudiOption("hoodie.clustering.async.enabled", "write", "refused", "as above", _OFF),
-    HudiOption("hoodie.clean.async*", "write", "refused", "`clean` of the table", _OFF),
-    HudiOption("hoodie.archive.async", "write", "refused", "`archive` of the table", _OFF),
+    HudiOption("hoodie.clean.async*", "write", "refused", "call `clean` of the table", _OFF),
+    HudiOption("hoodie.archive.async", "write", "refused", "call `archive` of the table", _OFF),
     # --- catalogs: what a table's handle takes of them is not here
     HudiOption(
-        _HIVE + "bucket_sync_spec", "write", "ignored", "of `bucket_sync`, which is refused"
+        _HIVE + "bucket_sync_spec",
+        "write",
+        "ignored",
+        "it belongs to `bucket_sync`, which is not supported",
     ),
     HudiOption(
         _GLUE + "partition_index_fields",
         "write",
         "ignored",
-        "of `partition_index_fields.enable`, which is refused",
+        "it belongs to `partition_index_fields.enable`, which is not supported",
     ),
     HudiOption(
         _GLUE + "all_partitions_read_parallelism", "write", "ignored", "it changes no partition"
@@ -222,10 +227,12 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.meta_sync.global.replicate.timestamp",
         "write",
         "ignored",
-        "of a tool for several metastores, which is refused",
+        "it belongs to a tool for several metastores, which is not supported",
     ),
     _of_catalogs(
-        _HIVE + "assume_date_partitioning", "where no catalog is told; else an error", _OFF
+        _HIVE + "assume_date_partitioning",
+        "if no catalog sync is enabled; otherwise an error",
+        _OFF,
     ),
     _of_catalogs(_HIVE + "use_pre_apache_input_format", harmless=_OFF),
     _of_catalogs(_GLUE + "recreate_table_on_error", harmless=_OFF),
@@ -240,7 +247,7 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.upsert.shuffle.parallelism",
         "write",
         "ignored",
-        "`spark.sql.shuffle.partitions` says how many tasks a shuffle has",
+        "`spark.sql.shuffle.partitions` sets the number of tasks of a shuffle",
     ),
     HudiOption("hoodie.insert.shuffle.parallelism", "write", "ignored", "as above"),
     HudiOption("hoodie.bulkinsert.shuffle.parallelism", "write", "ignored", "as above"),
@@ -252,58 +259,64 @@ OPTIONS: tuple[HudiOption, ...] = (
     HudiOption("hoodie.simple.index.parallelism", "write", "ignored", "as above"),
     HudiOption("hoodie.global.simple.index.parallelism", "write", "ignored", "as above"),
     HudiOption("hoodie.bloom.index.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.memory.*", "both", "ignored", "`memory_limit` is the memory of a task"),
+    HudiOption("hoodie.memory.*", "both", "ignored", "`memory_limit` sets the memory of a task"),
     HudiOption("hoodie.common.spillable.*", "both", "ignored", "as above"),
     HudiOption("hoodie.common.diskmap.*", "both", "ignored", "as above"),
     HudiOption("hoodie.embed.timeline.*", "both", "ignored", "there is no timeline server"),
     HudiOption("hoodie.filesystem.view.*", "both", "ignored", "as above"),
-    HudiOption("hoodie.write.markers.type", "write", "ignored", "as above: markers are files"),
-    HudiOption("hoodie.write.executor.*", "write", "ignored", "there are no such queues"),
+    HudiOption("hoodie.write.markers.type", "write", "ignored", "markers are always files"),
+    HudiOption("hoodie.write.executor.*", "write", "ignored", "pyhudi has no such buffers"),
     HudiOption("hoodie.write.buffer.*", "write", "ignored", "as above"),
     HudiOption("hoodie.write.status.storage.level", "write", "ignored", "as above"),
     HudiOption("hoodie.write.tagged.record.storage.level", "write", "ignored", "as above"),
     HudiOption("hoodie.spark.*", "both", "ignored", "as above"),
     HudiOption("hoodie.parquet.compression.ratio", "write", "ignored", "sizes are measured"),
-    HudiOption("hoodie.parquet.writelegacyformat.enabled", "write", "ignored", "as Hudi writes"),
-    HudiOption("hoodie.parquet.outputtimestamptype", "write", "ignored", "the schema says it"),
+    HudiOption(
+        "hoodie.parquet.writelegacyformat.enabled", "write", "ignored", "the layout is that of Hudi"
+    ),
+    HudiOption("hoodie.parquet.outputtimestamptype", "write", "ignored", "the schema decides"),
     HudiOption(
         "hoodie.client.heartbeat.interval_in_ms",
         "write",
         "refused",
-        "heartbeats are as by Hudi's default, which all writers of a table must have",
+        "leave it out: all writers of a table must use Hudi's default heartbeats",
         ("60000",),
     ),
     HudiOption("hoodie.client.heartbeat.tolerable.misses", "write", "refused", "as above", ("2",)),
-    HudiOption("hoodie.metrics.on", "write", "refused", "no metrics are sent", _OFF),
-    HudiOption("hoodie.metrics.*", "write", "ignored", "no metrics are sent"),
+    HudiOption(
+        "hoodie.metrics.on", "write", "refused", "leave it out: pyhudi sends no metrics", _OFF
+    ),
+    HudiOption("hoodie.metrics.*", "write", "ignored", "pyhudi sends no metrics"),
     HudiOption(
         "hoodie.write.commit.callback.on",
         "write",
         "refused",
-        "nobody is called: tell them when `write` has returned",
+        "notify your services after `write` returns",
         _OFF,
     ),
-    HudiOption("hoodie.write.commit.callback.*", "write", "ignored", "nobody is called"),
+    HudiOption("hoodie.write.commit.callback.*", "write", "ignored", "pyhudi calls no callback"),
     HudiOption(
         "hoodie.write.auto.upgrade",
         "write",
         "ignored",
-        "`upgrade` of a table alone changes its version",
+        "only `upgrade` of the table changes its version",
     ),
-    HudiOption("hoodie.auto.adjust.lock.configs", "write", "ignored", "the storage lock is used"),
+    HudiOption(
+        "hoodie.auto.adjust.lock.configs", "write", "ignored", "pyhudi uses the storage lock"
+    ),
     HudiOption(
         "hoodie.errortable.*",
         "write",
         "refused",
-        "`set_aside` of `write` takes rows without key",
+        "use `set_aside` of `write` for rows without a key",
     ),
-    HudiOption("hoodie.precommit.*", "write", "refused", "`check` of the table, or a query"),
-    HudiOption("hoodie.bootstrap.*", "write", "refused", "bootstrap with Apache Hudi"),
     HudiOption(
-        "hoodie.deltastreamer.*", "write", "refused", "the streamer is a program of Apache Hudi"
+        "hoodie.precommit.*", "write", "refused", "call `check` of the table, or run a query"
     ),
+    HudiOption("hoodie.bootstrap.*", "write", "refused", "bootstrap with Apache Hudi"),
+    HudiOption("hoodie.deltastreamer.*", "write", "refused", "run the streamer of Apache Hudi"),
     HudiOption("hoodie.streamer.*", "write", "refused", "as above"),
-    HudiOption("hoodie.sql.*", "write", "refused", "they are for Hudi's SQL: choose the operation"),
+    HudiOption("hoodie.sql.*", "write", "refused", "set `hoodie.datasource.write.operation`"),
     # --- reading
     HudiOption(
         "hoodie.datasource.query.type",
@@ -315,8 +328,8 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.datasource.view.type",
         "read",
         "translated",
-        "where the query type is not given: `read_optimized` and `realtime` are snapshots, as in "
-        "Hudi, `incremental` is what it says",
+        "if no query type is set: `read_optimized` and `realtime` are snapshots, as in Hudi; "
+        "`incremental` is incremental",
     ),
     HudiOption(
         "hoodie.datasource.query.incremental.format",
@@ -329,13 +342,13 @@ OPTIONS: tuple[HudiOption, ...] = (
         _READ + "begin.instanttime",
         "read",
         "translated",
-        "`start`: [a point in time](#bounds-of-ranges)",
+        "`start`: [a point in time](#range-bounds)",
     ),
     HudiOption(
         _READ + "end.instanttime",
         "read",
         "translated",
-        "`end`: [a point in time](#bounds-of-ranges)",
+        "`end`: [a point in time](#range-bounds)",
     ),
     HudiOption(
         _READ + "incr.fallback.fulltablescan.enable", "read", "translated", "`fallback_full_scan`"
@@ -350,56 +363,56 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.datasource.merge.type",
         "read",
         "refused",
-        "log records are always merged; `read_optimized` reads base files alone",
+        "use `read_optimized` to read base files only: log records are always merged",
         ("payload_combine",),
     ),
     HudiOption("hoodie.realtime.merge.skip", "read", "refused", "as above", _OFF),
     HudiOption(_READ + "paths", "read", "refused", "filter by partition columns instead"),
     HudiOption(_READ + "incr.path.glob", "read", "refused", "as above"),
-    HudiOption(_READ + "incr.filters", "read", "refused", "give `where`"),
+    HudiOption(_READ + "incr.filters", "read", "refused", "use `where`"),
     HudiOption(
         _READ + "schema.use.end.instanttime",
         "read",
         "refused",
-        "rows come with the table's newest columns",
+        "leave it out: rows have the table's current columns",
         _OFF,
     ),
     HudiOption(
         _READ + "extract.partition.values.from.path",
         "read",
         "refused",
-        "partition columns are as Hudi has them by default",
+        "leave it out: partition columns have the values that Hudi reads by default",
         _OFF,
     ),
-    HudiOption(_READ + "streaming.*", "read", "refused", 'readStream.format("pyhudi")'),
+    HudiOption(_READ + "streaming.*", "read", "refused", 'use `readStream.format("pyhudi")`'),
     HudiOption("hoodie.datasource.streaming.*", "read", "refused", "as above"),
     HudiOption(
         _READ + "table.valued.function.*",
         "read",
         "refused",
-        "`pyhudi.spark.register_procedures`, or `inspect` of the table",
+        "use `pyhudi.spark.register_procedures`, or `inspect` of the table",
     ),
     HudiOption(_READ + "create.filesystem.relation", "read", "refused", "as above", _OFF),
     HudiOption(
         _READ + "incr.table.version",
         "read",
         "translated",
-        "a version whose ranges are of the same times as the table's; another one is refused",
+        "accepted if that version's ranges use the same times as the table's",
     ),
-    HudiOption(_READ + "incr.skip_compact", "read", "ignored", "compactions bring no rows"),
-    HudiOption(_READ + "incr.skip_cluster", "read", "ignored", "clusterings bring no rows"),
-    HudiOption(_READ + "file.index.*", "read", "ignored", "files are found one way"),
+    HudiOption(_READ + "incr.skip_compact", "read", "ignored", "compactions add no rows"),
+    HudiOption(_READ + "incr.skip_cluster", "read", "ignored", "clusterings add no rows"),
+    HudiOption(_READ + "file.index.*", "read", "ignored", "there is one way to find files"),
     HudiOption(_READ + "use.new.parquet.file.format", "read", "ignored", "as above"),
     HudiOption(_READ + "partition.value.extractor.enabled", "read", "ignored", "as above"),
     HudiOption("hoodie.file.index.enable", "read", "ignored", "as above"),
     HudiOption("hoodie.file.group.reader.enabled", "read", "ignored", "as above"),
-    HudiOption("hoodie.bucket.index.query.pruning", "read", "ignored", "done where it can be"),
+    HudiOption("hoodie.bucket.index.query.pruning", "read", "ignored", "always done if possible"),
     HudiOption("hoodie.merge.use.record.positions", "read", "ignored", "as above"),
     HudiOption(
         "hoodie.schema.on.read.enable",
         "both",
         "ignored",
-        "a table that was altered is read and written so by itself",
+        "pyhudi applies the schema history of an altered table automatically",
     ),
 )
 """The first one that fits a name counts. Those of `KNOWN_OPTIONS` and `CREATE_OPTIONS` of

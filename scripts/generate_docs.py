@@ -1,0 +1,133 @@
+"""Write the generated sections of the reference pages from the code.
+
+A section stands between `<!-- generated: NAME -->` and `<!-- end of generated section -->`. It is
+committed, so that the page is complete wherever it is read. A test fails if it is out of date.
+
+    python scripts/generate_docs.py   # rewrites the sections
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
+SECTION = re.compile(
+    r"(?P<begin>^<!-- generated: (?P<name>\w+) -->\n).*?"
+    r"(?P<end>^<!-- end of generated section -->$)",
+    re.MULTILINE | re.DOTALL,
+)
+HANDLING = {"translated": "translated", "ignored": "ignored", "refused": "not supported"}
+SAME = ("as above", "the same")
+
+
+def spark_options() -> str:
+    """The options of Hudi's Spark data source: a row for each, or for several with one meaning."""
+    # By its path: the package around it needs PySpark.
+    options = runpy.run_path(str(OPTION_TABLE))["OPTIONS"]
+    rows: list[list[Any]] = []
+    for option in options:
+        alike = rows and rows[-1][1:4] == [option.side, option.fate, option.harmless]
+        note = rows[-1][4] if option.note in SAME else option.note
+        if option.note in SAME and alike:
+            rows[-1][0].append(option.name)
+        else:
+            rows.append([[option.name], option.side, option.fate, option.harmless, note])
+    lines = ["| Option | Side | Handling | Replacement or reason |", "|---|---|---|---|"]
+    for names, side, fate, harmless, note in rows:
+        accepted = f"; accepted: `{'`, `'.join(harmless)}`" if harmless else ""
+        named = ", ".join(f"`{name}`" for name in names)
+        lines.append(f"| {named} | {side} | {HANDLING[fate]} | {note}{accepted} |")
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """The commands of the command line with their arguments and options."""
+    from typer.main import get_command  # noqa: PLC0415 - an extra of pyhudi
+
+    from pyhudi.cli.app import app  # noqa: PLC0415
+
+    top: Any = get_command(app)
+    blocks = []
+    for name, command in _leaves(top, ""):
+        arguments = [_argument(param) for param in command.params if not _is_option(param)]
+        usage = " ".join(["pyhudi", name, *arguments])
+        lines = [f"### `{usage}`", "", _sentence(command.help), ""]
+        lines += [
+            f"- {_option(param)}: {_sentence(param.help)}{_default(param)}"
+            for param in command.params
+            if _is_option(param) and not param.hidden and param.rich_help_panel is None
+        ]
+        blocks.append("\n".join(lines).strip())
+    return "\n\n".join(blocks)
+
+
+def _leaves(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
+
+
+def _is_option(param: Any) -> bool:
+    return str(param.opts[0]).startswith("-")
+
+
+def _argument(param: Any) -> str:
+    name = (param.metavar or param.name).upper()
+    return name if param.required else f"[{name}]"
+
+
+def _option(param: Any) -> str:
+    names = ", ".join(f"`{name}`" for name in [*param.opts, *param.secondary_opts])
+    if param.is_flag:
+        return names
+    return f"{names} `{param.metavar or _values(param)}`"
+
+
+def _values(param: Any) -> str:
+    kind = param.type_descriptor.annotation
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(choice.value) for choice in kind)
+    return {"str": "TEXT", "int": "NUMBER", "Path": "FILE", "float": "NUMBER"}.get(
+        getattr(kind, "__name__", ""), "VALUE"
+    )
+
+
+def _default(param: Any) -> str:
+    value = param.default.value if isinstance(param.default, Enum) else param.default
+    return f" Default: `{value}`." if value not in (None, False, (), []) else ""
+
+
+def _sentence(text: str | None) -> str:
+    words = " ".join((text or "").split())
+    return words if words.endswith((".", "!")) else f"{words}."
+
+
+GENERATORS = {"commands": commands, "spark_options": spark_options}
+
+
+def generate(text: str) -> str:
+    """Return a page with its generated sections written anew."""
+    return SECTION.sub(
+        lambda match: match["begin"] + "\n" + GENERATORS[match["name"]]() + "\n\n" + match["end"],
+        text,
+    )
+
+
+def main() -> None:
+    """Rewrite the sections of all pages."""
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (fresh := generate(text)) != text:
+            page.write_text(fresh, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
