@@ -46,7 +46,7 @@ DIALECT = re.compile(
     r"stands? still|standing still|gives? way|gave way|taken? back|takes? back|told|tells? of|"
     r"look(?:s|ed)? at|come(?:s)? late|came late|carried out|carr(?:y|ies) out|taken? away|"
     r"tak(?:es|ing) away|brings?|brought|lacks?|lacking|so many|such an?|is none|are none|"
-    r"none at all|of then|of now|by now|goes by|went by|go by|put aside|in step|keep step|"
+    r"none at all|of then|of now|by now|goes by|went by|go by|put aside|in step(?! \d)|keep step|"
     r"mend(?:s|ed)?)\b",
     re.IGNORECASE,
 )
