@@ -1,7 +1,7 @@
-"""Values that an update cannot give a row, since the table's rules keep the stored ones for them.
+"""Values that an update cannot assign, because the table's merge mode keeps the stored ones.
 
-Where records of one key are merged column by column, null, a column's default or a marker says
-"as it was": an upsert means that, an update that sets such a value does not.
+If records of one key are merged column by column, null, a column's default or a marker means
+"unchanged": an upsert means that, an update that assigns such a value does not.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from pyhudi.schema.table_schema import TableSchema
 
 @dataclass(frozen=True)
 class IgnoredUpdateValues:
-    """What a table's rules take for no value."""
+    """The values that a table's merge mode ignores."""
 
     rule: FieldMerge
     reason: str
-    """The property that says the rule."""
+    """The property of the rule."""
 
     @classmethod
     def of(cls, config: TableConfig, schema: TableSchema) -> IgnoredUpdateValues | None:
-        """Those of a table; None where each value of the newer row stands.
+        """Return those of a table; None if each value of the newer row counts.
 
-        What a user's merger makes of values nobody else knows.
+        A custom merger may do anything with values.
         """
         found = field_merge(config) if config.is_merge_on_read else merge_on_rewrite(config)
         rule = with_defaults(found, schema)
@@ -42,7 +42,7 @@ class IgnoredUpdateValues:
         return cls(rule, find_unsupported_property(config.merge) or config.merge.mode)
 
     def check(self, old: pa.Table, new: pa.Table, columns: Iterable[str]) -> None:
-        """Raises `UnsupportedTableFeature` where a row would keep another value than it is given.
+        """Raise `UnsupportedTableFeature` if a row would keep another value than the assigned one.
 
         old, new: the same rows before and after, in the table's types.
         """
@@ -58,7 +58,7 @@ class IgnoredUpdateValues:
                 )
 
     def _is_none(self, name: str, values: pa.ChunkedArray[Any]) -> Any:
-        """For each value whether the stored one counts in its place; never null."""
+        """Return for each value whether the stored one replaces it; never null."""
         if self.rule.fill in ("marker", "newer_marker"):
             marked = is_text(values.type) or pa.types.is_binary(values.type)
             marker = pa.scalar(self.rule.marker, pa.string()).cast(values.type) if marked else None
@@ -76,7 +76,7 @@ def _equals(values: pa.ChunkedArray[Any], one: pa.Scalar[Any] | None) -> Any:
 
 
 def _differs(stored: pa.ChunkedArray[Any], given: pa.ChunkedArray[Any]) -> Any:
-    """For each value that may be kept, so null or one that can be compared, whether it is new."""
+    """Return for each value that may be ignored, null or comparable, whether it is new."""
     if pa.types.is_nested(given.type):
         return pc.is_valid(stored)
     same = pc.fill_null(pc.equal(stored, given), fill_value=False)

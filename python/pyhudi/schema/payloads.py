@@ -1,9 +1,9 @@
-"""Merging records column by column: partial updates, older payload classes, registered mergers.
+"""Merges records column by column: partial updates, older payload classes, registered mergers.
 
-`config/merge_mode.py` says which of two records wins; this module says what else a table's rules do
-when two live records of one key meet. Sources: `PartialUpdateHandler`,
-`BufferedRecordMergerFactory` and the payload classes of Hudi 1.2.0, which for tables before version
-9 let every delete win and let every record that follows a delete stand.
+`config/merge_mode.py` decides which of two records wins; this module has the other rules of a table
+for two records of one key. Sources: `PartialUpdateHandler`, `BufferedRecordMergerFactory` and the
+payload classes of Hudi 1.2.0. For tables before version 9 those let every delete win, and every
+record after a delete count.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from pyhudi.schema.table_schema import TableSchema, schema_defaults
 
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 DEBEZIUM_UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-"""What Debezium has in the place of a large value that a change has left as it was."""
+"""Debezium's placeholder of a large value that a change did not touch."""
 
 _MODEL = EVENT_TIME_PAYLOAD.removesuffix("DefaultHoodieRecordPayload")
 
 
 @dataclass(frozen=True)
 class FieldMerge:
-    """What becomes of two live records of one key, beyond one of them winning.
+    """How to merge two records of one key, beyond one of them winning.
 
-    Picklable as far as the merger is.
+    Picklable if the merger is.
     """
 
     mode: BuiltInMode
     """Which of them wins."""
     ordering_fields: tuple[str, ...] | None = None
-    """In the place of the table's, for classes that bring their own."""
+    """Replaces the table's, for classes that have their own."""
     fill: Literal["absent", "nulls", "defaults", "marker", "newer_marker"] = "absent"
-    """Which values of the winner are taken from the loser: none but those that a record of some
-    columns lacks, nulls, the schema's defaults, which may be nulls, or texts and bytes equal to
-    `marker`, of any winner or of newer ones."""
+    """Which values of the winner come from the loser: only columns that a partial record does not
+    have, nulls, the schema's defaults (which may be nulls), or strings and bytes equal to `marker`,
+    of any winner or of newer ones."""
     marker: str | None = None
     defaults: pa.RecordBatch | None = None
-    """One row with the schema's defaults that are not null, as `schema_defaults` gives it."""
+    """One row with the schema's defaults that are not null, as `schema_defaults` returns it."""
     newest_meta: bool = False
     """Meta columns come from the newer record whichever wins."""
     whole_in_batch: bool = False
-    """Of rows of one key in one write one stands, deletes among them, by their ordering values."""
+    """Of rows of one key in one write one wins by the ordering values, deletes included."""
     deletes_always_win: bool = False
     deletes_merged_in_batch: bool = False
-    """Of rows of one key in one write deletes by flag are merged as rows, and what a delete wins
-    over by its ordering value stands if it is newer."""
+    """Among rows of one key in one write, deletes by flag are merged as rows, and a row that a
+    delete beats by its ordering value counts if it is newer."""
     sequence_ordering: bool = False
-    """The ordering field is text, `file.position`, whose parts are compared as numbers."""
+    """The ordering field is a string, `file.position`, whose parts are compared as numbers."""
     merger: CheckedMerger | None = None
     merger_columns: tuple[str, ...] | None = None
-    """What the merger looks at and makes, None for every column."""
+    """The columns that the merger reads and returns; None for every column."""
 
 
 _MYSQL, _POSTGRES = DEBEZIUM_PAYLOADS
@@ -126,9 +126,9 @@ def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | N
 
 
 def field_merge(config: TableConfig) -> FieldMerge | None:
-    """The rules of a table that merges column by column.
+    """Return the rules of a table that merges column by column.
 
-    None for one that does not, or whose rules pyhudi lacks.
+    None for a table that does not, or whose rules pyhudi does not have.
     """
     merge = config.merge
     if merge.mode == "CUSTOM":
@@ -145,10 +145,10 @@ def field_merge(config: TableConfig) -> FieldMerge | None:
 
 
 def merge_on_rewrite(config: TableConfig) -> FieldMerge | None:
-    """The same for rows that meet a base file as it is rewritten by a write.
+    """Return the same for rows that are merged with a base file while a write rewrites it.
 
-    There Hudi asks the class, where readers go by its kind: a late delete of a Debezium class loses
-    to a newer row, and what Postgres left out is taken from the stored row.
+    There Hudi calls the class, and readers use its type: a late delete of a Debezium class loses to
+    a newer row, and what Postgres left out comes from the stored row.
     """
     rule = field_merge(config)
     if rule is _OF_PAYLOAD[_MYSQL]:
@@ -160,14 +160,14 @@ def merge_on_rewrite(config: TableConfig) -> FieldMerge | None:
 
 
 def with_defaults(rule: FieldMerge | None, schema: TableSchema) -> FieldMerge | None:
-    """The same rules with all that they need of the table's schema."""
+    """Return the same rules with what they need of the table's schema."""
     if rule is None or rule.fill != "defaults":
         return rule
     return replace(rule, defaults=schema_defaults(schema.avro, schema.arrow))
 
 
 def batch_mode(config: TableConfig) -> MergeMode:
-    """Which of several rows of one key in one write stands, where columns are not merged."""
+    """Return which of several rows of one key in one write wins, if columns are not merged."""
     merge = config.merge
     if (
         merge.payload_class == AWS_DMS_PAYLOAD

@@ -1,7 +1,7 @@
-"""Conditions that compute: functions, arithmetic and columns against columns in a filter's SQL.
+"""Conditions that compute: functions, arithmetic and columns against columns in a SQL filter.
 
-The syntax tree waits in the condition until the schema is known; here it becomes an expression.
-What has no column in it is computed at once, so that it rules out files like any literal.
+The condition keeps the syntax tree until the schema is known; then it becomes an expression. A part
+without columns is computed immediately, so that it prunes files like any literal.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NO_CALLS = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.DataType, e
 
 
 def parse_computed(node: Any) -> Computed:
-    """The condition of a syntax tree that has columns in it."""
+    """Return the condition of a syntax tree that has columns in it."""
     paths = tuple(dict.fromkeys(path_of(column) for column in node.find_all(exp.Column)))
     size = sum(not isinstance(one, _NO_CALLS) for one in node.walk())
     return Computed(partial(build_expression, node), paths, max(size, 1))
 
 
 def path_of(column: Any) -> Path:
-    """The names in front of a column and its own. Raises `ConfigError` for `*`."""
+    """Return the qualifiers of a column and its name. Raises `ConfigError` for `*`."""
     parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
     names = [part for part in parts if part is not None]
     if not all(isinstance(name, exp.Identifier) for name in names):
@@ -41,12 +41,12 @@ def path_of(column: Any) -> Path:
 
 
 def is_constant(node: Any) -> bool:
-    """Whether a tree has no column in it."""
+    """Return whether a tree has no column in it."""
     return node.find(exp.Column) is None
 
 
 def constant(node: Any) -> Any:
-    """The Python value of a tree without columns. Raises `ConfigError` and `SchemaMismatch`."""
+    """Compute a tree without columns. Raises `ConfigError` and `SchemaMismatch`."""
     found = evaluate(node, _no_column, "where")
     if isinstance(found, Literal):
         return found.value
@@ -61,7 +61,7 @@ def constant(node: Any) -> Any:
 
 
 def build_expression(node: Any, schema: pa.Schema) -> pc.Expression:
-    """What a computed condition is for a schema. Raises `ConfigError` and `SchemaMismatch`."""
+    """Build a computed condition for a schema. Raises `ConfigError` and `SchemaMismatch`."""
 
     def resolve(column: Any) -> Value:
         path = path_of(column)

@@ -1,8 +1,8 @@
-"""Floating numbers in filters, by the rule of Spark's SQL.
+"""Floating-point numbers in filters, by the rule of Spark SQL.
 
 NaN equals NaN and is greater than any other number, and the two zeros are equal. Arrow compares by
-IEEE 754, where nothing about NaN is true, and looks values in a list up by their bits. Here are the
-expressions that make both follow the rule.
+IEEE 754, where no comparison with NaN is true, and finds values in a list by their bits. This
+module builds expressions that follow the rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPPOSITE = {"!=": "=", "<=": ">", ">=": "<"}
 
 
 def compare_floats(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
-    """A floating expression against a literal of its type; null where it is."""
+    """Compare a floating-point expression with a literal of its type; null if it is null."""
     if math.isnan(literal.as_py()):
         return _compare_with_nan(left, op)
     found = compare(left, op, literal)
@@ -47,7 +47,7 @@ def _compare_with_nan(left: pc.Expression, op: str) -> pc.Expression:
 
 
 def in_column(op: str, literals: list[pa.Scalar], kind: pa.DataType) -> tuple[str, list[pa.Scalar]]:
-    """What a comparison with literals says, at least, in the type of a floating column.
+    """Return what a comparison with literals implies in the type of a floating-point column.
 
     Rounding keeps the order of numbers, but can make two of them equal.
     """
@@ -57,7 +57,7 @@ def in_column(op: str, literals: list[pa.Scalar], kind: pa.DataType) -> tuple[st
 
 
 def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc.Expression:
-    """Two floating expressions of any kind; null where either is null."""
+    """Compare two floating-point expressions of any type; null if either is null."""
     match op:
         case "=":
             return compare(left, "=", right) | (pc.is_nan(left) & pc.is_nan(right))
@@ -70,7 +70,7 @@ def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc
 
 
 def among_floats(left: pc.Expression, values: Iterable[float], kind: pa.DataType) -> pc.Expression:
-    """Whether a floating column is one of some values; false where it is null."""
+    """Return whether a floating-point column is one of some values; false if it is null."""
     given = list(values)
     numbers = [number for number in given if not math.isnan(number)]
     zeros = [0.0, -0.0] if 0.0 in numbers else []
@@ -79,17 +79,17 @@ def among_floats(left: pc.Expression, values: Iterable[float], kind: pa.DataType
 
 
 def order_key(value: object) -> object:
-    """What a value is compared by in Python: its own order, but for floating numbers the rule's."""
+    """Return a sort key for a value: its own order, for floating-point numbers the rule's."""
     if isinstance(value, float):
         return (True, 0.0) if math.isnan(value) else (False, value)
     return value
 
 
 def conjuncts_for_footers(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
-    """The conjuncts that bounds in Parquet footers can rule out, in a form that they can be asked.
+    """Return the conjuncts that bounds in Parquet footers can exclude, in a form for footers.
 
-    Most writers leave NaN out of the bounds, so a greatest value says nothing of what is above it.
-    Footers tell -0.0 from 0.0, so zeros are given as the one that surely lies within.
+    Most writers leave NaN out of the bounds, so a maximum says nothing about what is above it.
+    Footers distinguish -0.0 and 0.0, so a zero becomes the one that is certainly within.
     """
     return [
         _with_both_zeros(conjunct) if at.is_floating(conjunct[2].type) else conjunct

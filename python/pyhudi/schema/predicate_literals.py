@@ -1,8 +1,8 @@
-"""Literals of a row filter in the type of the column they are compared with.
+"""Literals of a row filter in the type of the column with which they are compared.
 
-Only single values are looked at here. A number that the column's type cannot hold (1.5 for an
-integer column) keeps a type of its own; a comparison with it becomes one with the nearest value
-that the column can hold, since Arrow's own comparison across types differs between its releases.
+Only for single values. A number that the column's type cannot represent (1.5 for an integer column)
+keeps its own type; a comparison with it becomes one with the nearest value of the column's type,
+because Arrow's own comparison across types differs between its releases.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 _ANY_DIGITS = 400
-"""More decimal digits than any literal has, those of a double written out included."""
+"""More decimal digits than any literal has, also a double with all its digits."""
 
 
 def compare(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
-    """A column against a literal of its type, as Arrow compares them."""
+    """Compare a column with a literal of its type, as Arrow does."""
     return OPERATORS[op](left, literal)
 
 
 def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
-    """A literal in a column's type, or, for a number it cannot hold, in the number's own.
+    """Convert a literal to a column's type; a number that does not fit keeps its own.
 
-    Text for a date, time, number or boolean is read as one; a time without zone counts as UTC where
-    the column holds points in time. Raises `SchemaMismatch` for a value that cannot be compared.
+    A string for a date, time, number or boolean is parsed; a time without zone is UTC if the column
+    has timestamps with a zone. Raises `SchemaMismatch` for a value that cannot be compared.
     """
     try:
         if isinstance(value, str):
@@ -62,7 +62,7 @@ def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
 
 
 def plain_texts(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:
-    """Many texts for a column of text at once, None for any other values or column."""
+    """Convert many strings for a string column; None for other values or columns."""
     if not is_text(kind) or not all(type(value) is str for value in values):
         return None
     try:
@@ -72,18 +72,18 @@ def plain_texts(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | Non
 
 
 def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
-    """Whether a literal is of exactly the column's type and has a place in its order."""
+    """Return whether a literal has exactly the column's type and a place in its order."""
     if literal.type != kind or not literal.is_valid:
         return False
     return not (at.is_floating(kind) and math.isnan(literal.as_py()))
 
 
 def python_value(value: pa.Scalar) -> Any:
-    """A scalar of Arrow as the value of Python that it is, None for null.
+    """Convert an Arrow scalar to a Python value; None for null.
 
-    Raises `ValueError` for what Python lacks, such as a `date64` that is no whole day.
+    Raises `ValueError` for a value that Python cannot represent, such as a `date64` with hours.
     """
-    # Of a date64 as_py drops the hours, of a time the nanoseconds.
+    # as_py drops the hours of a date64, and the nanoseconds of a time.
     if at.is_date64(value.type):
         value = value.cast(pa.date32())
     elif at.is_time64(value.type):
@@ -92,15 +92,15 @@ def python_value(value: pa.Scalar) -> Any:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type are text."""
+    """Return whether a type has string values."""
     return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
 
 
 def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, pa.Scalar] | bool:
-    """A comparison with the same outcome, its literal in the type of an integer or decimal column.
+    """Return an equivalent comparison whose literal has the type of an integer or decimal column.
 
-    literal: one that `to_scalar` left in its own type. A truth value is the outcome for every
-    value of the column.
+    literal: one that `to_scalar` left in its own type. A boolean is the outcome for every value of
+    the column.
     """
     own = Decimal(literal.as_py())
     if own.is_nan():
@@ -132,7 +132,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def of_text(value: str, kind: pa.DataType) -> pa.Scalar:
-    """What a text says in a type. Raises errors of Arrow, `ValueError` and `TypeError`."""
+    """Parse a string in a type. Raises errors of Arrow, `ValueError` and `TypeError`."""
     if is_text(kind):
         return pa.scalar(value, kind)
     if at.is_timestamp(kind):

@@ -1,4 +1,4 @@
-"""A filter as a caller gave it: from SQL text, tuples or an expression, simplified and bounded."""
+"""Parses a caller's filter: SQL, tuples or an expression, simplified and limited in size."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _COMPARISONS_MOST = 1000
 
 
 def parse_where(where: Any, schema: pa.Schema) -> Where:
-    """The filter that a caller gave.
+    """Parse the filter of a caller.
 
-    where: a SQL expression as text, a `pyarrow.compute.Expression`, or filter tuples as pyarrow
-    takes them: `(column, op, value)` in a list that is a conjunction, or in lists of it that are
-    alternatives.
+    where: a SQL expression as a string, a `pyarrow.compute.Expression`, or filter tuples as in
+    pyarrow: `(column, op, value)` in a list that is a conjunction, or in a list of such lists that
+    are alternatives.
 
-    Raises `ConfigError` for what is none of these, `SchemaMismatch` for columns or values that do
-    not fit the schema. A filter of more than 1000 comparisons and calls is a `ConfigError` too;
-    the values of an `IN`, and equalities of one column joined by OR, count as one.
+    Raises `ConfigError` for anything else, `SchemaMismatch` for columns or values that do not fit
+    the schema. A filter of more than 1000 comparisons and calls is a `ConfigError` too; the values
+    of an `IN`, and equalities of one column joined by OR, count as one.
     """
     if isinstance(where, pc.Expression):
         return _from_arrow_expression(where, schema)
@@ -63,7 +63,7 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
 
 
 def where_of(condition: Condition, schema: pa.Schema) -> Where:
-    """The filter that a condition is. Raises as `parse_where`."""
+    """Return the filter of a condition. Raises as `parse_where` does."""
     condition = _simplify(condition)
     _check_size(condition)
     names = {path[0] for path in _paths(condition)}
@@ -73,7 +73,7 @@ def where_of(condition: Condition, schema: pa.Schema) -> Where:
 
 
 def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
-    """A filter that pyarrow evaluates; what it implies for single columns rules out files."""
+    """Return a filter that pyarrow evaluates; what it implies for single columns prunes files."""
     tree = tree_of(expression)
     text = "" if tree is not None else format_expression(expression)
     if "FieldPath(" in text:
@@ -86,7 +86,7 @@ def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Wher
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
         raise SchemaMismatch(f"where: {error}") from error
     if tree is None:
-        # Its text has every name in it.
+        # Its string contains every name.
         return Where(expression, tuple(name for name in schema.names if name in text))
     names = fields_of(tree)
     columns = tuple(name for name in schema.names if name in names)
@@ -94,7 +94,7 @@ def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Wher
 
 
 def _simplify(condition: Condition) -> Condition:
-    """The same condition with equalities of one column that OR joins as one `In`."""
+    """Return the same condition with OR-joined equalities of one column as one `In`."""
     match condition:
         case And(parts) | Or(parts) if len(parts) == 1:
             return _simplify(parts[0])
@@ -126,7 +126,7 @@ def _alternatives(parts: Iterable[Condition]) -> Condition:
 
 
 def _check_size(condition: Condition) -> None:
-    """The time that Arrow takes grows by the square of the comparisons, and its stack ends."""
+    """Limit the comparisons: Arrow's time grows with their square, and its stack ends."""
     count = _size(condition)
     if count > _COMPARISONS_MOST:
         raise ConfigError(
@@ -162,7 +162,7 @@ def _paths(condition: Condition) -> set[Path]:
 
 
 def _conjuncts(condition: Condition, schema: pa.Schema) -> list[Conjunct]:
-    """The parts, joined by AND, that compare a whole column with values of exactly its type."""
+    """Return the AND-joined parts that compare a whole column with values of exactly its type."""
     match condition:
         case And(parts):
             return [found for part in parts for found in _conjuncts(part, schema)]

@@ -1,6 +1,6 @@
-"""Comparisons of a column, or of what is computed from columns, with values that are known.
+"""Comparisons of a column, or of an expression, with known values.
 
-Values are put into the type of what they are compared with; outcomes are null where that is null.
+Values are converted to the type with which they are compared; the result is null for null.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 def compare_value(
     left: pc.Expression, kind: pa.DataType, op: str, value: Any, name: str
 ) -> pc.Expression:
-    """An expression of a type against a value. name: for messages. Raises `SchemaMismatch`."""
+    """Compare an expression of a type with a value. name: for messages. Raises `SchemaMismatch`."""
     if value is None:
         return boolean(None)
     literal = to_scalar(value, kind, name)
@@ -40,12 +40,12 @@ def compare_value(
 def among_values(
     left: pc.Expression, kind: pa.DataType, values: Sequence[Any], name: str
 ) -> pc.Expression:
-    """Whether an expression is among values. Raises `SchemaMismatch`."""
+    """Return whether an expression is among values. Raises `SchemaMismatch`."""
     texts = plain_texts(values, kind)
     if texts is not None:
         return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
     literals = [to_scalar(v, kind, name) for v in values if v is not None]
-    # A number that the type cannot hold is in no row.
+    # No row has a number that the type cannot represent.
     fitting = [literal for literal in literals if literal.type == kind]
     if pa.types.is_floating(kind):
         among = among_floats(left, (literal.as_py() for literal in fitting), kind)

@@ -1,11 +1,11 @@
-"""Row filters: one small tree for what callers write, and what is made of it.
+"""Row filters: one small tree for all forms of a caller's filter, and what is built from it.
 
-`parse_where` takes a SQL expression, a pyarrow expression or filter tuples. From the tree come a
-pyarrow expression that filters rows (SQL's three-valued logic: a row stays when the filter is true,
-not when it is null) and conjuncts that rule out row groups and partitions. Reading SQL text is
-`predicates_sql.py`'s part, tuples `predicates_tuples.py`'s, typing literals
-`predicate_literals.py`'s, comparing floating numbers `predicate_floats.py`'s, what SQL computes
-from columns `predicate_computed.py`'s. A pyarrow expression is only evaluated.
+`parse_where` accepts a SQL expression, a pyarrow expression or filter tuples. The tree becomes a
+pyarrow expression that filters rows (SQL's three-valued logic: a row stays if the filter is true,
+not if it is null) and conjuncts that prune row groups and partitions. `predicates_sql.py` parses
+SQL, `predicates_tuples.py` tuples, `predicate_literals.py` types literals, `predicate_floats.py`
+compares floating-point numbers, `predicate_computed.py` has SQL computations. A pyarrow expression
+is only evaluated.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 Path = tuple[str, ...]
-"""A column's name, and below it names of struct fields."""
+"""A column's name, followed by names of struct fields."""
 
 _META = "_hoodie_"
-"""How the names of columns begin that nobody means who does not begin so."""
+"""Prefix of column names that are suggested only for names with the prefix."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)
 class Compare:
-    """A column against a value; null where either is null."""
+    """Compares a column with a value; null if either is null."""
 
     column: Path
     op: str
@@ -49,7 +49,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class In:
-    """A column is among values; null where it is null, or where none fits and a value is null."""
+    """A column is among values; null if it is null, or if none matches and a value is null."""
 
     column: Path
     values: tuple[Any, ...]
@@ -57,7 +57,7 @@ class In:
 
 @dataclass(frozen=True)
 class Like:
-    """A string column fits a SQL pattern with `%` and `_`."""
+    """A string column matches a SQL pattern with `%` and `_`."""
 
     column: Path
     pattern: str
@@ -72,14 +72,14 @@ class IsNull:
 
 @dataclass(frozen=True)
 class And:
-    """All parts hold."""
+    """All parts are true."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """Some part holds."""
+    """Some part is true."""
 
     parts: tuple[Condition, ...]
 
@@ -100,19 +100,19 @@ class Const:
 
 @dataclass(frozen=True)
 class Computed:
-    """What SQL computes from columns; it rules out no file."""
+    """A SQL computation over columns; it prunes no file."""
 
     expression: Callable[[pa.Schema], pc.Expression]
-    """Gives what it is for a schema. Raises `ConfigError` and `SchemaMismatch`."""
+    """Builds it for a schema. Raises `ConfigError` and `SchemaMismatch`."""
     columns: tuple[Path, ...]
     size: int
-    """How many comparisons and calls are in it."""
+    """The number of comparisons and calls in it."""
 
 
 Condition = Compare | In | Like | IsNull | And | Or | Not | Const | Computed
 
 Conjunct = tuple[str, str, pa.Array]
-"""Column, one of `COMPARISONS` or `in`, and the values: what `_native.read_slice` prunes with."""
+"""Column, one of `COMPARISONS` or `in`, and the values with which `_native.read_slice` prunes."""
 
 
 @dataclass(frozen=True)
@@ -120,24 +120,24 @@ class Where:
     """A row filter that fits a table's schema."""
 
     expression: pc.Expression = field(compare=False)
-    """True on the rows to keep."""
+    """True for the rows to keep."""
     columns: tuple[str, ...]
-    """Columns that the filter looks at, and perhaps more, in table order."""
+    """Columns that the filter uses, and perhaps more, in table order."""
     conjuncts: tuple[Conjunct, ...] = ()
-    """Conditions that every kept row meets; there can be more in the expression."""
+    """Conditions that every kept row satisfies; the expression may have more."""
 
 
 def format_expression(expression: pc.Expression) -> str:
-    """An expression as pyarrow prints it."""
+    """Format an expression as pyarrow prints it."""
     try:
         return str(expression)
     except UnicodeDecodeError as error:
-        # It cuts long lists of values, also within a character.
+        # pyarrow truncates long lists of values, also within a character.
         return error.object.decode(errors="replace")
 
 
 def both(where: Where, other: Where | None) -> Where:
-    """The filter that wants both; None wants nothing."""
+    """Return the conjunction of two filters; None filters nothing."""
     if other is None:
         return where
     columns = tuple(dict.fromkeys((*where.columns, *other.columns)))
@@ -145,9 +145,9 @@ def both(where: Where, other: Where | None) -> Where:
 
 
 def filter_rows(rows: pa.Table, where: Where) -> pa.Table:
-    """The rows on which a filter is true.
+    """Return the rows for which a filter is true.
 
-    Raises `ConfigError` where it cannot be computed for a row, as when a number overflows.
+    Raises `ConfigError` if it cannot be computed for a row, as when a number overflows.
     """
     try:
         return rows.filter(where.expression)
@@ -159,7 +159,7 @@ def filter_rows(rows: pa.Table, where: Where) -> pa.Table:
 
 
 def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
-    """The pyarrow expression of a condition, literals in the types of their columns."""
+    """Return the pyarrow expression of a condition, with literals in the types of their columns."""
     match condition:
         case And(parts):
             return reduce(lambda a, b: a & b, (to_expression(part, schema) for part in parts))
@@ -190,9 +190,9 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
 
 
 def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
-    """The type of a column or struct field.
+    """Return the type of a column or struct field.
 
-    hint: what else may be wrong where there is none. Raises `SchemaMismatch` with the nearest known
+    hint: another possible cause if there is none. Raises `SchemaMismatch` with the nearest known
     name.
     """
     kind = pa.struct(list(schema))

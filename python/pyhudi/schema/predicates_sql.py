@@ -1,8 +1,8 @@
-"""SQL text of a row filter as a condition tree. Types and schemas are not known here.
+"""Parses the SQL of a row filter into a condition tree. Types and schemas are not known here.
 
-The dialect is standard SQL: text in single quotes, names with odd characters in double quotes. What
-compares a column with a value becomes a node of the tree, which can rule out files; what computes
-(functions, arithmetic, columns against columns) is left to `predicate_computed.py`.
+The dialect is standard SQL: strings in single quotes, names with odd characters in double quotes. A
+comparison of a column with a value becomes a node of the tree, which can prune files;
+`predicate_computed.py` handles computations (functions, arithmetic, columns against columns).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OPERANDS = frozenset({"this", "expression"})
 
 
 def parse_sql(text: str) -> predicates.Condition:
-    """The condition of a SQL expression. Raises `ConfigError` for what cannot be used as one."""
+    """Parse the condition of a SQL expression. Raises `ConfigError` for invalid ones."""
     try:
         return _condition(parse_one(text, "where"))
     except RecursionError:
@@ -72,7 +72,7 @@ def _condition(node: Any) -> predicates.Condition:
 
 
 def _parts(node: Any, kind: type[exp.Connector]) -> tuple[predicates.Condition, ...]:
-    """What a chain of one connector joins, which the tree nests to the left, one in the other."""
+    """Return the operands of a chain of one connector, which the tree nests to the left."""
     parts: list[predicates.Condition] = []
     while isinstance(node, kind):
         _check_arguments(node)
@@ -83,7 +83,7 @@ def _parts(node: Any, kind: type[exp.Connector]) -> tuple[predicates.Condition, 
 
 
 def _predicate(node: Any) -> predicates.Condition | None:
-    """A comparison of a column with what is known; None for any other."""
+    """Return a comparison of a column with a known value; None for any other."""
     if type(node) not in (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.NullSafeEQ):
         return None
     _check_arguments(node)
@@ -120,7 +120,7 @@ def _comparison(node: Any, op: str) -> predicates.Condition | None:
 
 
 def _of_constants(node: Any) -> predicates.Condition:
-    """A comparison without a column, as programs that make SQL write it."""
+    """Return a comparison without a column, as programs that generate SQL write it."""
     if type(node) not in COMPARISONS:
         _refuse(node)
     _check_arguments(node)
@@ -137,7 +137,7 @@ def _is(node: Any) -> predicates.Condition:
 
 
 def _null_safe(column: predicates.Path, value: Any) -> predicates.Condition:
-    """Equal, with null equal to null only; never null itself."""
+    """Return equality, with null equal to null only; never null itself."""
     if value is None:
         return predicates.IsNull(column)
     return predicates.And(
@@ -166,7 +166,7 @@ def _column(node: Any) -> predicates.Path:
 
 
 def _value(node: Any) -> Any:
-    """The value of what has no column in it."""
+    """Return the value of a tree without columns."""
     node = _bare(node)
     if isinstance(node, exp.Cast) and node.to.this.name in _MOMENTS:
         _check_arguments(node)
@@ -177,7 +177,7 @@ def _value(node: Any) -> Any:
 
 
 def _moment(text: str, node: Any) -> Any:
-    """The day or moment that a text says, a moment with a zone where the text has one."""
+    """Parse a date or timestamp; a timestamp has a zone if the string has one."""
     kinds: tuple[pa.DataType, ...] = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
     if node.to.this.name == "DATE":
         text, kinds = re.sub(DAY_AND_TIME, r"\1", text.strip()), (pa.date32(),)

@@ -1,7 +1,7 @@
-"""Functions of SQL in Arrow's terms; `sql_function_names.py` has their names.
+"""SQL functions in Arrow's terms; `sql_function_names.py` has their names.
 
-What Spark's SQL answers in a way that Arrow cannot (rounding a
-double to digits, the rest of a division of floating numbers) is an error, never another answer.
+A result of Spark SQL that Arrow cannot compute (rounding a double to digits, the remainder of
+floating-point numbers) is an error, never another result.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _FAR = 2**31
 
 
 def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
-    """A function on its arguments; None for one that is not known, or with other arguments.
+    """Call a function; None for an unknown one, or with other arguments.
 
-    Raises `SchemaMismatch` for types that it does not take.
+    Raises `SchemaMismatch` for unsupported types.
     """
     known = FUNCTIONS.get(name)
     if known is None:
@@ -63,7 +63,7 @@ def _text(what: str, operand: Operand, function: str) -> Value:
 
 
 def _literal_argument(what: str, operand: Operand, function: str, kind: type) -> Any:
-    """An argument that has to be written down; None for null."""
+    """Return an argument that must be a literal; None for null."""
     if isinstance(operand, Literal) and (
         operand.value is None
         or (isinstance(operand.value, kind) and not isinstance(operand.value, bool))
@@ -81,7 +81,7 @@ def _lower(what: str, text: Operand) -> Value:
 
 
 def _upper(what: str, text: Operand) -> Value:
-    # Java makes two letters of this one, Arrow a capital of its own.
+    # Java turns this letter into two, Arrow into another one.
     options = pc.ReplaceSubstringOptions("ß", "SS")
     value = _text(what, text, "upper")
     return call(
@@ -110,7 +110,7 @@ def _substring(
     start: Operand,
     length: Operand = Literal(2**31),  # noqa: B008 - frozen
 ) -> Value:
-    """Counted from 1, and from the end where negative; what lies before the text is cut off."""
+    """Positions begin at 1, and at the end if negative; what is before the string is cut off."""
     value = _text(what, text, "substring")
     first, count = (_literal_argument(what, one, "substring", int) for one in (start, length))
     if first is None or count is None:
@@ -121,7 +121,7 @@ def _substring(
         stop = None
     if count <= 0:
         stop = first = 0
-    # No text is as long as that, and Arrow adds the two up in 64 bits.
+    # No string is that long, and Arrow adds both numbers in 64 bits.
     first = max(first, -_FAR)
     stop = None if stop is None or stop > _FAR else max(stop, -_FAR)
     options = pc.SliceOptions(min(first, _FAR), stop)
@@ -134,7 +134,7 @@ def _concat(what: str, *texts: Operand) -> Value:
 
 
 def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callable[..., Value]:
-    """A function that looks for a text that is written down."""
+    """Build a function that searches for a literal string."""
 
     def match(what: str, text: Operand, pattern: Operand) -> Value:
         value = _text(what, text, name)
@@ -147,7 +147,7 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
 
 
 def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = False) -> Value:
-    """Whether a text has a pattern that is written down."""
+    """Return whether a string matches a literal pattern."""
     name = "ILIKE" if ignore_case else "LIKE"
     value = _text(what, text, name)
     given = _literal_argument(what, pattern, name, str)
@@ -158,7 +158,7 @@ def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = Fals
 
 
 def _regex(pattern: str) -> Any:
-    """A regular expression of RE2; what Java's reads in another way without an error is refused."""
+    """Return an RE2 regular expression; refuse what Java reads differently without an error."""
     hint = "Use RE2 syntax."
     for odd in ("&&", "\\v", "(?U", "(?iU", "(?sU"):
         if odd in pattern:
@@ -190,7 +190,7 @@ def _abs(what: str, number: Operand) -> Value:
 
 
 def _wide(value: Value) -> Value:
-    """A decimal with room for one more digit in front, which rounding may need."""
+    """Return a decimal with room for one more leading digit, which rounding may need."""
     kind = value.kind
     if not at.is_decimal(kind) or kind.precision >= _DIGITS_MOST:
         return value
@@ -211,7 +211,7 @@ def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  
 
 
 def round_half_up(value: Value, places: int, what: str) -> Value:
-    """Rounded, halves away from zero."""
+    """Round, halves away from zero."""
     if at.is_integer(value.kind) or (at.is_decimal(value.kind) and places >= value.kind.scale):
         return value
     options = pc.RoundOptions(places, "half_towards_infinity")
@@ -232,7 +232,7 @@ def _whole(function: str) -> Callable[..., Value]:
 
 
 def _moment(what: str, operand: Operand, function: str) -> Value:
-    """A timestamp of UTC, or a date as its midnight."""
+    """Return a timestamp in UTC, or a date as its midnight."""
     value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.timestamp("us"))
@@ -281,7 +281,7 @@ def _greatest(what: str, *operands: Operand) -> Value:
     found = _end("max_element_wise", values, what)
     if not at.is_floating(found.kind):
         return found
-    # Arrow prefers any number to NaN, which is the greatest.
+    # Arrow prefers any number to NaN, which is the maximum.
     for value in values:
         no = Value(pc.scalar(pa.scalar(value=False)), pa.bool_())
         is_nan = call("coalesce", call("is_nan", value, what=what), no, what=what)
@@ -295,7 +295,7 @@ def _least(what: str, *operands: Operand) -> Value:
 
 
 def _end(function: str, values: Sequence[Value], what: str) -> Value:
-    """The least or greatest of values, moments as they are in UTC: Arrow takes none with a zone."""
+    """Return the minimum or maximum of values, timestamps in UTC: Arrow takes none with a zone."""
     kind = values[0].kind
     if not at.is_timestamp(kind) or not kind.tz:
         return call(function, *values, what=what)
@@ -329,4 +329,4 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "greatest": (_greatest, 2, _ANY),
     "least": (_least, 2, _ANY),
 }
-"""By name: what makes it, and the least and most arguments that it takes."""
+"""By name: its implementation, and its minimum and maximum number of arguments."""

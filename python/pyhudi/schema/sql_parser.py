@@ -1,4 +1,4 @@
-"""SQL text that callers give to a syntax tree, within bounds. What nodes mean is not known here."""
+"""Parses a caller's SQL into a syntax tree, within limits. It does not interpret nodes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pyhudi.errors import ConfigError
 from pyhudi.schema.sql_precedence import AND_OR, check_order
 
 _DIGITS_MOST = 400
-"""More than any number has that a column holds, a double written out included."""
+"""More digits than any number of a column has, also a double with all its digits."""
 _TEXT_MOST = 200
-"""Characters of the text that a message repeats."""
+"""Characters of the SQL that a message repeats."""
 
 
 def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
@@ -35,18 +35,18 @@ def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
 
 
 class _Sql(Dialect):
-    """Standard SQL, but for what Spark has in another order: `ltrim(characters, text)`.
+    """Standard SQL, except for what Spark orders differently: `ltrim(characters, text)`.
 
-    Backticks are about names, as in Spark's SQL, and double quotes too.
+    Backticks quote names, as in Spark SQL, and so do double quotes.
     """
 
     class Tokenizer(tokens.Tokenizer):
-        """Of this dialect."""
+        """The dialect's tokenizer."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
 
     class Parser(parser.Parser):
-        """Of this dialect."""
+        """The dialect's parser."""
 
         TRIM_PATTERN_FIRST = True
         FUNCTIONS: ClassVar = {
@@ -56,15 +56,15 @@ class _Sql(Dialect):
         }
 
         def _parse_as_command(self, start: Any) -> Any:
-            """Statements that sqlglot does not know are errors; it would print a warning."""
+            """Refuse statements that sqlglot does not know; it would print a warning."""
             msg = f"{start.text} begins a statement"
             raise ParseError(msg)
 
 
 def parse_one(text: str, what: str, *, hint: str = "") -> Any:
-    """The tree of one SQL expression.
+    """Parse one SQL expression.
 
-    Raises `ConfigError` for text that is none, for one that wants parentheses
+    Raises `ConfigError` for an invalid expression, for one that needs parentheses
     (`sql_precedence.py`), and for one that is nested too deep: the parser takes more of Python's
     stack with each level, and some thirty levels always fit.
     """
@@ -87,7 +87,7 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
 
 
 def too_deep(what: str) -> ConfigError:
-    """The error for an expression that is nested deeper than can be read."""
+    """Return the error for an expression that is nested too deep."""
     return ConfigError(
         f"{what}: the expression is nested too deep",
         hint="Use at most about 30 levels of parentheses and NOT.",
@@ -95,7 +95,7 @@ def too_deep(what: str) -> ConfigError:
 
 
 def number(text: str, what: str) -> int | float | Decimal:
-    """A number as it is written. Raises `ConfigError` for one of more than 400 characters."""
+    """Parse a number literal. Raises `ConfigError` for one of more than 400 characters."""
     if len(text) > _DIGITS_MOST:
         raise ConfigError(
             f"{what}: a number of {len(text)} digits",
@@ -111,7 +111,7 @@ def _quote_text(text: str) -> str:
 
 
 def _plain(error: SqlglotError) -> str:
-    """The message without names of the parser's, and without what underlines the place."""
+    """Return the message without names of the parser's, and without the underlined position."""
     text = _INNER.sub("something is missing", str(error).split("\n", 1)[0])
     return _TOKEN.sub(lambda found: "the end" if found[1] == "SENTINEL" else repr(found[1]), text)
 

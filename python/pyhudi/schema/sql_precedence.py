@@ -1,7 +1,7 @@
-"""Which operators bind tighter, where parsers do not agree.
+"""Operator precedence where parsers disagree.
 
-sqlglot reads `a % b * c` in one way or another by its release, and `a = b IS NULL` otherwise than
-Spark. Such an expression wants parentheses here: it is refused, never read by chance.
+sqlglot parses `a % b * c` in one way or another by its release, and `a = b IS NULL` differently
+from Spark. Such an expression needs parentheses here: it is refused, never read by chance.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ AND_OR = "SQL says AND and OR, where Python says & and |."
 
 
 def has_bits(tree: Any) -> bool:
-    """Whether operators of bits are in it, which users of data frames take for AND and OR."""
+    """Return whether it has bit operators, which users of data frames take for AND and OR."""
     return tree.find(exp.BitwiseAnd, exp.BitwiseOr) is not None
 
 
 def check_order(tree: Any, what: str) -> None:
-    """Raises `ConfigError` for operators within others that want parentheses."""
+    """Raise `ConfigError` for nested operators that need parentheses."""
     for node in tree.walk():
         for side in _SIDES:
             operand = node.args.get(side)
@@ -56,14 +56,14 @@ def check_order(tree: Any, what: str) -> None:
 
 
 def _is_put(node: Any, side: str, operand: Any) -> bool:
-    """`a = (b IS NULL)`: some releases put these parentheses there, where the caller had none."""
+    """Match `a = (b IS NULL)`: some releases add these parentheses where the caller had none."""
     if not isinstance(node, _TELLING) or side == "this" or not isinstance(operand, exp.Paren):
         return False
     return isinstance(operand.this, exp.Is)
 
 
 def _within(kind: type[Any], side: str) -> tuple[type[Any], ...]:
-    """The operators that may not stand on a side of one without parentheses."""
+    """Return the operators that need parentheses as an operand of this one."""
     if kind in _MULTIPLYING:
         if side != "this":
             return (*_ADDING, *_MULTIPLYING)

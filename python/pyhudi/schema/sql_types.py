@@ -1,4 +1,4 @@
-"""Types and columns as text, in the words of Spark's SQL: `decimal(10,2)`, `n long not null`."""
+"""Types and columns as strings, in the words of Spark SQL: `decimal(10,2)`, `n long not null`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TYPES = {
 
 
 def type_of(text: str) -> pa.DataType:
-    """The type that a text names. Raises `ConfigError` for what is none."""
+    """Parse a type. Raises `ConfigError` for an invalid one."""
     try:
         kind = parse_one(text, into=exp.DataType, dialect="spark")
     except SqlglotError as error:
@@ -39,7 +39,7 @@ def type_of(text: str) -> pa.DataType:
 
 
 def field_of(column: exp.Expression) -> pa.Field:
-    """The column that a part of `CREATE TABLE` defines. Raises `ConfigError` for what is none."""
+    """Parse a column definition of `CREATE TABLE`. Raises `ConfigError` for an invalid one."""
     kind = column.args.get("kind")
     if not isinstance(column, exp.ColumnDef) or kind is None:
         raise ConfigError(f"{column.sql('spark')!r}, which is not a column with a type")

@@ -1,4 +1,4 @@
-"""The name that a caller may have meant, for errors. Names themselves always match exactly."""
+"""The nearest known name, for "did you mean" hints. Names themselves always match exactly."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Sequence
 
 _ALIKE = 0.5
-"""How much of two names has to be the same, of 1."""
+"""Minimum similarity of two names, from 0 to 1."""
 
 
 def closest_name(name: str, known: Sequence[str]) -> str | None:
-    """The one known name that differs in case only, else the one most alike; None where none is."""
+    """Return the known name that differs only in case, else the most similar; None if none is."""
     same = [other for other in known if other.casefold() == name.casefold()]
     if len(same) == 1:
         return same[0]

@@ -1,7 +1,7 @@
-"""Columns that a table can have: names and types, looked at before there is a table or column.
+"""Checks names and types of columns before a table or column is created.
 
-The Avro schema itself is the Rust core's part, values are `exact_casts.py`'s. What no table can
-have is refused here by the column's path, with what to do instead.
+The Rust core builds the Avro schema, `exact_casts.py` checks values. A column that no table can
+have is refused with its path, and with what to do instead.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from pyhudi.input.vectors import is_vector
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
 OWN_PREFIX = "_pyhudi_"
-"""Names of columns that rows have on their way, beside the table's."""
+"""Prefix of internal columns that rows have during a write."""
 
 MOST_DIGITS = 38
-"""Of Spark's decimals, and so of Hudi's."""
+"""Maximum digits of Spark's decimals, and so of Hudi's."""
 
 _MOST_LEVELS = 30
-"""Avro's text for more structs in one another is nested too deeply to be read back."""
+"""Avro JSON of more nested structs is too deep to be read back."""
 _OWN = frozenset({*META_COLUMNS, OPERATION_FIELD, IS_DELETED})
-"""Of Hudi itself, in small letters."""
+"""Hudi's own columns, in lower case."""
 
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
 _DIGITS = "Nd"
 _LAST = "\uffff"
-"""Java looks at units of UTF-16, of which letters beyond this have two that are none."""
+"""Java checks UTF-16 code units; letters beyond this one have two, and neither is a letter."""
 
 
 def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
-    """The Avro schema of new columns, as a record of this name.
+    """Return the Avro schema of new columns, as a record of this name.
 
-    Raises `SchemaMismatch` for a name and `UnsupportedTableFeature` for a type that no table has.
+    Raises `SchemaMismatch` for an invalid name and `UnsupportedTableFeature` for an unsupported
+    type.
     """
     for field in schema:
         check_depth(field, _MOST_LEVELS)
@@ -51,9 +52,9 @@ def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
 
 
 def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
-    """Raises `SchemaMismatch` for new columns with a name of Hudi's or pyhudi's own, in any case.
+    """Raise `SchemaMismatch` for new columns with a name of Hudi's or pyhudi's, in any case.
 
-    new: as they were given. Meta columns that were read from a table are text, and are dropped.
+    new: as in the input. Meta columns that were read from a table are strings, and are dropped.
     """
     for field in new:
         if field.name.startswith(OWN_PREFIX):
@@ -73,7 +74,7 @@ def check_reserved(new: Iterable[pa.Field[Any]]) -> None:
 
 
 def check_written(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raises `UnsupportedTableFeature` for a table with columns that cannot be written."""
+    """Raise `UnsupportedTableFeature` for a table with columns that cannot be written."""
     for field in schema:
         if field.name.startswith(OWN_PREFIX):
             msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are reserved"
@@ -88,7 +89,7 @@ def check_written(schema: pa.Schema, options: WriteOptions) -> None:
 
 
 def _check_times(kind: pa.DataType, path: str) -> None:
-    """Refuses times in ORC: no file has them such that all of Hudi's readers take them alike."""
+    """Refuse times in ORC: Hudi's readers interpret them differently."""
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {kind}"
         hint = "Hudi's releases disagree on times in ORC. Use Parquet files."
@@ -102,7 +103,7 @@ def _check_times(kind: pa.DataType, path: str) -> None:
 
 
 def _check_lists(kind: pa.DataType, path: str) -> None:
-    """Refuses lists that the Parquet library does not read back from a form of two levels."""
+    """Refuse lists that the Parquet library does not read back from the two-level form."""
     if pa.types.is_struct(kind):
         for field in kind:
             _check_lists(field.type, f"{path}.{field.name}")
@@ -124,7 +125,7 @@ def _check_lists(kind: pa.DataType, path: str) -> None:
 
 
 def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
-    """Fields of one struct, or the columns; `path` is "" or ends with a dot."""
+    """Check fields of one struct, or the columns; `path` is "" or ends with a dot."""
     by_case: dict[str, str] = {}
     for field in fields:
         where = path + field.name
@@ -141,14 +142,14 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises `SchemaMismatch` for a name that no column can have. where: its path."""
+    """Raise `SchemaMismatch` for a name that no column can have. where: its path."""
     if not _is_name(name):
         msg = f"a column cannot be named {where!r}: {_why_not(name)}"
         raise SchemaMismatch(msg, hint=f"Use another name, such as {_near(name)!r}.")
 
 
 def _is_name(name: str) -> bool:
-    """As Avro for Java has it (`Schema.validateName`, 1.11): letters are those of any script."""
+    """Return whether Avro for Java accepts a name (`Schema.validateName`, 1.11), in any script."""
     return bool(name) and not _is_digit(name[0]) and all(map(_fits, name))
 
 
@@ -193,7 +194,7 @@ def _check_type(kind: pa.DataType, path: str) -> None:
 
 
 def _without_form(kind: pa.DataType) -> str:
-    """What to do instead of a type, "" where it has a form."""
+    """Return what to do instead of a type; "" if it is supported."""
     if pa.types.is_null(kind):
         return "Cast it to the type that its values will have, or leave it out."
     if pa.types.is_uint64(kind):
@@ -207,7 +208,7 @@ def _without_form(kind: pa.DataType) -> str:
     if pa.types.is_map(kind) and not _is_text(kind.key_type):
         return "Use string keys, or a list of structs with key and value."
     if _is_list(kind) and pa.types.is_map(kind.value_type):
-        # Parquet's lists of two levels, which Hudi writes, cannot be read back with maps in them.
+        # Parquet's two-level lists, which Hudi writes, cannot be read back with maps in them.
         return "Make its elements structs with the map as a field."
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
         return "Cast it to binary."

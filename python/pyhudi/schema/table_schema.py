@@ -1,6 +1,6 @@
-"""The table's schema: where it is found, and what a reader sees of it.
+"""The table's schema: its sources, and what a reader sees of it.
 
-Rows are not read here, and types are translated by the Rust core. Order of the sources as in
+No rows are read here, and the Rust core translates types. Order of the sources as in
 `TableSchemaResolver` (Hudi 1.2.0).
 """
 
@@ -34,19 +34,19 @@ META_FIELDS = (
 """Columns that Hudi puts in front of every row."""
 
 OPERATION_FIELD = "_hoodie_operation"
-"""A sixth meta column, of tables that keep a change log."""
+"""A sixth meta column, of tables with a change log."""
 
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table's schema at one moment."""
+    """A table's schema at one instant."""
 
     avro: str
-    """Avro JSON text without meta fields."""
+    """Avro JSON without meta fields."""
     arrow: pa.Schema
-    """What reads give: meta fields in front where the table keeps them, then the data columns."""
+    """The columns of reads: meta fields in front if the table has them, then the data columns."""
     evolution: Evolution | None = None
-    """How files name the columns, where schema on read let them name them otherwise."""
+    """The column names of older files, if schema on read allows other names."""
     history: SchemaHistory | None = None
     """The columns' ids, of a table that was evolved by id."""
 
@@ -62,12 +62,12 @@ class TableSchema:
 
 
 def is_meta(name: str) -> bool:
-    """Whether a column of this name is Hudi's own."""
+    """Return whether a column of this name is a meta column."""
     return name in META_FIELDS or name == OPERATION_FIELD
 
 
 def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
-    """The column of a name, or the field of structs of a dotted path; None where there is none."""
+    """Return the column of a name, or the struct field of a dotted path; None if there is none."""
     if path in schema.names:
         return schema.field(path)
     root, *names = path.split(".")
@@ -83,7 +83,7 @@ def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
 
 
 def within_collection(schema: pa.Schema, path: str) -> bool:
-    """Whether a dotted path, as Parquet has it, leads into a list or a map."""
+    """Return whether a dotted path, as in Parquet, leads into a list or a map."""
     steps = path.split(".")
     starts = [field_at(schema, ".".join(steps[:depth])) for depth in range(1, len(steps))]
     return any(
@@ -94,7 +94,7 @@ def within_collection(schema: pa.Schema, path: str) -> bool:
 
 
 def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
-    """A column that is cheap to read when only the number of rows matters."""
+    """Return a column that is cheap to read if only the number of rows matters."""
     names = [field.name for field in schema if field.name not in besides]
     fixed = (name for name in names if pa.types.is_primitive(schema.field(name).type))
     narrow: str = next(fixed, names[0])
@@ -102,11 +102,11 @@ def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
 
 
 def readable_schema(schema: pa.Schema, avro: str) -> pa.Schema:
-    """The schema with nulls allowed in every struct, list and map, and for what has a default.
+    """Return the schema with nullable parts of structs, lists and maps, and nullable defaults.
 
-    Files may hold nulls that the table's schema has no place for: those of writers that did not
-    keep to it, and of fields that older files lack. Hudi's Spark readers give them, too. A required
-    column that came later has a default, which nobody fills in.
+    Files may have nulls that the table's schema does not allow: from writers that ignored it, and
+    in fields that older files do not have. Hudi's Spark readers return them too. A required column
+    that was added later has a default, which no reader fills in.
 
     avro: the same schema.
     """
@@ -138,13 +138,13 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> TableSchema:
-    """The schema of the newest commit that has one, of the table's creation, or of a newest file.
+    """Return the schema of the newest commit that has one, of the creation, or of a newest file.
 
-    Commits of services do not count. Of a timeline that was cut (`Timeline.until`) it is the schema
-    of that time.
+    Commits of services do not count. For a timeline up to an instant (`Timeline.until`) it is the
+    schema at that instant.
 
-    Raises `SchemaMismatch` for a table that was never written and holds no schema either,
-    `CorruptTable` for a schema that cannot be understood.
+    Raises `SchemaMismatch` for a table that was never written and has no schema, `CorruptTable` for
+    a schema that cannot be parsed.
     """
     newest, avro = _schema_of_commits(timeline)
     where = timeline.path(newest) if newest else timeline.archive.folder
@@ -164,16 +164,16 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
 def schema_from_avro(
     avro: str, config: TableConfig, history: SchemaHistory | None = None
 ) -> TableSchema:
-    """A schema that a write gives the table: Avro JSON text without meta fields.
+    """Return the schema that a write gives the table, from Avro JSON without meta fields.
 
-    history: the ids of its columns, where they have some.
+    history: the ids of its columns, if they have ids.
     """
     bare, arrow = _bare_and_arrow(avro, config)
     return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
 
 def earlier_schemas(config: TableConfig, timeline: Timeline) -> list[pa.Schema]:
-    """The table's at its creation, by its first and by its newest commit, as far as they tell."""
+    """Return the schemas of the table's creation, first commit and newest commit that are known."""
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
     first = [timeline.commit_metadata(commit).schema for commit in timeline.commits[:1]]
@@ -182,7 +182,7 @@ def earlier_schemas(config: TableConfig, timeline: Timeline) -> list[pa.Schema]:
 
 
 def first_schema(config: TableConfig, timeline: Timeline) -> pa.Schema | None:
-    """The table's at its creation, else by its first commit; None where nothing tells it."""
+    """Return the schema of the table's creation, else of its first commit; None if unknown."""
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
     text = _schema_of_creation(config)
@@ -225,7 +225,7 @@ def _schema_of_creation(config: TableConfig) -> str | None:
 
 
 def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, str]:
-    """The newest file of a commit, and the schema that it was written with by its own words."""
+    """Return the schema that the newest file of a commit records."""
     for instant in reversed(timeline.filter_completed(*COMMIT_ACTIONS)):
         for path in _files_of_commit(timeline.commit_metadata(instant)):
             schema = _schema_of_file(storage, path)
@@ -255,7 +255,7 @@ def _schema_of_file(storage: Storage, path: str) -> str | None:
 
 
 def _with_partition_columns(avro: str, record: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Dropped partition columns that the schema lacks are appended as nullable strings."""
+    """Append dropped partition columns that the schema does not have, as nullable strings."""
     present = {field["name"] for field in record["fields"]}
     added = [
         {"name": name, "type": ["null", "string"], "default": None}
@@ -273,15 +273,15 @@ def _parse(avro: str) -> Mapping[str, Any]:
 
 
 def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
-    """One row with what values are compared with: defaults of an Avro schema; None without any.
+    """Return one row of an Avro schema's defaults that values are compared with; None without any.
 
-    Those that are null are left out. Those of bytes and of decimals are nulls, which equal nothing:
-    to Hudi the bytes of a value never equal those of a default (`Objects.equals` of a buffer or a
-    fixed and an array in `OverwriteWithLatestAvroPayload.overwriteField`, 0.15.0 and 1.2.0), nor
-    does a null.
+    Null defaults are left out. Defaults of bytes and of decimals are nulls, which equal nothing: in
+    Hudi the bytes of a value never equal those of a default (`Objects.equals` of a buffer or a
+    fixed and an array in `OverwriteWithLatestAvroPayload.overwriteField`, 0.15.0 and 1.2.0), and
+    neither does a null.
 
-    Raises `UnsupportedTableFeature` for a default of a type that is not plain, `CorruptTable` for
-    one that is no value of its type.
+    Raises `UnsupportedTableFeature` for a default of a nested type, `CorruptTable` for a default
+    that is not a value of its type.
     """
     found = {}
     for field in _parse(avro)["fields"]:
@@ -304,7 +304,7 @@ def _of_bytes(kind: pa.DataType) -> bool:
 
 
 def _default(default: Any, kind: pa.DataType, name: str) -> pa.Array[Any]:
-    """A default as an array. Of dates and times it is the number that is stored."""
+    """Return a default as an array. For dates and times it is the stored number."""
     stored = kind
     if pa.types.is_temporal(kind):
         stored = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()

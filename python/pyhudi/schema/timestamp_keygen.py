@@ -1,7 +1,7 @@
-"""The rules of Hudi's timestamp key generator: moments in a column as text of a partition path.
+"""The rules of Hudi's timestamp key generator: timestamps of a column in a partition path.
 
-Which patterns, units and zones a table has is decided here, and what pyhudi does not render is
-refused by name. Arrow converts zones, the Rust core reads and writes the texts. Source:
+This module decides which patterns, units and zones a table has, and refuses by name what pyhudi
+does not format. Arrow converts zones, the Rust core parses and formats the strings. Source:
 `TimestampBasedAvroKeyGenerator`, `HoodieDateTimeParser` (Hudi 0.15.0 to 1.2.0).
 """
 
@@ -61,27 +61,27 @@ Pattern = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TimeRules:
-    """How one table's timestamp key generator reads moments and renders them."""
+    """How one table's timestamp key generator parses and formats timestamps."""
 
     kind: str
     """UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS, SCALAR, DATE_STRING or MIXED."""
     unit: str | None
-    """The `TimeUnit` of numbers; None where texts are read."""
+    """The `TimeUnit` of numbers; None if strings are parsed."""
     inputs: tuple[Pattern, ...]
-    """Patterns of texts; the first that takes a whole text wins."""
+    """Patterns of strings; the first that matches a whole string wins."""
     output: Pattern
     input_zone: str | None
-    """Zone of texts that name none, None where the writer's JVM decides."""
+    """Zone of strings without one; None if the writer's JVM decides."""
     output_zone: str | None
-    """Zone of the rendered texts, None for that of the text that was read."""
+    """Zone of the formatted strings; None for that of the parsed string."""
 
 
 def time_rules(properties: Mapping[str, str]) -> TimeRules:
-    """The rules that a table's properties, with what its writer adds, give.
+    """Return the rules of a table's properties, with those of its writer's options.
 
-    Raises `UnsupportedTableFeature` naming the property that is missing or that asks for something
-    pyhudi does not render: names of months and days, eras, zones in the output, two-digit years in
-    the input, a parser class of one's own, or a zone that only the writer's JVM knows.
+    Raises `UnsupportedTableFeature` naming the property that is missing or that pyhudi does not
+    support: names of months and days, eras, zones in the output, two-digit years in the input, a
+    custom parser class, or a zone that only the writer's JVM knows.
     """
     parser = properties.get(PARSER_CLASS) or _PARSER
     if parser != _PARSER:
@@ -109,7 +109,7 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
 
 
 def time_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The generator's properties, by their present names, of a table or of its writer's options."""
+    """Return the generator's properties of a table or its writer's options, by current names."""
     found = {name: _value(properties, name) for name in (*TIME_OPTIONS, PARSER_CLASS)}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -129,7 +129,7 @@ def _require(properties: Mapping[str, str], name: str) -> str:
 
 
 def _as_option(name: str) -> str:
-    """A hint that helps who makes a table, too."""
+    """Return a hint that also helps while a table is created."""
     return f'Give options={{"{name}": "…"}} to create_table or open_table.'
 
 
@@ -155,7 +155,7 @@ def _inputs(properties: Mapping[str, str]) -> tuple[Pattern, ...]:
 
 
 def _zone(name: str, java: str | None) -> str | None:
-    """Arrow's name of a Java `TimeZone` id; ids that Java alone knows are refused."""
+    """Return Arrow's name of a Java `TimeZone` id; refuse ids that only Java knows."""
     if java is None:
         return None
     if java in ("UTC", "GMT"):
@@ -174,7 +174,7 @@ def _zone(name: str, java: str | None) -> str | None:
 
 
 def _pattern(name: str, text: str, letters: str) -> Pattern:
-    """A Joda pattern's parts; raises `UnsupportedTableFeature` for letters other than `letters`."""
+    """Parse a Joda pattern; raises `UnsupportedTableFeature` for letters other than `letters`."""
     parts: list[str] = []
     for match in re.finditer(r"''|'(?:[^']|'')*'|([A-Za-z])\1*|.", text, re.DOTALL):
         found = match.group()
@@ -218,10 +218,10 @@ def _is_known(run: str, letters: str) -> bool:
 
 
 def render_times(column: pa.ChunkedArray[Any], rules: TimeRules, name: str) -> pa.Array[Any]:
-    """The texts of a column's moments; null counts as 1 in its unit, as in Hudi.
+    """Format a column's timestamps; null counts as 1 in its unit, as in Hudi.
 
     Raises `SchemaMismatch` for a column that the table's `timestamp.type` does not fit, and for a
-    text that is no date.
+    string that is not a date.
     """
     values = column.combine_chunks()
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
@@ -252,7 +252,7 @@ def _whole_numbers(values: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _at_zone(millis: pa.Array[Any], zone: str) -> pa.Array[Any]:
-    """Local times at a zone of milliseconds since 1970."""
+    """Return local times in a zone, from milliseconds since 1970."""
     return pc.local_timestamp(millis.cast(pa.timestamp("ms", zone)))
 
 
@@ -273,7 +273,7 @@ def _local_of_text(values: pa.Array[Any], rules: TimeRules) -> pa.Array[Any]:
 
 
 def _utc(local: pa.Array[Any], offsets: pa.Array[Any], zone: str) -> pa.Array[Any]:
-    """Milliseconds since 1970 of local times with their own offset, or else at the zone."""
+    """Return milliseconds since 1970 of local times with their own offset, or else in the zone."""
     by_offset = pc.subtract(local.cast(pa.int64()), pc.multiply(offsets.cast(pa.int64()), 60_000))
     if not offsets.null_count:
         return by_offset
@@ -287,7 +287,7 @@ def _utc(local: pa.Array[Any], offsets: pa.Array[Any], zone: str) -> pa.Array[An
 
 
 def _first_moment(rules: TimeRules) -> str:
-    """The text that stands for null: the first millisecond of 1970 by the first input pattern."""
+    """Return the string of null: the first millisecond of 1970 by the first input pattern."""
     zone = rules.input_zone or rules.output_zone or "UTC"
     local = _at_zone(pa.array([1], pa.int64()), zone)
     minutes = (local.cast(pa.int64())[0].as_py() - 1) // 60_000

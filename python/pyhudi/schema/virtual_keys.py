@@ -1,8 +1,8 @@
 """Virtual keys: tables whose rows have no stored key (`hoodie.populate.meta.fields=false`).
 
-Their files have Hudi's own columns, all null, and no bloom filter; a record is known by its key
-columns. What Hudi permits there is less than elsewhere (`HoodieTableMetaClient.
-validateTableProperties`, `HoodieIndexUtils`, Hudi 1.2.0), and pyhudi refuses some more by name.
+Their files have the meta columns, all null, and no bloom filter; key columns identify a record.
+Hudi supports less for them (`HoodieTableMetaClient.validateTableProperties`, `HoodieIndexUtils`,
+Hudi 1.2.0), and pyhudi refuses some more by name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _HINT = "Write to this table with Apache Hudi."
 
 
 def virtual_keys(config: TableConfig) -> tuple[str, ...]:
-    """The columns that make the key of rows without a stored one; none in other tables."""
+    """Return the columns of the key of rows without a stored one; none in other tables."""
     return () if config.populate_meta_fields else config.record_key_fields
 
 
 def check_virtual_keys(config: TableConfig) -> None:
-    """Refuses a table without stored keys that pyhudi cannot write to.
+    """Refuse a table without stored keys that pyhudi cannot write to.
 
     Raises `UnsupportedTableFeature`.
     """
@@ -42,7 +42,7 @@ def check_virtual_keys(config: TableConfig) -> None:
     elif generator not in (SIMPLE_KEYS, COMPLEX, NON_PARTITION):
         problem = f"the key generator is {generator}"
     elif generator == COMPLEX and len(keys) == 1:
-        # Whether a delete's key is `k` or `id:k` could not be told from what is stored.
+        # Stored rows do not show whether a delete's key is `k` or `id:k`.
         problem = "the key generator is COMPLEX with one key field"
     elif config.is_merge_on_read and len(keys) > config.version.virtual_log_keys:
         problem = (
@@ -59,7 +59,7 @@ def check_virtual_keys(config: TableConfig) -> None:
 
 
 def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:
-    """Refuses key columns by which Hudi cannot merge log files. Raises as `check_virtual_keys`."""
+    """Refuse key columns by which Hudi cannot merge log files. Raises as `check_virtual_keys`."""
     if not config.is_merge_on_read or config.version.virtual_logs_of_any_type:
         return
     for name in virtual_keys(config):
@@ -73,7 +73,7 @@ def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:
 
 
 def file_schema(schema: TableSchema, config: TableConfig) -> pa.Schema:
-    """The table's columns as its files hold them, Hudi's own first, null or not."""
+    """Return the table's columns as its files have them, meta columns first, null or not."""
     if config.populate_meta_fields:
         return schema.arrow
     return _native.arrow_schema(_native.with_meta_fields(schema.avro))
