@@ -88,8 +88,8 @@ def test_start_page_commands_run(
     monkeypatch.chdir(tmp_path)
     page = DOCS / "start.md"
     names: dict[str, object] = {"__name__": "snippet"}
-    for code in blocks(page):
-        exec(compile(code, str(page), "exec"), names)
+    for snippet in blocks(page):
+        snippet.run(page, names)
     found = SHELL.findall(page.read_text(encoding="utf-8"))
     lines = [shlex.split(line) for code in found for line in code.splitlines()]
     assert len(lines) >= 3

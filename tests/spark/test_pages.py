@@ -1,8 +1,9 @@
-"""What the documents show of Spark works: each page's blocks are run in their order."""
+"""The documents are right about Spark: each page's blocks run and print what is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyhudi
-from tests.helpers.snippets import snippets
+from tests.helpers.snippets import Snippet, read_snippets, snippets
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -57,7 +58,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         query.stop()
 
 
-def code_of(page: Path, lake: Path) -> list[str]:
+def code_of(page: Path, lake: Path) -> list[Snippet]:
     """The page's blocks, with places and times of this machine."""
     first, last = pyhudi.open_table(lake / "trips").inspect.commits()["completed"].to_pylist()[:2]
     here = {
@@ -70,9 +71,9 @@ def code_of(page: Path, lake: Path) -> list[str]:
         "2023-11-14": first,
         "2023-11-15": last,
     }
-    blocks = snippets(page, "spark")
+    blocks = [snippet for snippet in read_snippets(page) if snippet.tag == "spark"]
     for shown, real in here.items():
-        blocks = [block.replace(shown, real) for block in blocks]
+        blocks = [replace(block, code=block.code.replace(shown, real)) for block in blocks]
     return blocks
 
 
@@ -90,8 +91,8 @@ def test_blocks_run_in_order(page: Path, lake: Path, spark: SparkSession) -> Non
         "new": more.selectExpr("concat('new ', id) AS id", *SCHEMA.names[1:]),
         "news": more.selectExpr("*", "id = 'trip-1' AS gone"),
     }
-    for code in code_of(page, lake):
-        exec(compile(code, str(page), "exec"), names)
+    for snippet in code_of(page, lake):
+        snippet.run(page, names)
     if "query" in names:
         names["query"].processAllAvailable()
         assert pyhudi.open_table(lake / "copy").scan().count() > 0
