@@ -1,4 +1,4 @@
-"""Properties that are worked out once."""
+"""Properties that are computed once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801 - as Python's
-        """Without the lock that Python's has before 3.12.
+        """Python's `cached_property` without the lock that it has before 3.12.
 
-        All objects share it, so threads that work on two tables would wait for one another's
-        storage, and a process that was forked meanwhile would wait for ever.
+        All objects share that lock, so threads that work on two tables would wait for each other's
+        storage, and a process forked while the lock is held would wait forever.
         """
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             if instance is None:
                 return self
-            found = instance.__dict__
-            if self.attrname not in found:
-                found[self.attrname] = self.func(instance)
-            return found[self.attrname]
+            cache = instance.__dict__
+            if self.attrname not in cache:
+                cache[self.attrname] = self.func(instance)
+            return cache[self.attrname]

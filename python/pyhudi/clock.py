@@ -1,7 +1,7 @@
-"""The one source of wall clock time and randomness, and the text form of instant times.
+"""The one source of wall clock time and randomness, and the text format of instant times.
 
-Whatever needs the time or a fresh id takes a `Clock`; nothing else may ask the system for either,
-so that a test can hold time still and repeat a history. Nothing here knows a timeline.
+Code that needs the time or a fresh id takes a `Clock`. No other module may ask the system for
+either, so that a test can stop the time and repeat a history. Nothing here depends on a timeline.
 """
 
 from __future__ import annotations
@@ -15,76 +15,80 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 from pyhudi.errors import ConfigError
 
 Zone = Literal["UTC", "LOCAL"]
-"""How instants are rendered: `hoodie.table.timeline.timezone`."""
+"""Zone in which instants are rendered: `hoodie.table.timeline.timezone`."""
 
 Moment: TypeAlias = str | int | date | datetime
-"""A point in time as callers give it: see `instant_of`."""
+"""A point in time as callers pass it: see `instant_of`."""
 
 INSTANT_DIGITS = 17
-"""Digits of an instant with milliseconds, `yyyyMMddHHmmssSSS`."""
+"""Number of digits of an instant with milliseconds, `yyyyMMddHHmmssSSS`."""
 
 SECOND_INSTANT_DIGITS = 14
-"""Digits of an instant without milliseconds, as tables before Hudi 0.10 have."""
+"""Number of digits of an instant without milliseconds, as in tables before Hudi 0.10."""
 
 _SUFFIXED_INSTANT_DIGITS = 20
-"""Digits of an instant of a metadata table's own service: three more than its commit's."""
+"""Number of digits of an instant of a metadata table's own service: three more than its
+commit's."""
 
 _EPOCH_MS = {10: 1000, 13: 1}
-"""By its digits, how many milliseconds a number since 1970 counts."""
+"""Milliseconds of one unit of a number since 1970, by its number of digits."""
 
 _NUMPY_DAYS = ("Y", "M", "W", "D")
-"""Units in which NumPy counts whole days."""
+"""NumPy units of whole days."""
 
 _BOOTSTRAPS = ("00000000000001", "00000000000002")
-"""Instants of bootstraps, by which they come first (`HoodieTimeline`, Hudi 1.2.0)."""
+"""Instants of bootstraps, which sort before all others (`HoodieTimeline`, Hudi 1.2.0)."""
 
 
 _TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux alone has one that does not stand still while the machine sleeps."""
+"""CLOCK_BOOTTIME, which only Linux has, also advances while the machine sleeps."""
 
 
 class Clock(Protocol):
-    """Time and randomness as a thing that can be replaced."""
+    """Source of time and randomness that tests can replace."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Return milliseconds since 1970-01-01 UTC."""
         ...
 
     def ticks_ms(self) -> int:
-        """Milliseconds since some moment: what has passed, also where the clock is set anew."""
+        """Return milliseconds since an arbitrary point, unaffected by changes of the wall clock."""
         ...
 
     def uuid(self) -> str:
-        """A random UUID, 36 characters, lower case."""
+        """Return a random UUID: 36 characters, lower case."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Waits; a simulated clock moves on instead."""
+        """Wait; a simulated clock advances instead."""
         ...
 
 
 class SystemClock:
-    """The machine's clock and random numbers. Without state, so it pickles."""
+    """The machine's clock and random numbers. It has no state, so it pickles."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Return milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000
 
     def ticks_ms(self) -> int:
-        """Milliseconds since the machine was started, asleep or not."""
+        """Return milliseconds since the machine started, including time asleep."""
         return time.clock_gettime_ns(_TICKS) // 1_000_000
 
     def uuid(self) -> str:
-        """A random UUID, 36 characters, lower case."""
+        """Return a random UUID: 36 characters, lower case."""
         return str(uuid.uuid4())
 
     def sleep(self, seconds: float) -> None:
-        """Waits that long."""
+        """Wait for `seconds`."""
         time.sleep(seconds)
 
 
 def parse_zone(text: str) -> Zone:
-    """The zone of a property's value, in any case. Raises `ConfigError` for any other word."""
+    """Return the zone that a property's value names, in any case.
+
+    Raises `ConfigError` for any value but UTC and LOCAL.
+    """
     zone = text.upper()
     if zone not in ("UTC", "LOCAL"):
         msg = f"hoodie.table.timeline.timezone is {text!r}, not UTC or LOCAL"
@@ -93,12 +97,12 @@ def parse_zone(text: str) -> Zone:
 
 
 def is_bootstrap(instant: str) -> bool:
-    """Whether an instant is a bootstrap's, which says where it stands and not when it was."""
+    """Return whether an instant is a bootstrap's, which gives its order and not its time."""
     return instant in _BOOTSTRAPS
 
 
 def format_instant(ms: int, zone: Zone) -> str:
-    """Epoch milliseconds as `yyyyMMddHHmmssSSS` in UTC or in the machine's own zone."""
+    """Return epoch milliseconds as `yyyyMMddHHmmssSSS` in UTC or in the machine's own zone."""
     seconds, millis = divmod(ms, 1000)
     utc = datetime.fromtimestamp(seconds, tz=timezone.utc)
     wall = utc if zone == "UTC" else utc.astimezone()
@@ -106,12 +110,12 @@ def format_instant(ms: int, zone: Zone) -> str:
 
 
 def parse_instant(text: str, zone: Zone) -> int:
-    """Epoch milliseconds of an instant.
+    """Return the epoch milliseconds of an instant.
 
-    An instant of 14 digits counts as the last millisecond of its second, and of one longer than 17
-    digits the first 17 are the time (`HoodieInstantTimeGenerator`, Hudi 1.2.0). Instants of
-    bootstraps, which come before all others, are 1 and 2 milliseconds of 1970
-    (`HoodieActiveTimeline.parseDateFromInstantTimeSafely`, 0.15.0). Other instants that are no
+    An instant of 14 digits counts as the last millisecond of its second. Of an instant with more
+    than 17 digits the first 17 are the time (`HoodieInstantTimeGenerator`, Hudi 1.2.0). Instants of
+    bootstraps, which sort before all others, are 1 and 2 milliseconds of 1970
+    (`HoodieActiveTimeline.parseDateFromInstantTimeSafely`, 0.15.0). Other instants that are not a
     time, such as `00000000000000`, raise `ConfigError`.
     """
     if is_bootstrap(text):
@@ -139,18 +143,25 @@ _WRITTEN = re.compile(
 
 
 def instant_of(moment: Moment, zone: Zone) -> str:
-    """The instant of a point in time that a caller named, rendered in a table's zone.
+    """Return the instant of a point in time that a caller passed, rendered in the table's zone.
 
-    moment: an instant of 14, 17 or 20 digits, which is taken as it stands; `yyyy-MM-dd`; the same
-    with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an offset or `Z`; 10 digits of seconds
-    or 13 of milliseconds since 1970, also as a number, which Hudi renders in its machine's zone
-    instead of the table's; a `datetime` or a `date`. Text without an offset is the wall clock's
-    time in the table's own zone, as Hudi takes it (`HoodieSqlCommonUtils.formatQueryInstant`,
-    1.2.0); a `datetime` without a zone, and a `date`, are this machine's local time, as Python's
-    own methods take them. Text that ends with a second means all of it, its last millisecond, as in
-    Hudi. Digits after the milliseconds are cut.
+    Text without an offset is wall clock time in the table's own zone, as in Hudi
+    (`HoodieSqlCommonUtils.formatQueryInstant`, 1.2.0). A `datetime` without a zone and a `date` are
+    local time of this machine, as in Python's own methods. Text that ends with a second means the
+    last millisecond of that second, as in Hudi. Digits after the milliseconds are cut.
 
-    Raises `ConfigError` for anything else, digits that are no time among it.
+    Args:
+        moment: one of
+            - an instant of 14, 17 or 20 digits, which is used unchanged;
+            - `yyyy-MM-dd`, optionally with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an
+              offset or `Z`;
+            - 10 digits of seconds or 13 of milliseconds since 1970, as text or as a number, which
+              are rendered in this machine's zone instead of the table's, as in Hudi;
+            - a `datetime` or a `date`.
+        zone: the table's zone.
+
+    Raises:
+        ConfigError: `moment` is anything else, including digits that are not a time.
     """
     if isinstance(moment, str):
         text = moment.strip()
@@ -169,29 +180,32 @@ def instant_of(moment: Moment, zone: Zone) -> str:
 
 
 def is_numpy_time(kind: type) -> bool:
-    """Whether a type is NumPy's of days and times, without its import."""
+    """Return whether a type is NumPy's type of days and times, without importing NumPy."""
     return kind.__name__ == "datetime64" and kind.__module__ == "numpy"
 
 
 def python_time(value: Any) -> Any:
-    """A day or time of NumPy's as Python's, where that one has all of it; None for NaT."""
+    """Return a NumPy day or time as Python's type; None for NaT.
+
+    A value that Python's type cannot hold exactly is returned unchanged.
+    """
     if value != value:  # noqa: PLR0124 - NaT is
         return None
     unit = str(value.dtype).removeprefix("datetime64[").removesuffix("]")
-    kept = value.astype("M8[D]" if unit in _NUMPY_DAYS else "M8[us]")
-    plain = kept.item()
-    is_kept = isinstance(plain, date) and kept.astype(value.dtype) == value
-    return plain if is_kept else value
+    rounded = value.astype("M8[D]" if unit in _NUMPY_DAYS else "M8[us]")
+    converted = rounded.item()
+    is_exact = isinstance(converted, date) and rounded.astype(value.dtype) == value
+    return converted if is_exact else value
 
 
 def _since_epoch(digits: str, zone: Zone) -> str | None:
-    """The instant of a number since 1970, None for as many digits as none has."""
+    """Return the instant of a number since 1970; None if it has another number of digits."""
     ms = _EPOCH_MS.get(len(digits))
     return None if ms is None else format_instant(int(digits) * ms, zone)
 
 
 def _check_instant(instant: str) -> str:
-    """An instant that is a time, of a length that Hudi gives instants."""
+    """Return `instant` if it is a time and has a length that Hudi gives instants."""
     lengths = (SECOND_INSTANT_DIGITS, INSTANT_DIGITS, _SUFFIXED_INSTANT_DIGITS)
     if is_bootstrap(instant):
         return instant
@@ -205,15 +219,15 @@ def _check_instant(instant: str) -> str:
 
 
 def _aware(moment: date) -> datetime:
-    """A moment with its zone: the local one where it has none."""
+    """Return a time with its zone: the local zone if it has none."""
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - local, see below
     if moment != moment:  # noqa: PLR0124 - the missing value of pandas is a datetime
         raise _no_moment(moment)
-    # A plain datetime: what pandas derives from it refuses to be local, or takes itself for UTC.
-    plain = datetime.combine(moment.date(), moment.timetz())
+    # A standard datetime: pandas' subclass cannot be converted to local time, or counts as UTC.
+    standard = datetime.combine(moment.date(), moment.timetz())
     try:
-        return plain.astimezone() if plain.tzinfo is None else plain
+        return standard.astimezone() if standard.tzinfo is None else standard
     except (OverflowError, ValueError, OSError) as error:
         raise _no_moment(moment) from error
 

@@ -1,10 +1,10 @@
-"""The one tree of errors, split by what the caller does next. Every error can carry a hint."""
+"""The tree of errors, divided by what the caller does next. Every error can have a hint."""
 
 from __future__ import annotations
 
 
 class HudiError(Exception):
-    """Base of all errors of pyhudi. `hint` says what to do next, "" when there is nothing."""
+    """Base of all errors of pyhudi. `hint` says what to do next; "" if there is nothing to do."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -16,20 +16,20 @@ class HudiError(Exception):
 
 
 def without_hint(error: Exception) -> str:
-    """What an error says, for a warning about something else than it."""
+    """Return an error's message without its hint, to quote it in a warning."""
     return str(error).split("\nHint:", 1)[0]
 
 
 class TableNotFound(HudiError):
-    """There is no Hudi table at the location. Check the location."""
+    """The location has no Hudi table. Check the location."""
 
 
 class UnsupportedTableFeature(HudiError):
-    """The table uses something that pyhudi does not support; the message names it."""
+    """The table uses a feature that pyhudi does not support; the message names it."""
 
 
 class SchemaMismatch(HudiError):
-    """The data do not fit the table's schema or keys. Change the data or the schema."""
+    """The data do not match the table's schema or keys. Change the data or the schema."""
 
 
 class ConfigError(HudiError, ValueError):
@@ -37,10 +37,10 @@ class ConfigError(HudiError, ValueError):
 
 
 class CommitConflict(HudiError):
-    """Another writer is at work on the same, or was faster.
+    """Another writer is active on the same table, or committed first.
 
-    `retry` says that the same operation, run again, may well succeed. The verbs run it again
-    themselves (`hoodie.write.num.retries.on.conflict.failures`) before they raise this.
+    `retry` is true if the same operation can succeed when it runs again. The methods of a table
+    retry it themselves (`hoodie.write.num.retries.on.conflict.failures`) before they raise this.
     """
 
     def __init__(self, message: str, *, hint: str = "", retry: bool = False) -> None:
@@ -49,20 +49,20 @@ class CommitConflict(HudiError):
 
 
 def retryable_conflict(message: str) -> CommitConflict:
-    """What a write raises that another writer was faster than."""
+    """Return the error of a write that lost to a concurrent writer."""
     return CommitConflict(message, hint="Run the operation again.", retry=True)
 
 
 class LockTimeout(HudiError):
-    """The table's lock could not be had in time. Try again later."""
+    """The writer did not get the table's lock in time. Try again later."""
 
 
 class HistoryUnavailable(HudiError):
-    """The asked-for instant or range is no longer, or not yet, on the timeline."""
+    """The requested instant or range is no longer, or not yet, on the timeline."""
 
 
 class TimelineMoved(HistoryUnavailable):
-    """What the table was when it was looked at is gone, such as by an upgrade. Open it again."""
+    """The handle's snapshot no longer exists, such as after an upgrade. Open the table again."""
 
 
 _SYSTEM_HINTS = {
@@ -77,9 +77,9 @@ _SYSTEM_HINTS = {
     "(os error 40)": "Symbolic links form a loop.",
     "(os error 122)": "The quota is used up: make room, then try again.",
 }
-"""By how the core ends the text of what a local file system said."""
+"""Hints by the end of the message that the core makes of a local file system's error."""
 _ROLE_SERVERS = ("//169.254.169.254/", "//169.254.170.2", "//metadata.google.internal/")
-"""Which a cloud's machine is asked for the credentials of its role, where there are no others."""
+"""Servers that give a cloud machine the credentials of its role, if there are no other ones."""
 _NO_CREDENTIALS = (
     "There are no credentials: give storage_options, or set the cloud's own "
     "environment variables, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
@@ -90,16 +90,16 @@ class StorageError(HudiError, OSError):
     """The storage failed, not the table. Try again."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        told = iter([text for end, text in _SYSTEM_HINTS.items() if message.endswith(end)])
+        hints = iter([text for end, text in _SYSTEM_HINTS.items() if message.endswith(end)])
         if any(server in message for server in _ROLE_SERVERS):
-            told = iter([_NO_CREDENTIALS])
-        super().__init__(message, hint=hint or next(told, ""))
+            hints = iter([_NO_CREDENTIALS])
+        super().__init__(message, hint=hint or next(hints, ""))
 
 
 class CommitUnknown(StorageError):
     """The storage failed while a write was published: `instant` may be committed or not.
 
-    Look at the timeline before you write again; a pending instant is rolled back by then.
+    Check the timeline before you write again; by then a pending instant is rolled back.
     """
 
     def __init__(self, message: str, *, instant: str) -> None:
@@ -108,7 +108,7 @@ class CommitUnknown(StorageError):
 
 
 class AfterCommitError(HudiError):
-    """The write is committed as `instant`; something after it failed. Do not write it again."""
+    """The write is committed as `instant`; a later step failed. Do not write it again."""
 
     def __init__(self, message: str, *, instant: str) -> None:
         super().__init__(message, hint="The rows are in the table: do not write them again.")
@@ -116,7 +116,7 @@ class AfterCommitError(HudiError):
 
 
 class InterruptedAfterCommit(KeyboardInterrupt):
-    """The user's interrupt came when the write was committed already, as `instant`."""
+    """The user interrupted a write that was already committed, as `instant`."""
 
     def __init__(self, instant: str) -> None:
         super().__init__(f"committed as {instant}")
@@ -127,10 +127,10 @@ _ROLLBACK_HINT = "The next write completes a rollback; restore(to=...) again com
 
 
 class AfterRollbackError(HudiError):
-    """A rollback or restore has removed rows; something after that failed.
+    """A rollback or restore has removed rows; a later step failed.
 
-    `instant` is its own, "" where the timeline does not tell; `instants` are what it took back by
-    then.
+    `instant` is the instant of the rollback or restore, "" if the timeline does not show it.
+    `instants` are the instants that it has rolled back.
     """
 
     def __init__(self, message: str, *, instant: str, instants: tuple[str, ...]) -> None:
@@ -140,9 +140,9 @@ class AfterRollbackError(HudiError):
 
 
 class InterruptedAfterRollback(KeyboardInterrupt):
-    """The user's interrupt came when a rollback or restore had removed rows already.
+    """The user interrupted a rollback or restore that had already removed rows.
 
-    `instant` and `instants` are as of `AfterRollbackError`.
+    `instant` and `instants` are those of `AfterRollbackError`.
     """
 
     def __init__(self, message: str, *, instant: str, instants: tuple[str, ...]) -> None:
@@ -156,39 +156,39 @@ class AfterCommitWarning(UserWarning):
 
 
 class MaintenanceWarning(UserWarning):
-    """Maintenance that goes on for ever failed this time; it is tried again after its pause."""
+    """One run of repeated maintenance failed; the next run follows after the usual pause."""
 
 
 class LockWarning(UserWarning):
-    """The table's lock could not be given back: other writers wait until its time is over."""
+    """The writer could not release the table's lock: other writers wait until its lease expires."""
 
 
 class MetadataTableWarning(UserWarning):
-    """The metadata table is missing, behind or damaged, and is not used; the text says why.
+    """The metadata table is missing, out of date or damaged and is not used; the message says why.
 
-    Rows are right all the same: files are then listed, and fewer of them are left out. A write with
-    Hudi's options also warns so that removes the record index.
+    Results are still correct: pyhudi lists the files and prunes fewer of them. A write with Hudi's
+    options also warns in this way before it removes the record index.
     """
 
 
 class PartitionChangeWarning(UserWarning):
-    """Upserted rows say another partition than has their keys, and stay in the one that has them.
+    """Upserted rows name another partition than the one that has their keys, and stay in that one.
 
-    The table reads them with the old value of the partition column; the text says how many. Or rows
-    were dropped because other rows of the data have their keys for another partition, where keys
-    are unique over all partitions by default.
+    The table reads them with the old value of the partition column; the message says how many. The
+    warning also reports rows that were dropped because other rows of the same data have their keys
+    in another partition, if keys are unique over all partitions, the default.
     """
 
 
 class DuplicateKeyWarning(UserWarning):
-    """Rows were inserted whose keys the table's record index has already; the text says how many.
+    """Inserted rows have keys that the record index has already; the message says how many.
 
     Such keys are in the table twice, and Apache Hudi's clustering fails on them.
     """
 
 
 class CorruptTable(HudiError):
-    """The table's bytes are damaged. `file` and `offset` say where (None when unknown)."""
+    """The table's bytes are damaged. `file` and `offset` say where (None if unknown)."""
 
     def __init__(
         self, message: str, *, file: str | None = None, offset: int | None = None, hint: str = ""
@@ -199,7 +199,8 @@ class CorruptTable(HudiError):
 
 
 class MissingFile(CorruptTable, FileNotFoundError):
-    """A file that the table names is not there. Refresh the handle; then it is damage.
+    """A file that the table refers to does not exist.
 
-    A cleaner may have taken it since the table was opened.
+    A cleaner may have removed it since the table was opened: refresh the handle and read again. If
+    the file is still missing, the table is damaged.
     """

@@ -182,7 +182,7 @@ def test_handle_reloads_on_next_use_after_failed_reload(
 
     with monkeypatch.context() as patched:
         patched.setattr(Storage, "list_dir", away)
-        with pytest.warns(AfterCommitWarning, match="done; a look at the table after it waits"):
+        with pytest.warns(AfterCommitWarning, match="done; reloading the table after it is left"):
             handle._reload()
         with pytest.raises(StorageError):
             _ = handle.schema

@@ -1,4 +1,4 @@
 """The public objects: tables, scans, changes, diffs, builders.
 
-Thin: the packages below do the work.
+The code is thin: the packages below do the work.
 """

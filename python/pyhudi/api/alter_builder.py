@@ -1,6 +1,6 @@
-"""The builder of changes to a table's columns, then `execute`.
+"""The builder of changes to a table's columns, which `execute` applies.
 
-What they do is `write/alter.py`'s part.
+`write/alter.py` makes the changes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pyhudi.txn.result import WriteResult
 class Alter:
     """Changes to a table's columns; nothing happens before `execute`.
 
-    Every method gives a new builder. Changes are made in the order they were added. `column` is a
-    name, or a path with dots into structs; `element` stands for what a list holds and `value` for
-    what a map does (`visits.element.at`). Columns that make the record key, the partition or the
-    ordering keep their names and types.
+    Every method returns a new builder. Changes are made in the order in which you add them.
+    `column` is a name, or a dotted path into structs; `element` names the elements of a list and
+    `value` the values of a map (`visits.element.at`). Columns of the record key, the partition or
+    the ordering keep their names and types.
     """
 
     run: Callable[[tuple[Change, ...]], WriteResult]
-    """What carries them out."""
+    """Executes the changes."""
     changes: tuple[Change, ...] = ()
 
     def __repr__(self) -> str:
@@ -45,31 +45,31 @@ class Alter:
     def add_column(
         self,
         column: str,
-        type: pa.DataType | str,  # noqa: A002 - the word for it
+        type: pa.DataType | str,  # noqa: A002 - the term of the field
         *,
         first: bool = False,
         after: str | None = None,
         before: str | None = None,
         doc: str | None = None,
     ) -> Alter:
-        """Adds a column, null in all rows there are.
+        """Add a column, which is null in all existing rows.
 
-        It comes last unless one of `first`, `after` and `before` is given. A name that a dropped
-        column had is a new column all the same.
+        The column comes last unless you pass `first`, `after` or `before`. A column with the name
+        of a dropped column is still a new column.
 
         Args:
-            column: its name, or path.
-            type: what it holds: of pyarrow, or text as in Spark's SQL, such as "decimal(10,2)".
-            first: it comes before those beside it.
-            after: the name of the column beside it that it follows.
-            before: the name of the column beside it that it precedes.
-            doc: its description; None for none.
+            column: name of the column, or its path.
+            type: its type: of pyarrow, or text as in Spark SQL, such as "decimal(10,2)".
+            first: put it before its siblings.
+            after: name of the sibling that it follows.
+            before: name of the sibling that it precedes.
+            doc: its description; None for no description.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind, or a text no type.
+            ConfigError: an argument has the wrong type, or `type` names no type.
         """
         from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - as it is needed
 
@@ -77,17 +77,17 @@ class Alter:
 
     @arg.check_arguments(column=arg.text, name=arg.text)
     def rename_column(self, column: str, name: str) -> Alter:
-        """Gives a column another name.
+        """Rename a column.
 
         Args:
-            column: its name, or path.
+            column: name of the column, or its path.
             name: the new name, without the path.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument has the wrong type.
         """
         from pyhudi.schema.alter_changes import Rename  # noqa: PLC0415 - as it is needed
 
@@ -95,16 +95,16 @@ class Alter:
 
     @arg.check_arguments(column=arg.text)
     def drop_column(self, column: str) -> Alter:
-        """Takes a column away. Its values stay in the files until those are rewritten.
+        """Drop a column. Its values stay in the files until those are rewritten.
 
         Args:
-            column: its name, or path.
+            column: name of the column, or its path.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument has the wrong type.
         """
         from pyhudi.schema.alter_changes import Drop  # noqa: PLC0415 - as it is needed
 
@@ -112,21 +112,26 @@ class Alter:
 
     @arg.check_arguments(column=arg.text, type=arg.arrow_type)
     def change_type(self, column: str, type: pa.DataType | str) -> Alter:  # noqa: A002 - as above
-        """Gives a column another type.
+        """Change the type of a column.
 
-        int may become long, float, double, decimal or text; long the same but long; float and
-        double what is wider, decimal or text; a decimal a wider one or text; a date text; text a
-        date or decimal (null where it says something else).
+        These changes are possible:
+
+        - int to long, float, double, decimal or string;
+        - long to float, double, decimal or string;
+        - float and double to a wider type, decimal or string;
+        - a decimal to a wider decimal or string;
+        - date to string;
+        - string to date or decimal (null where the text is not one).
 
         Args:
-            column: its name, or path.
+            column: name of the column, or its path.
             type: the new type, as in `add_column`.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind, or a text no type.
+            ConfigError: an argument has the wrong type, or `type` names no type.
         """
         from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - as it is needed
 
@@ -134,17 +139,17 @@ class Alter:
 
     @arg.check_arguments(column=arg.text, doc=arg.optional(arg.text))
     def set_doc(self, column: str, doc: str | None) -> Alter:
-        """Describes a column.
+        """Set the description of a column.
 
         Args:
-            column: its name, or path.
-            doc: the description; None takes it away.
+            column: name of the column, or its path.
+            doc: the description; None removes it.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument has the wrong type.
         """
         from pyhudi.schema.alter_changes import Comment  # noqa: PLC0415 - as it is needed
 
@@ -152,16 +157,16 @@ class Alter:
 
     @arg.check_arguments(column=arg.text)
     def make_nullable(self, column: str) -> Alter:
-        """Lets a column be null that was required.
+        """Make a required column nullable.
 
         Args:
-            column: its name, or path.
+            column: name of the column, or its path.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument has the wrong type.
         """
         from pyhudi.schema.alter_changes import MakeNullable  # noqa: PLC0415 - as it is needed
 
@@ -181,35 +186,35 @@ class Alter:
         after: str | None = None,
         before: str | None = None,
     ) -> Alter:
-        """Puts a column elsewhere among those beside it; last where nothing says where.
+        """Move a column among its siblings; to the end if you pass no position.
 
         Args:
-            column: its name, or path.
-            first: it comes before those beside it.
-            after: the name of the column beside it that it follows.
-            before: the name of the column beside it that it precedes.
+            column: name of the column, or its path.
+            first: put it before its siblings.
+            after: name of the sibling that it follows.
+            before: name of the sibling that it precedes.
 
         Returns:
             A builder with the change.
 
         Raises:
-            ConfigError: an argument is of another kind.
+            ConfigError: an argument has the wrong type.
         """
         from pyhudi.schema.alter_changes import Move, Position  # noqa: PLC0415 - as it is needed
 
         return self._with(Move(column, Position(first, after, before)))
 
     def execute(self) -> WriteResult:
-        """Carries the changes out in one commit, without touching a file.
+        """Apply the changes in one commit, without rewriting a file.
 
         Returns:
-            What was written.
+            What the commit wrote.
 
         Raises:
             SchemaMismatch: a change is not possible, or changes nothing.
-            ConfigError: there are no changes, or a position is none.
-            UnsupportedTableFeature: pyhudi does not alter the columns of such a table.
-            CommitConflict: the table must not be written to now.
+            ConfigError: there are no changes, or a position is invalid.
+            UnsupportedTableFeature: pyhudi does not alter the columns of this table.
+            CommitConflict: a pending operation or another writer rules the change out now.
         """
         if not self.changes:
             msg = "alter() has no changes"
@@ -220,9 +225,9 @@ class Alter:
         return replace(self, changes=(*self.changes, change))
 
 
-def _type(given: pa.DataType | str) -> pa.DataType:
-    if isinstance(given, pa.DataType):
-        return given
+def _type(data_type: pa.DataType | str) -> pa.DataType:
+    if isinstance(data_type, pa.DataType):
+        return data_type
     from pyhudi.schema.sql_types import type_of  # noqa: PLC0415 - as it is needed
 
-    return type_of(given)
+    return type_of(data_type)

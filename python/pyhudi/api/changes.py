@@ -1,7 +1,7 @@
 """The lazy results of `HudiTable.changes` and `HudiTable.diff`.
 
-Nothing is read before an output is asked for. What is read is planned in `query/cdc.py` and
-`query/diff.py`, and the engine runs it; `query/moved_rows.py` pairs what moved between file groups.
+Nothing is read before you ask for an output. `query/cdc.py` and `query/diff.py` plan what to read,
+the engine reads it, and `query/moved_rows.py` pairs rows that moved between file groups.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import timeline_at
 
 _TASK_PARTS = 4
-"""Each side's logs get this part of a task's share of the memory."""
+"""The logs of each side get a task's memory divided by this."""
 
 PLAN = pa.schema(
     [
@@ -53,74 +53,74 @@ PLAN = pa.schema(
 class Changes(Outputs):
     """What commits changed, record by record: op, ts_ms, before, after. See `HudiTable.changes`.
 
-    Rows come commit by commit.
+    Rows are ordered by commit.
     """
 
     table: TableSnapshot
-    """The table at the moment the query is about."""
+    """The table at the end of the requested range."""
     request: ChangeRequest
     engine: Engine
 
     @property
     def schema(self) -> pa.Schema:
-        """op and ts_ms are text; images are structs of the data columns, or text."""
+        """Columns: op and ts_ms are text; images are structs of the data columns, or text."""
         return changes_schema(self.table, self.request.images)
 
     @cached_property
     def tasks(self) -> list[ChangeTask]:
-        """What there is to read, for `change_task`. Raises as `HudiTable.changes`."""
+        """Tasks for `change_task`. Raises as `HudiTable.changes`."""
         return plan_changes(self.table, self.request)
 
     @property
     def next_start(self) -> str | None:
-        """The `start` of the next `changes` or `incremental`, as `Scan.next_start`."""
+        """The `start` of the next `changes` or `incremental`, as in `Scan.next_start`."""
         return next_start(self.table, IncrementalRange(self.request.start, self.request.end))
 
     def plan(self) -> pa.Table:
-        """What is to be read, without reading it.
+        """List what is to be read, without reading it.
 
         Returns:
-            Columns instant, case, partition, file_id, files. `case` says how the changes are had:
-            `as_is` from change logs, else inferred.
+            Columns instant, case, partition, file_id, files. `case` says where the changes come
+                from: `as_is` from change logs, otherwise inferred.
 
         Raises:
-            HistoryUnavailable: commits of the range were archived or files of it cleaned.
+            HistoryUnavailable: commits of the range were archived, or files of it were cleaned.
             CorruptTable: the timeline is damaged.
         """
         rows = [{name: getattr(task, name) for name in PLAN.names} for task in self.tasks]
         return pa.Table.from_pylist(rows, PLAN)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream that reads ahead within bounds, commit by commit.
+        """Return the rows as a stream, commit by commit, with bounded read-ahead.
 
         Returns:
-            Their batches.
+            A reader of the record batches.
 
         Raises:
-            HistoryUnavailable: commits of the range were archived or files of it cleaned.
-            CorruptTable: a file is damaged or missing; also while the stream is read.
-            ConfigError: the engine gives no Arrow stream.
+            HistoryUnavailable: commits of the range were archived, or files of it were cleaned.
+            CorruptTable: a file is damaged or missing; also while you read the stream.
+            ConfigError: the engine does not give Arrow streams.
         """
         return self._stream(self.request.limit)
 
     def __repr__(self) -> str:
         request = self.request
         bounds = request.start or "the beginning", request.end or "the last commit"
-        said = [f"Changes of {self.table.config.name!r} after {bounds[0]}, up to {bounds[1]}"]
+        parts = [f"Changes of {self.table.config.name!r} after {bounds[0]}, up to {bounds[1]}"]
         if request.where is not None:
-            said.append(f"where {shorten(format_expression(request.where.expression))}")
+            parts.append(f"where {shorten(format_expression(request.where.expression))}")
         if request.limit is not None:
-            said.append(f"at most {count_text(request.limit, 'row')}")
-        return f"<{'; '.join(said)}>"
+            parts.append(f"at most {count_text(request.limit, 'row')}")
+        return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
         from pyhudi.api.display.scan_html import changes_html  # noqa: PLC0415 - only for notebooks
 
         return changes_html(self)
 
-    def _at_most(self, most: int) -> pa.RecordBatchReader:
+    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
         limit = self.request.limit
-        return self._stream(most if limit is None else min(most, limit))
+        return self._stream(max_rows if limit is None else min(max_rows, limit))
 
     def _stream(self, limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.query.change_reader import change_task  # noqa: PLC0415 - planning needs no core
@@ -131,43 +131,43 @@ class Changes(Outputs):
 
 @dataclass(frozen=True)
 class Diff(Outputs):
-    """What differs between two moments: op, before, after, changed. See `HudiTable.diff`.
+    """What differs between two snapshots: op, before, after, changed. See `HudiTable.diff`.
 
-    Updates come before inserts and deletes of records that may have moved between file groups.
+    Updates come before the inserts and deletes of records that may have moved between file groups.
     """
 
     before: TableSnapshot
     after: TableSnapshot
     engine: Engine
     held_bytes: int = HELD_BYTES
-    """About how much of the older side is in memory at once, for each file group being compared and
-    again for records that moved between groups."""
+    """About how much of the older side is in memory concurrently: once for each file group that is
+    compared, and once more for records that moved between groups."""
     log_bytes: int | None = None
-    """Bytes of log records in memory for each side of a file group, None for no limit."""
+    """Bytes of log records in memory for each side of a file group; None for no limit."""
 
     @property
     def schema(self) -> pa.Schema:
-        """op is text, images are structs of the data columns, changed is a list of their names."""
+        """Columns: op is text, images are structs, changed is a list of column names."""
         return pa.schema([f for f in diff_rows(self.after) if f.name not in ("key", "place")])
 
     @cached_property
     def tasks(self) -> list[MatchTask]:
-        """What there is to read, for `query.change_rows.diff_task`: groups that differ.
+        """Tasks for `query.change_rows.diff_task`: the file groups that differ.
 
-        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks.
+        Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice.
         """
         return plan_diff(self.before, self.after, self.held_bytes, self.log_bytes)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream.
+        """Return the rows as a stream.
 
         Returns:
-            Their batches.
+            A reader of the record batches.
 
         Raises:
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            CorruptTable: a file is damaged or missing; also while the stream is read.
-            ConfigError: the engine gives no Arrow stream.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            CorruptTable: a file is damaged or missing; also while you read the stream.
+            ConfigError: the engine does not give Arrow streams.
         """
         from pyhudi.query.change_reader import diff_task  # noqa: PLC0415 - planning needs no core
         from pyhudi.query.moved_rows import pair_moved_rows  # noqa: PLC0415
@@ -175,12 +175,12 @@ class Diff(Outputs):
         label = f"diff {self.after.storage.uri}"
         rows = stream(self.engine, diff_task, self.tasks, diff_rows(self.after), label)
         both = any(task.before for task in self.tasks) and any(task.after for task in self.tasks)
-        found: Iterator[pa.RecordBatch] = (
+        paired: Iterator[pa.RecordBatch] = (
             pair_moved_rows(rows, self.held_bytes) if both else iter(rows)
         )
         names = self.schema.names
         return pa.RecordBatchReader.from_batches(
-            self.schema, (batch.select(names) for batch in found)
+            self.schema, (batch.select(names) for batch in paired)
         )
 
     def __repr__(self) -> str:
@@ -194,18 +194,18 @@ class Diff(Outputs):
 
 
 def changes_schema(table: TableSnapshot, images: Images) -> pa.Schema:
-    """The columns of a change query."""
-    kind = pa.string()
+    """Return the columns of a change query."""
+    image_type = pa.string()
     if images == "struct":
-        # As change logs store values, also those that a scan shows as text.
-        kind = pa.struct(list(image_schema(replace(table, as_text=()))))
+        # Images have the types of change logs, also for columns that a scan returns as text.
+        image_type = pa.struct(list(image_schema(replace(table, as_text=()))))
     return pa.schema(
-        [("op", pa.string()), ("ts_ms", pa.string()), ("before", kind), ("after", kind)]
+        [("op", pa.string()), ("ts_ms", pa.string()), ("before", image_type), ("after", image_type)]
     )
 
 
 def diff_rows(table: TableSnapshot) -> pa.Schema:
-    """The columns of `query.change_rows.diff_task`."""
+    """Return the columns of `query.change_rows.diff_task`."""
     image = pa.struct(list(image_schema(table)))
     return pa.schema(
         [
@@ -230,7 +230,7 @@ def new_changes(
     images: Images,
     memory_limit: int | None,
 ) -> Changes:
-    """A change query whose arguments fit the table; see `HudiTable.changes`."""
+    """Return a change query after checking its arguments; see `HudiTable.changes`."""
     if images not in get_args(Images):
         raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
     check_limit(limit)
@@ -252,17 +252,17 @@ def new_changes(
 def new_diff(
     table: TableSnapshot, engine: Engine, a: Moment, b: Moment, memory_limit: int | None
 ) -> Diff:
-    """A comparison of two moments of a table; see `HudiTable.diff`."""
+    """Return the comparison of two snapshots of a table; see `HudiTable.diff`."""
     before, after = table_as_of(table, a), table_as_of(table, b)
     share = task_memory(memory_limit, engine)
-    # Files are guessed to hold more than they do, so that rows may have all of it.
-    held = HELD_BYTES if memory_limit is None else share
-    return Diff(before, after, engine, held, share // _TASK_PARTS)
+    # The size of buffered rows is overestimated, so they may take the whole share.
+    buffer_bytes = HELD_BYTES if memory_limit is None else share
+    return Diff(before, after, engine, buffer_bytes, share // _TASK_PARTS)
 
 
 def table_as_of(table: TableSnapshot, moment: Moment) -> TableSnapshot:
-    """The table as it was, with the columns that it has now.
+    """Return the table at an earlier snapshot, with its current columns.
 
-    Raises `HistoryUnavailable` for a time that cannot be shown any more.
+    Raises `HistoryUnavailable` for a snapshot that can no longer be read.
     """
     return replace(table, timeline=timeline_at(table.timeline, moment, table.config.timezone))

@@ -1,7 +1,7 @@
-"""Making a new table: properties, timeline folders and, when rows are given, the first commit.
+"""Creates a table: properties, timeline directories and, if rows are passed, the first commit.
 
-`config/new_table_properties.py` knows which properties each version needs,
-`write/metadata_lifecycle.py` how a metadata table comes into being.
+`config/new_table_properties.py` has the properties of each table version,
+`write/metadata_lifecycle.py` creates the metadata table.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _TYPES: dict[str, TableType] = {
     "copy_on_write": "COPY_ON_WRITE",
     "merge_on_read": "MERGE_ON_READ",
 }
-"""By what they are called, in lower case."""
+"""Table types by the names that callers may use, in lower case."""
 _MODES = ("error", "ignore", "overwrite")
 
 
@@ -124,57 +124,58 @@ def create_table(
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
 ) -> HudiTable:
-    """Makes a table, and fills it when rows are given.
+    """Create a table, and insert rows if you pass some.
 
-    A metadata table is made unless `hoodie.metadata.enable` is false. Nothing is left of a table
-    whose making or first write fails, neither files nor folders, but the lock of one that it was to
-    take the place of. Data without rows make a table without a commit.
+    The table gets a metadata table unless `hoodie.metadata.enable` is false. If creating or the
+    first write fails, pyhudi removes all its files and directories; only the lock of a table that
+    was to be overwritten stays. Data without rows make a table without a commit.
 
     Args:
-        uri: where the table is to lie, as `open_table` takes it.
-        schema_or_data: a `pyarrow.Schema`, or rows as `HudiTable.insert` takes them.
-        key: the columns that tell rows apart, a dot reaching into a struct; None for a table that
-            rows are only added to, under generated keys.
-        partition_by: the columns that partition folders are named by, none by default; with
-            `column:simple` and `column:timestamp` in it, Hudi's custom key generator.
-        order_by: the columns whose greater value wins among rows of one key; without them the last
-            write wins.
-        type: "cow" or "mor", or the long name that Hudi has for it, in any case.
-        version: the table version: 6, 8 or 9, those of Hudi 0.14, 1.0 and 1.1.
-        index: how the handle's writes find keys, in lower case what `hoodie.index.type` takes:
-            "record_index" (the default where keys are stored: a key is unique over all partitions),
+        uri: location of the new table, as in `open_table`.
+        schema_or_data: a `pyarrow.Schema`, or rows as in `HudiTable.insert`.
+        key: record key columns, dotted for a field of a struct; None for an append-only table with
+            generated keys.
+        partition_by: partition columns, none by default; with `column:simple` and
+            `column:timestamp` entries the table uses Hudi's custom key generator.
+        order_by: ordering columns: among rows of one key the largest value wins; without them the
+            last write wins.
+        type: "cow" or "mor", or Hudi's long name for it, in any case.
+        version: the table version: 6, 8 or 9, of Hudi 0.14, 1.0 and 1.1.
+        index: index that the handle's writes use, in lower case what `hoodie.index.type` takes:
+            "record_index" (the default if keys are stored: a key is unique over all partitions),
             "record_level_index" (version 9: a key is unique in its partition), "simple",
-            "global_simple", "bloom", "global_bloom" or "bucket". No table stores it but as a record
-            index; a bucket index can be told from the files.
-        mode: what to do where there is a table: "error" raises, "ignore" gives a handle of it and
-            writes no rows, where key, partition columns and type are those asked for, and
-            "overwrite" removes it with its history, under its lock, before the new one is made. The
-            rows are looked at before; those of a DataFrame are worked out and kept on the
-            executors' disks, so they may come from the table itself. A location with files that
-            are not a table's own is never overwritten.
-        options: `hoodie.…` options by name. The table's name is the last part of the location
-            unless `hoodie.table.name` says otherwise; `hoodie.table.keygenerator.type` may choose
-            another generator than Hudi would, and `hoodie.keygen.timebased.…` say how a timestamp
-            generator renders (zone: UTC by default); `hoodie.payload.delete.field` and `.marker`
-            say which rows delete their keys, `hoodie.compaction.payload.class` or
-            `hoodie.table.partial.update.mode` how two rows of a key become one, for those of
-            Hudi's own classes; `hoodie.table.cdc.enabled` has writers note
-            changes for `changes`; `hoodie.table.base.file.format` may be ORC. Options that
-            `open_table` takes too go with the handle that is given back.
-        storage_options: how a bucket is reached, as in `open_table`.
-        engine: what runs the work; by default threads of this process, one a processor.
+            "global_simple", "bloom", "global_bloom" or "bucket". Only a record index is stored in
+            the table; a bucket index is detected from the files.
+        mode: what to do if a table exists: "error" raises; "ignore" returns a handle of it and
+            writes no rows, if its key, partition columns and type are the requested ones;
+            "overwrite" removes the table with its history, under its lock, before it creates the
+            new one. pyhudi checks the rows before it removes anything; a Spark DataFrame is
+            computed first and kept on the executors' disks, so it may read the table itself. A
+            location with files that are not a table's own is never overwritten.
+        options: `hoodie.…` options by name. `hoodie.table.name` is the table's name, by default the
+            last part of the location. `hoodie.table.keygenerator.type` chooses another key
+            generator than Hudi would, and `hoodie.keygen.timebased.…` set how a timestamp generator
+            renders (zone: UTC by default). `hoodie.payload.delete.field` and `.marker` set which
+            rows delete their keys; `hoodie.compaction.payload.class` (one of Hudi's own classes) or
+            `hoodie.table.partial.update.mode` how two rows of a key are merged.
+            `hoodie.table.cdc.enabled` has writers record changes for `changes`.
+            `hoodie.table.base.file.format` may be ORC. The returned handle keeps the options that
+            `open_table` takes too.
+        storage_options: access to the storage, as in `open_table`.
+        engine: what runs the work; by default threads of this process, one for each processor.
 
     Returns:
-        The new table's handle.
+        A handle of the new table.
 
     Raises:
-        ConfigError: there is a table already, or under "ignore" another one than asked for, or
-            under "overwrite" files that are no table's; or arguments do not fit.
-        CommitConflict: under "overwrite", a writer is at work on the table.
-        LockTimeout: under "overwrite", its lock could not be had in time.
+        ConfigError: a table exists already; under "ignore" it is not the requested one; under
+            "overwrite" the location has files that are not a table's; or arguments do not fit
+            together.
+        CommitConflict: under "overwrite", another writer is active on the table.
+        LockTimeout: under "overwrite", the table's lock was not free in time.
         SchemaMismatch: columns or keys cannot be stored.
         UnsupportedTableFeature: pyhudi could not write to such a table.
-        StorageError: storage fails.
+        StorageError: the storage fails.
     """
     return create_and_fill(
         uri,
@@ -209,15 +210,15 @@ def create_and_fill(
     storage_options: Mapping[str, str] | None,
     engine: Engine | None = None,
 ) -> HudiTable:
-    """As `create_table`, which says more; `fill` writes into the new table as the last step.
+    """Create a table as `create_table` does; `fill` writes into it as the last step.
 
-    It gets the rows that are given, None of a schema; without it they are inserted. When it fails,
-    nothing is left of the table. It is not called for one that is there already.
+    `fill` gets the rows, or None if only a schema was passed; without `fill` the rows are inserted.
+    If it fails, nothing of the table is left. It is not called if the table exists already.
     """
-    asked = dict(options or {})
+    requested = dict(options or {})
     if index is not None:
-        asked.setdefault(INDEX_TYPE, index.upper())
-    chosen = check_options(asked, creating=True)
+        requested.setdefault(INDEX_TYPE, index.upper())
+    checked = check_options(requested, creating=True)
     _check_arguments(type, mode)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
@@ -235,50 +236,54 @@ def create_and_fill(
         order_by=_names(order_by),
         table_type=_TYPES[type.lower()],
         version=version,
-        options=chosen,
+        options=checked,
     )
     config = new_table_config(new)
     check_config(config)
-    kept = {name: value for name, value in chosen.items() if is_handle_option(name)}
+    handle_options = {name: value for name, value in checked.items() if is_handle_option(name)}
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
-        kept[PARTITION_SPEC] = ",".join(f"{name}:{kind}" for name, kind in pairs)
+        handle_options[PARTITION_SPEC] = ",".join(f"{name}:{key_type}" for name, key_type in pairs)
     if mode == "ignore" and has_table(storage):
-        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
+        table = open_table(
+            uri, storage_options=storage_options, options=handle_options, engine=engine
+        )
         check_same(storage, table.config, config)
         return table
     if rows is not None:
-        _check_rows(rows, config, kept)
+        _check_rows(rows, config, handle_options)
     else:
-        key_spec(config, prefixed=None, options=kept)
-    wanted = partitions_for_new_table(config, kept)
-    if wanted:
-        config = with_pending_partitions(config, wanted, kept, clock)
+        key_spec(config, prefixed=None, options=handle_options)
+    partitions = partitions_for_new_table(config, handle_options)
+    if partitions:
+        config = with_pending_partitions(config, partitions, handle_options, clock)
     with ExitStack() as stack:
         if mode == "overwrite":
             if frame is not None and has_table(storage):
-                look = partial(_check_rows, config=config, options=kept)
-                frame = stack.enter_context(spark("materialize").materialize(frame, look))
-            handle = Handle(storage, engine or LocalEngine(), kept)
-            tried = fill if rows is not None or frame is not None else None
-            _make_room(handle, config, wanted, clock, tried)
+                check_rows = partial(_check_rows, config=config, options=handle_options)
+                frame = stack.enter_context(spark("materialize").materialize(frame, check_rows))
+            handle = Handle(storage, engine or LocalEngine(), handle_options)
+            trial = fill if rows is not None or frame is not None else None
+            _make_room(handle, config, partitions, clock, trial)
         stack.enter_context(table_in_making(storage, config, clock))
-        table = open_table(uri, storage_options=storage_options, options=kept, engine=engine)
-        _complete(table, wanted, clock)
-        given = rows if frame is None else frame
+        table = open_table(
+            uri, storage_options=storage_options, options=handle_options, engine=engine
+        )
+        _complete(table, partitions, clock)
+        data = rows if frame is None else frame
         if fill is not None:
-            fill(table, given)
-        elif given is not None:
-            table.insert(given)
+            fill(table, data)
+        elif data is not None:
+            table.insert(data)
     return table
 
 
 def _complete(table: HudiTable, wanted: Collection[str], clock: Clock) -> None:
-    """Gives a table in making its metadata table, and sees that it can be written to."""
+    """Create the metadata table of a new table, and check that the table can be written to."""
     if wanted:
         make_partitions(table, wanted)
         table.refresh()
-    _ = WriteContext.open(table, clock).index  # What no write could go to is not made.
+    _ = WriteContext.open(table, clock).index  # Fails if no write is possible.
 
 
 def _make_room(
@@ -288,20 +293,24 @@ def _make_room(
     clock: Clock,
     fill: Callable[[HudiTable, Any], object] | None,
 ) -> None:
-    """Removes the table that is to be overwritten.
+    """Remove the table that is to be overwritten.
 
-    Before that one is made elsewhere, and no rows are written to it: what no write of that kind
-    could go to removes nothing. fill: None where inserting needs no trial.
+    The new table is first created in a temporary directory, and `fill` writes an empty batch to it:
+    if no write can succeed, nothing is removed.
+
+    fill: None if the insert needs no trial.
     """
     if not has_table(handle.storage):
         check_no_files(handle.storage)
         return
     with ExitStack() as block:
         with local_files():
-            folder = block.enter_context(TemporaryDirectory(prefix="pyhudi-"))
-        make_table(Storage(folder), config, clock)
-        alone = {name: text for name, text in handle.options.items() if name not in _OF_OTHERS}
-        table = open_table(folder, options=alone)
+            directory = block.enter_context(TemporaryDirectory(prefix="pyhudi-"))
+        make_table(Storage(directory), config, clock)
+        own_options = {
+            name: value for name, value in handle.options.items() if name not in _OF_OTHERS
+        }
+        table = open_table(directory, options=own_options)
         _complete(table, wanted, clock)
         if fill is not None:
             fill(table, table.schema.empty_table())
@@ -309,12 +318,12 @@ def _make_room(
 
 
 _OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
-"""Options by which others would hear of a table that is made to be thrown away."""
+"""Options that would make a temporary table visible to other systems."""
 
 
-def _check_arguments(kind: str, mode: str) -> None:
-    if kind.lower() not in _TYPES:
-        msg = f"type is {kind!r}"
+def _check_arguments(table_type: str, mode: str) -> None:
+    if table_type.lower() not in _TYPES:
+        msg = f"type is {table_type!r}"
         raise ConfigError(msg, hint='Give "cow" or "mor".')
     if mode not in _MODES:
         msg = f"mode is {mode!r}"
@@ -327,19 +336,19 @@ def _check_absent(storage: Storage) -> None:
         raise ConfigError(msg, hint="Open it with open_table, or choose another location.")
 
 
-def _schema_and_rows(given: Any) -> tuple[pa.Schema, pa.Table | None]:
-    if isinstance(given, pa.Schema):
-        check_reserved(given)
-        return data_schema(plain_schema(given)), None
-    rows = read_table(given, uneven=True)
+def _schema_and_rows(schema_or_data: Any) -> tuple[pa.Schema, pa.Table | None]:
+    if isinstance(schema_or_data, pa.Schema):
+        check_reserved(schema_or_data)
+        return data_schema(plain_schema(schema_or_data)), None
+    rows = read_table(schema_or_data, uneven=True)
     check_reserved(rows.schema)
     return data_schema(rows.schema), rows
 
 
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    if given is None:
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def _new_table(
@@ -390,55 +399,57 @@ def _new_table(
 
 
 def _one_of(options: Mapping[str, str], *names: str) -> str:
-    """What those of the names say that are given, "" where none is.
+    """Return the value of the options that are set, which must agree; "" if none is set.
 
-    Raises `ConfigError` where they differ.
+    Raises `ConfigError` if they differ.
     """
-    given = {name: options[name] for name in names if options.get(name)}
-    if len(set(given.values())) > 1:
-        msg = " and ".join(f"{name} is {value!r}" for name, value in given.items())
+    values = {name: options[name] for name in names if options.get(name)}
+    if len(set(values.values())) > 1:
+        msg = " and ".join(f"{name} is {value!r}" for name, value in values.items())
         raise ConfigError(msg, hint="Both say one thing: leave one out.")
-    return next(iter(given.values()), "")
+    return next(iter(values.values()), "")
 
 
 def _generator(options: Mapping[str, str]) -> str:
-    chosen = options.get(KEY_GENERATOR_TYPE, "").upper()
-    if chosen not in ("", *GENERATORS):
+    generator = options.get(KEY_GENERATOR_TYPE, "").upper()
+    if generator not in ("", *GENERATORS):
         msg = f"{KEY_GENERATOR_TYPE} is {options[KEY_GENERATOR_TYPE]!r}"
         raise ConfigError(msg, hint=f"One of {', '.join(GENERATORS)}, or leave it out.")
-    return chosen
+    return generator
 
 
-def _partition_types(given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Fields and types of `field:type`; no types when none is given."""
-    if not any(":" in part for part in given):
-        return given, ()
-    pairs = [part.partition(":") for part in given]
-    for name, _, kind in pairs:
-        if kind.upper() not in ("SIMPLE", "TIMESTAMP"):
-            msg = f"partition_by has {name}:{kind}"
+def _partition_types(columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the fields and types of `field:type` entries; no types if no entry has one."""
+    if not any(":" in part for part in columns):
+        return columns, ()
+    pairs = [part.partition(":") for part in columns]
+    for name, _, field_type in pairs:
+        if field_type.upper() not in ("SIMPLE", "TIMESTAMP"):
+            msg = f"partition_by has {name}:{field_type}"
             raise ConfigError(msg, hint="Give each column as name:simple or name:timestamp.")
-    return tuple(name for name, _, _ in pairs), tuple(kind.upper() for _, _, kind in pairs)
+    return tuple(name for name, _, _ in pairs), tuple(
+        field_type.upper() for _, _, field_type in pairs
+    )
 
 
 def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[str, str]:
-    """What a timestamp key generator needs, and dates with slashes."""
-    found = {name: options[name] for name in TIME_OPTIONS if name in options}
+    """Return the properties of a timestamp key generator and of dates with slashes."""
+    properties = {name: options[name] for name in TIME_OPTIONS if name in options}
     timed = "TIMESTAMP" in (_generator(options), *types)
-    if timed and not any(name.endswith("timezone") for name in found):
-        found[ZONE] = "UTC"
+    if timed and not any(name.endswith("timezone") for name in properties):
+        properties[ZONE] = "UTC"
     if SLASH_DATES in options:
         slashes = parse_bool(options, SLASH_DATES, default=False)
-        found[SLASH_DATES] = "true" if slashes else "false"
+        properties[SLASH_DATES] = "true" if slashes else "false"
         if slashes and parse_bool(options, HIVE_STYLE, default=False):
-            # Hudi's writers differ, and its readers do not take the paths apart.
+            # Hudi's writers differ here, and its readers do not parse the paths.
             msg = f"{SLASH_DATES} and {HIVE_STYLE} are both true"
             raise UnsupportedTableFeature(msg, hint="Set one.")
-    return found
+    return properties
 
 
 def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
-    """What a table with change data capture has; Hudi stores the mode only there."""
+    """Return the properties of change data capture; Hudi stores the mode only if it is enabled."""
     mode = parse_enum(options, CDC_MODE, MODES, MODES[0])
     if parse_bool(options, CDC_ENABLED, default=False):
         return {CDC_ENABLED: "true", CDC_MODE: mode}
@@ -449,15 +460,15 @@ def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _merge_mode(
-    text: str | None,
+    mode: str | None,
 ) -> Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"] | None:
-    if text is None:
+    if mode is None:
         return None
-    if text.upper() == "COMMIT_TIME_ORDERING":
+    if mode.upper() == "COMMIT_TIME_ORDERING":
         return "COMMIT_TIME_ORDERING"
-    if text.upper() == "EVENT_TIME_ORDERING":
+    if mode.upper() == "EVENT_TIME_ORDERING":
         return "EVENT_TIME_ORDERING"
-    msg = f"{MERGE_MODE} is {text!r}"
+    msg = f"{MERGE_MODE} is {mode!r}"
     raise ConfigError(msg, hint="Give COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING.")
 
 
@@ -475,13 +486,13 @@ def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
 
 
 def _avro_name(table_name: str) -> str:
-    """The table's name, with `__` for what Avro names cannot hold (`sanitizeName`, 1.2.0)."""
+    """Return the table name with `__` for characters that Avro forbids (`sanitizeName`, 1.2.0)."""
     name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
     return re.sub(r"^[^A-Za-z_]", "__", name)
 
 
 def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> None:
-    """Finds out before there is a table whether its first rows have keys."""
+    """Check that the first rows have keys, before the table is created."""
     fields = _native.arrow_schema(config.create_schema or "")
     spec = key_spec(config, prefixed=None, options=options)
     null_elements = WriteOptions.of(options, config.base_extension).null_elements

@@ -1,7 +1,7 @@
-"""Putting a new table on storage, and taking it away again when its making fails.
+"""Writes a new table to storage, and removes it again if its creation fails.
 
-What a table is, and its first rows, are `create.py`'s part. Only what the failed call put there is
-taken away: other files and folders at the location stay.
+`create.py` decides what the table is, and its first rows. Only what the failed call wrote is
+removed: other files and directories at the location stay.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pyhudi.txn.heartbeat import Heartbeat
 
 @contextmanager
 def table_in_making(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[None]:
-    """Makes a table for the block to go on with; an error there takes the table away.
+    """Create a table for the duration of the block; an error in the block removes the table.
 
-    Once a write is complete the table stays, whatever comes after. A heartbeat keeps others from
-    overwriting it meanwhile.
+    The table stays once a write is complete, even if the block fails later. A heartbeat keeps other
+    writers from overwriting the table while the block runs.
     """
     folders = MadeFolders(storage)
     earlier = {entry.path for entry in storage.list(FOLDER)}
@@ -42,7 +42,7 @@ def table_in_making(storage: Storage, config: TableConfig, clock: Clock) -> Iter
         make_table(storage, config, clock)
     with _undo_on_error(lambda: _take_away(storage, config, earlier, folders, heartbeat, began)):
         yield
-    with suppress(Exception):  # The table is made; one that nobody removes is dead in two minutes.
+    with suppress(Exception):  # A heartbeat that stays behind expires in two minutes.
         heartbeat.stop()
 
 
@@ -54,13 +54,13 @@ def _undo_on_error(undo: Callable[[], None]) -> Iterator[None]:
         try:
             undo()
         except Exception as secondary:  # noqa: BLE001
-            # What went wrong first is what the caller must hear.
+            # The caller must see the first error.
             error.__context__ = secondary
         raise
 
 
 def _remove_empty(storage: Storage, folders: MadeFolders, heartbeat: Heartbeat) -> None:
-    """After a table could not be made at all; one that another has made needs its folders."""
+    """Clean up after a failed creation; a table of another writer keeps its directories."""
     with suppress(Exception):
         heartbeat.stop()
     if not has_table(storage):
@@ -79,7 +79,7 @@ def _take_away(
         heartbeat.stop()
     if Timeline.load(storage, config).commits:
         return
-    storage.delete(FILE)  # From here on there is no table.
+    storage.delete(FILE)  # The table does not exist any more after this.
     if earlier or folders.has(FOLDER):
         for entry in storage.list(FOLDER):
             if entry.path not in earlier:
@@ -93,7 +93,7 @@ def _take_away(
 
 
 def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:
-    """Whether a file was written by a write that was requested since."""
+    """Return whether a write that was requested since `began` wrote the file."""
     if is_partition_metadata(entry.name):
         return _commit_time_of(storage.read_or_none(entry.path) or b"") >= began
     if not entry.name.endswith(DATA_EXTENSIONS) and ".log." not in entry.name:
@@ -104,5 +104,5 @@ def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:
 
 def _commit_time_of(partition_metadata: bytes) -> str:
     lines = partition_metadata.decode(errors="replace").splitlines()
-    found = (line.removeprefix("commitTime=") for line in lines if line.startswith("commitTime="))
-    return next(found, "")
+    times = (line.removeprefix("commitTime=") for line in lines if line.startswith("commitTime="))
+    return next(times, "")

@@ -1,6 +1,6 @@
-"""Who did what to a table, and which of its commits are saved, as Arrow tables.
+"""Instants and savepoints of a table as Arrow tables.
 
-For people and their queries, as `inspect.py`. Sizes are in bytes.
+These tables are for users and their queries, as in `inspect.py`. Sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _SAVEPOINTS = pa.schema(
     ]
 )
 _SCHEMAS = frozenset({SCHEMA_KEY, LATEST_SCHEMA})
-"""Entries of the extra metadata that every commit has, and that nobody looks for here."""
+"""Entries of the extra metadata that every commit has, and that are not useful here."""
 
 
 def history(
     table: TableSnapshot, limit: int | None, since: str | None, *, archived: bool
 ) -> pa.Table:
-    """One row an instant, the newest first; see `HudiTable.history`."""
+    """Return one row for each instant, the newest first; see `HudiTable.history`."""
     timeline = table.timeline
     instants = {
         (instant.requested, instant.completed_action): instant for instant in timeline.instants
@@ -63,17 +63,17 @@ def history(
             **instants,
         }
     newest_first = sorted(instants.items(), reverse=True)
-    wanted = [
+    selected = [
         (key, instant)
         for key, instant in newest_first
         if since is None or instant.requested > since
     ]
-    rows = [_row(table, instant, active=key in active) for key, instant in wanted[:limit]]
+    rows = [_row(table, instant, active=key in active) for key, instant in selected[:limit]]
     return pa.Table.from_pylist(rows, _HISTORY)
 
 
 def savepoint_table(savepoints: Iterable[Savepoint]) -> pa.Table:
-    """One row a savepoint; see `HudiTable.savepoints`."""
+    """Return one row for each savepoint; see `HudiTable.savepoints`."""
     rows = [
         {
             "instant": saved.instant,
@@ -102,10 +102,10 @@ def _row(table: TableSnapshot, instant: Instant, *, active: bool) -> dict[str, A
     if instant.action in COMMIT_ACTIONS:
         return row | _row_counts(commit_metadata_of(record, instant.file_name))
     if instant.action == SAVEPOINT:
-        said = {"comment": record.get("comments"), "saved_by": record.get("savepointedBy")}
-        return row | {"metadata": _said(said)}
-    taken_back = {ROLLBACK: "commitsRollback", RESTORE: "instantsToRollback"}.get(instant.action)
-    return row if taken_back is None else row | {"rolled_back": record.get(taken_back)}
+        entries = {"comment": record.get("comments"), "saved_by": record.get("savepointedBy")}
+        return row | {"metadata": _said(entries)}
+    targets = {ROLLBACK: "commitsRollback", RESTORE: "instantsToRollback"}.get(instant.action)
+    return row if targets is None else row | {"rolled_back": record.get(targets)}
 
 
 def _row_counts(metadata: CommitMetadata) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _row_counts(metadata: CommitMetadata) -> dict[str, Any]:
 
 
 def row_counts(metadata: CommitMetadata) -> dict[str, int | None]:
-    """Rows by what became of them; null for services, whose stats count rows that stay."""
+    """Count rows by what happened to them; null for services, whose stats count unchanged rows."""
     if metadata.is_service:
         return dict.fromkeys(("rows_inserted", "rows_updated", "rows_deleted"))
     stats = metadata.write_stats
@@ -132,4 +132,6 @@ def row_counts(metadata: CommitMetadata) -> dict[str, int | None]:
 
 
 def _said(entries: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in sorted(entries.items()) if text and name not in _SCHEMAS]
+    return [
+        (name, value) for name, value in sorted(entries.items()) if value and name not in _SCHEMAS
+    ]

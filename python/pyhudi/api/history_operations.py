@@ -1,4 +1,7 @@
-"""The verbs of a table handle about its past: who did what, keeping it, going back to it. Thin."""
+"""Methods of a table handle for its past: history, savepoints, rollback, restore.
+
+The code is thin: each method is one call.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 
 
 class HistoryVerbs:
-    """What `HudiTable` can tell of its table's past, keep of it and bring back."""
+    """History, savepoints, rollback and restore of `HudiTable`."""
 
     @property
     def config(self) -> TableConfig:
@@ -27,15 +30,15 @@ class HistoryVerbs:
 
     @property
     def state(self) -> TableSnapshot:
-        """What reads of the handle are planned from."""
+        """The snapshot that reads of the handle use."""
         raise NotImplementedError
 
     def _reload(self, instant: str = "") -> None:
-        """Has the handle look at the table after an act, which stands if that fails."""
+        """Reload the handle after an operation, which stays successful if reloading fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
-        """The handle, if it may write."""
+        """Return the handle if it may write."""
         raise NotImplementedError
 
     @arg.check_arguments(limit=arg.optional(arg.whole), archived=arg.flag)
@@ -46,27 +49,27 @@ class HistoryVerbs:
         archived: bool = False,
         since: Moment | None = None,
     ) -> pa.Table:
-        """Who did what to the table: one row an instant, the newest first.
+        """Return who did what to the table: one row for each instant, the newest first.
 
-        Either time of a commit, `instant` or `completed`, bounds `incremental` and `changes`. Rows
-        are in the order of requests, where the newest need not be the one that was completed last:
-        to follow the table, use `next_start` of what you read.
+        Both times of a commit, `instant` and `completed`, can bound `incremental` and `changes`.
+        Rows are ordered by requested time, so the first row need not be the commit that completed
+        last: to follow the table, use the `next_start` of what you read.
 
         Args:
-            limit: at most so many rows; files of no more instants are read.
-            archived: with the instants that have left the active timeline.
-            since: those requested after that time, as `scan` takes it for `as_of`, which bounds
-                what is read of the archive.
+            limit: maximum number of rows; pyhudi reads the files of these instants only.
+            archived: include the instants that have left the active timeline.
+            since: only instants requested after this time, in a format of `scan`'s `as_of`; it also
+                bounds what is read of the archive.
 
         Returns:
-            Columns: instant, completed (null while pending or not noted), action, operation, state;
-            rows_inserted, rows_updated, rows_deleted (null for services, which change no rows),
-            files and bytes of commits; rolled_back (of rollbacks and restores the instants that
-            they took back); metadata (a map: what the writer of a commit said in its extra
-            metadata, without the schema; of savepoints the comment).
+            Columns: instant, completed (null while pending or if not recorded), action, operation,
+                state; rows_inserted, rows_updated, rows_deleted (null for services, which change no
+                rows), files and bytes of commits; rolled_back (the instants that a rollback or
+                restore rolled back); metadata (a map: the extra metadata of a commit without the
+                schema, or the comment of a savepoint).
 
         Raises:
-            ConfigError: a limit or a time that is none.
+            ConfigError: `limit` is not a number of rows, or `since` is not a time.
             CorruptTable: a file of the timeline is damaged.
         """
         from pyhudi.api.history import history  # noqa: PLC0415 - scans need none of it
@@ -80,12 +83,12 @@ class HistoryVerbs:
 
     @arg.check_arguments(comment=arg.text, instant=arg.optional(arg.text))
     def savepoint(self, comment: str = "", instant: str | None = None) -> str:
-        """Saves a commit: cleaners spare its files until `delete_savepoint`.
+        """Save a commit: the cleaner retains its files until you call `delete_savepoint`.
 
         Args:
-            comment: why.
-            instant: that of the commit, by default the one that was completed last; up to table
-                version 6, where that is not kept, the one that was requested last.
+            comment: the reason.
+            instant: instant of the commit; by default the commit that completed last. Up to table
+                version 6, which does not record completion times, it is the commit requested last.
 
         Returns:
             The commit's instant.
@@ -93,9 +96,9 @@ class HistoryVerbs:
         Raises:
             HistoryUnavailable: the commit is not on the active timeline, or files of it may have
                 been cleaned.
-            ConfigError: it is saved already, or an argument is wrong.
-            CommitConflict: a pending clean is about to take files of it.
-            LockTimeout: the table's lock could not be had in time.
+            ConfigError: the commit is saved already, or an argument is wrong.
+            CommitConflict: a pending clean is about to remove files of the commit.
+            LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
@@ -105,10 +108,11 @@ class HistoryVerbs:
         return saved.instant
 
     def savepoints(self) -> pa.Table:
-        """The saved commits, oldest first.
+        """Return the saved commits, oldest first.
 
         Returns:
-            Columns: instant, comment, saved_by, saved_at, partitions, files (how many are spared).
+            Columns: instant, comment, saved_by, saved_at, partitions, files (number of retained
+                files).
         """
         from pyhudi.api.history import savepoint_table  # noqa: PLC0415 - scans need none of it
         from pyhudi.txn.savepoint import savepoints  # noqa: PLC0415 - as above
@@ -117,14 +121,14 @@ class HistoryVerbs:
 
     @arg.check_arguments(instant=arg.text)
     def delete_savepoint(self, instant: str) -> None:
-        """Takes a savepoint away; the commit stays, and cleaners may take its files from then on.
+        """Delete a savepoint; the commit stays, and the cleaner may remove its files from then on.
 
         Args:
-            instant: that of the commit.
+            instant: instant of the commit.
 
         Raises:
             ConfigError: the commit is not saved.
-            LockTimeout: the table's lock could not be had in time.
+            LockTimeout: the table's lock was not free in time.
         """
         from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
 
@@ -133,30 +137,29 @@ class HistoryVerbs:
 
     @arg.check_arguments(instant=arg.text, dry_run=arg.flag)
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
-        """Takes the newest completed commit back, or a failed write or clustering that is pending.
+        """Roll back the newest completed commit, or a failed pending write or clustering.
 
-        A rollback stands on the timeline, as Hudi's do. A metadata table that cannot follow, since
-        it was compacted or got partitions since the commit, is made anew. A clustering that is
-        planned, or was begun by a writer that died, leaves the timeline without a trace, also one
-        whose plan is damaged or empty.
+        The rollback stays on the timeline, as Hudi's rollbacks do. If the metadata table cannot be
+        rolled back, because it was compacted or got partitions since the commit, pyhudi rebuilds
+        it. A pending clustering that is only planned, or whose writer failed, leaves the timeline
+        without a rollback instant, even if its plan is damaged or empty.
 
         Args:
-            instant: that of the commit, its requested time.
-            dry_run: say what would go, and change nothing.
+            instant: instant of the commit, its requested time.
+            dry_run: return what would be removed, and change nothing.
 
         Returns:
-            What went: the instant, files and bytes.
+            What was removed: the instant, files and bytes.
 
         Raises:
             HistoryUnavailable: the instant is not on the active timeline, or files that were
                 current before it were cleaned.
-            ConfigError: it is not the newest, or is saved, or an argument is wrong.
-            CommitConflict: something is pending that goes by what would go, or another writer is at
-                work.
-            LockTimeout: the table's lock could not be had in time.
+            ConfigError: the commit is not the newest, or is saved, or an argument is wrong.
+            CommitConflict: a pending operation depends on the commit, or another writer is active.
+            LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            AfterRollbackError: the commit is gone; something after that failed, which the next
-                write completes.
+            AfterRollbackError: the commit is rolled back; a later step failed, which the next write
+                completes.
         """
         from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
 
@@ -166,32 +169,32 @@ class HistoryVerbs:
 
     @arg.check_arguments(dry_run=arg.flag)
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
-        """Brings the table back to an earlier commit: everything after it goes, for good.
+        """Restore the table to an earlier commit: everything after it is removed permanently.
 
-        What goes is rolled back commit by commit, the newest first: commits, compactions and
-        clusterings that were completed after the commit, and what was planned after it. Stop other
-        writers first. Readers of a later state raise `HistoryUnavailable` or `CorruptTable`
-        meanwhile. What a writer that dies has begun, the next write ends. The metadata table
-        follows, or is made anew where it was compacted or got partitions since.
+        pyhudi rolls back commit by commit, the newest first: commits, compactions and clusterings
+        that completed after the commit, and everything planned after it. Stop other writers first.
+        Until the restore ends, readers of a later snapshot raise `HistoryUnavailable` or
+        `CorruptTable`. If the writer fails, the next write completes the restore. The metadata
+        table is rolled back too, or rebuilt if it was compacted or got partitions since the commit.
 
         Args:
-            to: the instant of the commit, saved or not; or a time, as `scan` takes it for `as_of`,
-                for the newest commit by then.
-            dry_run: say what would go, and change nothing.
+            to: the instant of the commit, saved or not; or a time in a format of `scan`'s `as_of`,
+                for the newest commit up to then.
+            dry_run: return what would be removed, and change nothing.
 
         Returns:
-            What went: instants, files and bytes. With no commit after `to` nothing is done.
+            What was removed: instants, files and bytes. Without a commit after `to`, nothing is
+                done.
 
         Raises:
             HistoryUnavailable: the time is before the active timeline, or files that were current
                 then have been cleaned.
             ConfigError: a later commit is saved, or an argument is wrong.
-            CommitConflict: a clean or the making of an index is pending, or another writer is at
-                work.
-            CorruptTable: a file that the savepoint names is gone.
-            LockTimeout: the table's lock could not be had in time.
+            CommitConflict: a clean or an index build is pending, or another writer is active.
+            CorruptTable: a file that the savepoint lists is missing.
+            LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            AfterRollbackError: commits are gone; something after that failed. Call it again.
+            AfterRollbackError: commits are rolled back; a later step failed. Call `restore` again.
         """
         from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
 

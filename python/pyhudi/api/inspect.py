@@ -1,6 +1,6 @@
-"""A table's inner life as Arrow tables: instants, commits, files, slices, log blocks.
+"""Instants, commits, files, slices and log blocks of a table, as Arrow tables.
 
-For people and their queries. Nothing in pyhudi decides by these tables. Sizes are in bytes.
+They are for users and their queries. Nothing in pyhudi depends on these tables. Sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _LOGS = pa.schema(
 
 
 class Inspect:
-    """Looks into a table as of the moment its handle was loaded."""
+    """Internals of a table at the snapshot of its handle."""
 
     def __init__(self, table: TableSnapshot) -> None:
         self._table = table
@@ -98,14 +98,15 @@ class Inspect:
 
     @arg.check_arguments(archived=arg.flag)
     def timeline(self, *, archived: bool = False) -> pa.Table:
-        """The timeline: one row an instant, in its furthest state, oldest first.
+        """Return the timeline: one row for each instant, in its furthest state, oldest first.
 
         Args:
-            archived: with the instants that have left the active timeline; all of the archive is
-                read for them, and `file` is the archive's file.
+            archived: include the instants that have left the active timeline. This reads the whole
+                archive; `file` is then the archive's file.
 
         Returns:
-            Columns requested, action, state, completed (null while pending or not noted), file.
+            Columns requested, action, state, completed (null while pending or if not recorded),
+            file.
 
         Raises:
             CorruptTable: the archive is damaged.
@@ -134,7 +135,7 @@ class Inspect:
         return pa.Table.from_pylist(rows, _TIMELINE)
 
     def commits(self) -> pa.Table:
-        """Completed commits of the active timeline and what they wrote, oldest first.
+        """Return the completed commits of the active timeline and what they wrote, oldest first.
 
         Returns:
             Columns requested, completed, action, operation, partitions, files, rows_written,
@@ -149,11 +150,11 @@ class Inspect:
         return pa.Table.from_pylist(rows, _COMMITS)
 
     def files(self) -> pa.Table:
-        """Every base and log file on storage, uncommitted and outdated ones too.
+        """Return every base and log file on storage, including uncommitted and outdated ones.
 
         Returns:
             Columns partition, file_id, kind (base or log), name, instant (the one in the name),
-            size in bytes, replaced (whether a completed replace commit took its group away).
+            size in bytes, replaced (whether a completed replace commit removed its group).
         """
         view = self._view()
         rows = [
@@ -171,40 +172,40 @@ class Inspect:
         return pa.Table.from_pylist(rows, _FILES)
 
     def slices(self) -> pa.Table:
-        """Every committed file slice, outdated ones too, the newest of a group first.
+        """Return every committed file slice, including outdated ones, the newest of a group first.
 
         Returns:
             Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size;
             sizes in bytes.
 
         Raises:
-            HistoryUnavailable: what was current when the handle was loaded may have been removed.
+            HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
         return slices_table(self._as_of_then().all_slices())
 
     def health(self) -> Health:
-        """How the table is: files, log share, retention, timeline, and what is worth doing.
+        """Return the table's health: files, log share, retention, timeline, and advice.
 
         Returns:
-            The figures and the advice, each with its reason: `print` shows them, `to_arrow()` gives
-            the figures as a table. `HudiTable.maintain` follows the advice.
+            The figures and the advice, each with its reason: `print` displays them, `to_arrow()`
+                returns the figures as a table. `HudiTable.maintain` follows the advice.
 
         Raises:
             CorruptTable: timeline files are damaged.
-            HistoryUnavailable: what was current when the handle was loaded may have been removed.
+            HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
         from pyhudi.admin.health import look  # noqa: PLC0415 - reading needs none of it
 
         return look(self._table)
 
     def partitions(self) -> pa.Table:
-        """Partitions with what a snapshot reads there.
+        """Return the partitions with the files that a snapshot query reads in each.
 
         Returns:
             Columns partition, file_groups, log_files, size in bytes.
 
         Raises:
-            HistoryUnavailable: what was current when the handle was loaded may have been removed.
+            HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
         view = self._as_of_then()
         slices = view.slices()
@@ -222,7 +223,7 @@ class Inspect:
         return pa.Table.from_pylist(rows, _PARTITIONS)
 
     def logs(self) -> pa.Table:
-        """The blocks of the log files that a snapshot reads, in the order they are merged.
+        """Return the blocks of the log files that a snapshot query reads, in merge order.
 
         Returns:
             Columns partition, file_id, log_file, offset and size in bytes, type, instant, header
@@ -230,7 +231,7 @@ class Inspect:
 
         Raises:
             CorruptTable: a log file is damaged.
-            HistoryUnavailable: what was current when the handle was loaded may have been removed.
+            HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
         logs = [log for slice_ in self._as_of_then().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
@@ -253,19 +254,19 @@ class Inspect:
 
     @arg.check_arguments(partition=arg.text, column=arg.optional(arg.text))
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
-        """What a partition of the metadata table says, as it is now.
+        """Return the records of a partition of the metadata table, in its current state.
 
         Args:
             partition: `files`, `record_index`, `column_stats`, `partition_stats` or a secondary
                 index.
-            column: the one whose statistics are wanted; None where the partition has none.
+            column: the column whose statistics you want; None if the partition has no statistics.
 
         Returns:
-            Its records, with columns by the kind of partition.
+            The records; the columns depend on the partition.
 
         Raises:
-            CorruptTable: the metadata table is missing, damaged or behind.
-            ConfigError: the partition has no form as a table.
+            CorruptTable: the metadata table is missing, damaged or out of date.
+            ConfigError: the partition cannot be returned as a table.
             SchemaMismatch: the table has no such column.
         """
         from pyhudi.metadata.partition_types.registry import to_display  # noqa: PLC0415 - it needs the core
@@ -278,7 +279,7 @@ class Inspect:
         return pa.Table.from_batches([to_display(metadata, partition, field)])
 
     def _as_of_then(self) -> FileSystemView:
-        """The view, where all that was current then is there still."""
+        """Return the view, after checking that all files of the handle's snapshot still exist."""
         view, table = self._view(), self._table
         _ = view.groups
         check_listing_complete(table.storage, table.config, table.timeline)
@@ -296,7 +297,11 @@ def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:
 
 
 def _commit(instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:
-    stats = [stat for some in metadata.partition_to_write_stats.values() for stat in some]
+    stats = [
+        stat
+        for partition_stats in metadata.partition_to_write_stats.values()
+        for stat in partition_stats
+    ]
     return {
         "requested": instant.requested,
         "completed": instant.completed,

@@ -1,4 +1,4 @@
-"""What one task of a read may hold in memory, of what a caller allows for all of them."""
+"""The memory that one task of a read may use, as a share of the caller's limit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LEAST_MEMORY = 1 << 20
 
 
 def task_memory(limit: int | None, engine: Engine) -> int:
-    """The share of one task in a scan's memory; a quarter of the machine's when none is given.
+    """Return one task's share of a memory limit; by default of a quarter of the machine's memory.
 
-    Raises `ConfigError` for less than a megabyte and for what is no number.
+    Raises `ConfigError` if the limit is below a megabyte or not a number.
     """
     if limit is None:
         limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

@@ -1,6 +1,6 @@
 """The builder of a merge: clauses, then `execute`.
 
-What they do is `write/merge.py`'s part.
+`write/merge.py` runs the merge.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pyhudi.write.merge_planning import MergeClause
 class Merge:
     """A merge of a source into a table by record key; nothing happens before `execute`.
 
-    Every clause gives a new builder. Clauses for matched rows (those whose key the table has) are
-    tried in the order they were added, and so are those for the others; of those whose `where`
-    holds the first one decides, and a row that none decides is left alone. `where` and values are
-    SQL expressions (or pyarrow expressions) in which `source.name` is a column of the source and
-    `target.name` one of the table; values that are no text are taken as they are.
+    Every method adds a clause and returns a new builder. pyhudi tries the clauses for matched rows
+    (whose key is in the table) in the order in which you add them, and likewise those for the other
+    rows. The first clause whose `where` is true decides; rows without such a clause are ignored.
+    `where` and values are SQL or pyarrow expressions, in which `source.name` is a column of the
+    source and `target.name` a column of the table. Values that are not strings are literals.
     """
 
     run: Callable[[tuple[MergeClause, ...]], WriteResult]
-    """What carries it out."""
+    """Executes the merge."""
     clauses: tuple[MergeClause, ...] = ()
 
     def __repr__(self) -> str:
@@ -40,11 +40,11 @@ class Merge:
     def when_matched_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
-        """Gives columns of the table's row new values.
+        """Update columns of the matched row in the table.
 
         Args:
-            values: by column, none of the key or the partition.
-            where: for which matched rows; None for all.
+            values: new values by column; key and partition columns cannot be set.
+            where: condition on matched rows; None for all.
 
         Returns:
             A builder with the clause.
@@ -55,10 +55,10 @@ class Merge:
         return self._with("update", where, values)
 
     def when_matched_update_all(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Gives the table's row the values of all columns that the source has.
+        """Update all columns of the matched row that the source has.
 
         Args:
-            where: for which matched rows; None for all.
+            where: condition on matched rows; None for all.
 
         Returns:
             A builder with the clause.
@@ -66,10 +66,10 @@ class Merge:
         return self._with("update", where, None)
 
     def when_matched_delete(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Removes the table's row.
+        """Delete the matched row from the table.
 
         Args:
-            where: for which matched rows; None for all.
+            where: condition on matched rows; None for all.
 
         Returns:
             A builder with the clause.
@@ -80,11 +80,11 @@ class Merge:
     def when_not_matched_insert(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
-        """Adds a row of these values, null in other columns, with the key of the source's row.
+        """Insert a row of these values, with the key of the source row and null in other columns.
 
         Args:
-            values: by column of the table.
-            where: for which rows of the source; None for all. It can look at the source alone.
+            values: values by column of the table.
+            where: condition on source rows; None for all. It can use columns of the source only.
 
         Returns:
             A builder with the clause.
@@ -95,10 +95,10 @@ class Merge:
         return self._with("insert", where, values)
 
     def when_not_matched_insert_all(self, *, where: str | pc.Expression | None = None) -> Merge:
-        """Adds the source's row, null in columns that it lacks.
+        """Insert the source row, with null in columns that it does not have.
 
         Args:
-            where: for which rows of the source; None for all. It can look at the source alone.
+            where: condition on source rows; None for all. It can use columns of the source only.
 
         Returns:
             A builder with the clause.
@@ -106,20 +106,21 @@ class Merge:
         return self._with("insert", where, None)
 
     def execute(self) -> WriteResult:
-        """Carries out the merge in one commit.
+        """Run the merge in one commit.
 
         Returns:
-            What was written. A source without rows, or of which no clause takes any, makes no
+            What the commit wrote. If the source has no rows, or no clause applies, there is no
             commit.
 
         Raises:
-            ConfigError: there is no clause, or one cannot be carried out.
-            SchemaMismatch: the source lacks key columns or has a key twice, values do not fit, or
-                a file has several rows of a key and clauses do not delete all of them.
-            UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
-                stored in the place of a value.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            ConfigError: there is no clause, or a clause cannot be executed.
+            SchemaMismatch: the source has no key columns or has a key twice, values do not match
+                their columns, or a file has several rows of a key and the clauses do not delete all
+                of them.
+            UnsupportedTableFeature: pyhudi does not write to the table, or its merge rules would
+                keep the stored value instead of a new one.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
         """
         if not self.clauses:
             msg = "the merge has no clause"
@@ -127,11 +128,11 @@ class Merge:
         return self.run(self.clauses)
 
     def _with(
-        self, kind: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
+        self, action: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
     ) -> Merge:
         from pyhudi.write.merge_planning import MergeClause  # noqa: PLC0415 - as it is needed
 
         if values is not None and not values:
             msg = "a clause sets no column"
             raise ConfigError(msg)
-        return replace(self, clauses=(*self.clauses, MergeClause(kind, where, values)))
+        return replace(self, clauses=(*self.clauses, MergeClause(action, where, values)))

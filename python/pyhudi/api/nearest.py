@@ -1,6 +1,6 @@
-"""Nearest-neighbour search over a VECTOR column: each row of a scan is measured.
+"""Nearest-neighbor search over a VECTOR column: each row of a scan is measured.
 
-Distances and the choice among the rows of a batch are the Rust core's part.
+The Rust core computes the distances and selects rows within a batch.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyhudi.api.scan import Scan
 
 DISTANCE = "_hudi_distance"
-"""What Hudi's `hudi_vector_search` calls the column."""
+"""The name of the column in Hudi's `hudi_vector_search`."""
 METRICS = ("l2", "cosine", "dot")
 
 
 def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> pa.Table:
-    """The rows of a scan with the nearest vectors; see `Scan.nearest`."""
+    """Return the rows of a scan with the nearest vectors; see `Scan.nearest`."""
     query = _query(scan, column, vector)
     if metric not in METRICS:
         msg = f"metric is {metric!r}"
@@ -44,10 +44,10 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
 
 
 def _query(scan: Scan, column: str, vector: Any) -> list[float]:
-    shown = scan.shown
-    if column not in shown.names:
+    columns = scan.shown
+    if column not in columns.names:
         raise SchemaMismatch(f"the table has no column {column!r}")
-    field = shown.field(column)
+    field = columns.field(column)
     if not is_vector(field):
         msg = f"column {column!r} is {field.type}, no VECTOR"
         raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.vector(…).")
@@ -68,7 +68,7 @@ def _search(scan: Scan, column: str, query: list[float], k: int, metric: str) ->
     from pyhudi import _native  # noqa: PLC0415 - planning needs no core
 
     schema = scan.schema.append(pa.field(DISTANCE, pa.float64(), nullable=False))
-    kept = schema.empty_table()
+    nearest = schema.empty_table()
     within = None
     for batch in scan.to_reader():
         rows, distances = _native.nearest_rows(
@@ -76,12 +76,12 @@ def _search(scan: Scan, column: str, query: list[float], k: int, metric: str) ->
         )
         if not len(rows):
             continue
-        found = pa.Table.from_batches([batch.take(rows)])
-        found = found.append_column(schema.field(DISTANCE), distances)
-        both = pa.concat_tables([kept, found.cast(schema)])
-        # NaN comes after all numbers, as in Spark.
+        matches = pa.Table.from_batches([batch.take(rows)])
+        matches = matches.append_column(schema.field(DISTANCE), distances)
+        both = pa.concat_tables([nearest, matches.cast(schema)])
+        # NaN sorts after all numbers, as in Spark.
         order = pc.sort_indices(both.column(DISTANCE))
-        kept = both.take(order[:k]).combine_chunks()
-        if kept.num_rows == k:
-            within = kept.column(DISTANCE)[-1].as_py()
-    return kept
+        nearest = both.take(order[:k]).combine_chunks()
+        if nearest.num_rows == k:
+            within = nearest.column(DISTANCE)[-1].as_py()
+    return nearest

@@ -1,6 +1,6 @@
-"""What can be had from lazy rows: Arrow, pandas, polars, DuckDB, a count. Reads nothing itself.
+"""Outputs of lazy rows: Arrow, pandas, polars, DuckDB, a count. Nothing is read here.
 
-`Scan`, `Changes` and `Diff` give their rows as a stream; everything else follows from it here.
+`Scan`, `Changes` and `Diff` provide a stream of rows; all other outputs use it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # Each is an extra.
 class Outputs(LazyRows):
     """Rows that are described but not read.
 
-    They can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    You can pass them to anything that reads Arrow streams (`__arrow_c_stream__`), any number of
     times.
     """
 
@@ -40,17 +40,17 @@ class Outputs(LazyRows):
 
     @abstractmethod
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream.
+        """Return the rows as a stream.
 
         Returns:
-            Their batches.
+            A reader of the record batches.
         """
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory.
+        """Read all rows into memory.
 
         Returns:
-            One table. It raises what `to_reader` does, as all outputs do.
+            One table. It raises what `to_reader` raises, as all outputs do.
         """
         return self.to_reader().read_all()
 
@@ -61,19 +61,19 @@ class Outputs(LazyRows):
         dtype_backend: str | None = None,
         **options: Any,
     ) -> pd.DataFrame:
-        """All rows as a pandas DataFrame. Needs the extra `pandas`.
+        """Read all rows as a pandas DataFrame. Needs the extra `pandas`.
 
         Args:
-            types_mapper: gives the pandas type of an Arrow type, None for pyarrow's choice.
-            dtype_backend: "pyarrow" keeps every column in its Arrow type, nulls and all.
-            options: others of `pyarrow.Table.to_pandas`, such as `date_as_object`.
+            types_mapper: returns the pandas type of an Arrow type, or None for pyarrow's default.
+            dtype_backend: "pyarrow" keeps every column in its Arrow type, including nulls.
+            options: other options of `pyarrow.Table.to_pandas`, such as `date_as_object`.
 
         Returns:
-            The rows, by default under pyarrow's mapping of types.
+            The rows, by default in pyarrow's mapping of types.
 
         Raises:
-            ConfigError: pandas is not installed, `dtype_backend` is another one, or there are both
-                that and a `types_mapper`; a date or time is one that Python does not have.
+            ConfigError: pandas is not installed; `dtype_backend` has another value, or is combined
+                with `types_mapper`; or Python cannot hold a date or time.
         """
         require_extra("pandas")
         if dtype_backend is not None:
@@ -94,7 +94,7 @@ class Outputs(LazyRows):
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame. Needs the extra `polars`.
+        """Read all rows as a polars DataFrame. Needs the extra `polars`.
 
         Returns:
             The rows.
@@ -111,38 +111,38 @@ class Outputs(LazyRows):
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
-        """Makes the rows a view of a DuckDB connection; each query on it reads anew.
+        """Register the rows as a view of a DuckDB connection; each query reads them again.
 
         Needs the extra `duckdb`.
 
         Args:
-            connection: where the view is to be.
-            name: of the view.
+            connection: connection that gets the view.
+            name: name of the view.
 
         Returns:
             The connection.
 
         Raises:
-            ConfigError: `connection` is none.
+            ConfigError: `connection` is not a DuckDB connection.
         """
         return connection.register(name, self)
 
     def to_spark(self) -> Any:
-        """The rows as a Spark DataFrame, of a table that was opened with a `SparkEngine`.
+        """Return the rows as a Spark DataFrame; the table must be opened with a `SparkEngine`.
 
-        Planned now, read by the executors at each action; see `pyhudi.spark.read`.
+        The read is planned now, and run by the executors at each action; see `pyhudi.spark.read`.
 
         Returns:
             The DataFrame.
 
         Raises:
             ConfigError: the table was opened with another engine.
-            UnsupportedTableFeature: Spark lacks a type.
+            UnsupportedTableFeature: Spark does not support a type.
         """
         return spark("to_dataframe").frame_of(self)
 
     def count(self) -> int:
-        """How many rows there are.
+        """Count the rows.
 
         Returns:
             The number of rows.
@@ -151,43 +151,43 @@ class Outputs(LazyRows):
 
     @arg.check_arguments(n=arg.whole)
     def head(self, n: int = 10) -> pa.Table:
-        """The first rows, read from as few files as they need.
+        """Return the first rows, read from as few files as possible.
 
         Args:
-            n: at most so many rows.
+            n: maximum number of rows.
 
         Returns:
-            The rows, in the order of the stream. It raises what `to_reader` does.
+            The rows, in the order of the stream. It raises what `to_reader` raises.
 
         Raises:
-            ConfigError: `n` is no number of rows, or the engine gives no Arrow stream.
+            ConfigError: `n` is negative or not a number, or the engine does not give Arrow streams.
         """
         check_limit(n)
         return self._at_most(n).read_all()
 
-    def _at_most(self, most: int) -> pa.RecordBatchReader:
-        """The first rows as a stream."""
-        return limit_rows(self.to_reader(), most)
+    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
+        """Return the first rows as a stream."""
+        return limit_rows(self.to_reader(), max_rows)
 
     def __len__(self) -> int:
-        """How many rows there are: `count()`, so it reads the files, anew each time."""
+        """Return the number of rows: `count()`, which reads the files each time."""
         return self.count()
 
     def __bool__(self) -> bool:
-        """True, and nothing is read: without it Python would take `if rows:` for `len(rows)`."""
+        """Return true without a read; otherwise Python would call `len(rows)` for `if rows:`."""
         return True
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule stream of the rows."""
+        """Return the Arrow PyCapsule stream of the rows."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """The Arrow PyCapsule schema of the rows; nothing is read for it."""
+        """Return the Arrow PyCapsule schema of the rows; nothing is read."""
         return self.schema.__arrow_c_schema__()
 
 
 def require_extra(extra: str) -> None:
-    """Raises `ConfigError` where the package of an extra is not installed."""
+    """Raise `ConfigError` if the package of an extra is not installed."""
     if find_spec(extra) is None:
         raise ConfigError(f"{extra} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
 
@@ -199,7 +199,7 @@ def stream(
     schema: pa.Schema,
     label: str,
 ) -> pa.RecordBatchReader:
-    """The rows of all tasks. Raises `ConfigError` on an engine that gives no Arrow stream."""
+    """Return the rows of all tasks. Raises `ConfigError` if the engine gives no Arrow stream."""
     rows: Any = engine.scan(work, tasks, schema, label=label)
     if not isinstance(rows, pa.RecordBatchReader):
         raise ConfigError(
@@ -217,10 +217,10 @@ def stream_first(
     label: str,
     limit: int | None,
 ) -> pa.RecordBatchReader:
-    """The rows of all tasks, at most so many of them; all for None. Raises as `stream` does.
+    """Return the rows of all tasks, at most `limit` of them; all for None. Raises as `stream`.
 
-    With a limit the engine gets one task, then two, four and so on. It reads ahead by as many
-    tasks as it has threads, which for a few rows would open files that nobody needs.
+    With a limit the engine gets one task, then two, four and so on. An engine reads ahead as many
+    tasks as it has threads, which for a few rows would open files that are not needed.
     """
     if limit is None:
         return stream(engine, work, tasks, schema, label)
@@ -237,7 +237,7 @@ def stream_first(
 
 
 def check_limit(limit: Any) -> None:
-    """Raises `ConfigError` for what is no number of rows."""
+    """Raise `ConfigError` if a limit is not a number of rows."""
     if limit is None:
         return
     arg.whole("limit", limit)
@@ -246,17 +246,17 @@ def check_limit(limit: Any) -> None:
 
 
 def limit_rows(rows: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
-    """At most so many of the rows, all for None; what is left is not read."""
+    """Return at most `limit` rows, all for None; the rest is not read."""
     if limit is None:
         return rows
 
     def batches() -> Iterator[pa.RecordBatch]:
-        left = limit
-        if left:
+        remaining = limit
+        if remaining:
             for batch in rows:
-                yield batch.slice(0, left)
-                left -= min(left, batch.num_rows)
-                if not left:
+                yield batch.slice(0, remaining)
+                remaining -= min(remaining, batch.num_rows)
+                if not remaining:
                     break
         rows.close()
 

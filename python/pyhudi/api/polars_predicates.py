@@ -1,8 +1,8 @@
-"""What a polars predicate implies for single columns, as filter tuples.
+"""The conditions on single columns that a polars predicate implies, as filter tuples.
 
-Only comparisons of a whole column with values of its own type are taken, by which polars and pyhudi
-agree on every row. Whoever scans applies the whole predicate afterwards; so what is not understood,
-in whatever form a release of polars writes it, costs reading and nothing else.
+Only comparisons of a whole column with values of its own type are used, on which polars and pyhudi
+agree for every row. The caller applies the whole predicate afterwards. An expression that is not
+understood, in any format of a polars release, therefore only costs reading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 Term = tuple[Any, ...]
-"""`(column, op, value)` or `(column, op)`, as `parse_where` takes them."""
+"""A condition `(column, op, value)` or `(column, op)`, as `parse_where` accepts it."""
 
 _COMPARISONS = {
     "Eq": ("=", "="),
@@ -25,7 +25,7 @@ _COMPARISONS = {
     "Gt": (">", "<"),
     "GtEq": (">=", "<="),
 }
-"""As a value on the right side of the column, and on its left."""
+"""Operators for a value on the right side of the column, and on its left."""
 _BETWEEN = {
     "Both": (">=", "<="),
     "Left": (">=", "<"),
@@ -33,19 +33,19 @@ _BETWEEN = {
     "None": (">", "<"),
 }
 _TERMS_MOST = 100
-"""More conditions than filters have that people write; each costs a pass over the rows."""
+"""More conditions than filters that people write have; each costs a pass over the rows."""
 _LISTED_MOST = 1000
 
 
 def terms_implied_by(predicate: pl.Expr, schema: pl.Schema) -> list[Term]:
-    """Conditions that hold on every row that a predicate keeps.
+    """Return conditions that hold on every row that a predicate keeps.
 
-    schema: of the frame that it is on.
+    schema: the schema of the predicate's frame.
     """
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
     except (pl.exceptions.PolarsError, ValueError):
-        return []  # a function of the user's own, for one
+        return []  # for example a Python function of the user
     return list(_terms(tree, schema))[:_TERMS_MOST]
 
 
@@ -87,7 +87,7 @@ def _comparison_terms(name: str, op: str, node: Any, schema: pl.Schema) -> Itera
 
 
 def _among(name: str, values: pl.Series | None) -> Iterator[Term]:
-    """Of many values only the ends, since each would be looked at in Python."""
+    """Yield conditions of a list; of a long one only its bounds, to save time in Python."""
     if values is None or values.is_empty():
         return
     if values.len() <= _LISTED_MOST:
@@ -97,9 +97,9 @@ def _among(name: str, values: pl.Series | None) -> Iterator[Term]:
         yield name, "<=", values.max()
 
 
-def _values(node: Any, kind: pl.DataType) -> pl.Series | None:
-    """The values of a literal of a column's type; None for any other, and if one is null."""
-    if not _is_constant(node) or not _is_taken(kind):
+def _values(node: Any, data_type: pl.DataType) -> pl.Series | None:
+    """Return the values of a literal of a column's type; None if it is another, or has a null."""
+    if not _is_constant(node) or not _is_taken(data_type):
         return None
     try:
         literal = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
@@ -108,8 +108,8 @@ def _values(node: Any, kind: pl.DataType) -> pl.Series | None:
         return None
     if isinstance(values.dtype, pl.List):
         values = values.explode()
-    same = values.dtype == kind or (
-        isinstance(kind, pl.Decimal) and isinstance(values.dtype, pl.Decimal)
+    same = values.dtype == data_type or (
+        isinstance(data_type, pl.Decimal) and isinstance(values.dtype, pl.Decimal)
     )
     if not same or values.null_count() or not _has_python(values):
         return None
@@ -117,7 +117,7 @@ def _values(node: Any, kind: pl.DataType) -> pl.Series | None:
 
 
 def _has_python(values: pl.Series) -> bool:
-    """Whether Python has all of some values: its calendar begins and ends."""
+    """Return whether Python can hold all values: its calendar has bounds."""
     try:
         _ = values.min(), values.max()
     except (ValueError, OverflowError):
@@ -126,7 +126,7 @@ def _has_python(values: pl.Series) -> bool:
 
 
 def _is_constant(node: Any) -> bool:
-    """A literal, or what polars makes of one to give it a type or a time zone."""
+    """Return whether a node is a literal, possibly with a cast or a time zone."""
     match node:
         case {"Literal": _}:
             return True
@@ -138,12 +138,12 @@ def _is_constant(node: Any) -> bool:
             return False
 
 
-def _is_taken(kind: pl.DataType) -> bool:
-    """Whether Python has the values of a type as they are."""
-    if isinstance(kind, pl.Datetime):
-        return kind.time_unit != "ns"
-    return kind.is_integer() or kind.is_float() or isinstance(kind, _TAKEN)
+def _is_taken(data_type: pl.DataType) -> bool:
+    """Return whether Python holds the values of a type unchanged."""
+    if isinstance(data_type, pl.Datetime):
+        return data_type.time_unit != "ns"
+    return data_type.is_integer() or data_type.is_float() or isinstance(data_type, _TAKEN)
 
 
-# Without bytes: those of a fixed length, which polars does not tell, compare with no others here.
+# Without bytes: polars hides the length of fixed-size bytes, which compare with no others here.
 _TAKEN = (pl.String, pl.Boolean, pl.Date, pl.Decimal)

@@ -1,7 +1,7 @@
-"""A scan as a source of polars queries: columns, filters and the number of rows go into the scan.
+"""A scan as a source of polars queries: columns, filters and row limits go into the scan.
 
-polars plans a query before it asks for rows. The filter it hands over is applied here once more in
-polars' own terms, so that what the scan knows of it need not be all.
+polars plans a query before it asks for rows. polars' own expression of the filter is applied once
+more here, so the scan may understand only a part of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 
 _LEAST = (1, 22)
-"""Releases before it lose filters that they cannot hand over, so that queries give other rows."""
+"""Earlier releases lose filters that they cannot push down, so that queries return other rows."""
 
 
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
-    """The rows of a scan, read anew by each query. Raises `ConfigError` for an old polars."""
+    """Return the rows of a scan as a LazyFrame; each query reads again.
+
+    Raises `ConfigError` for an old polars.
+    """
     check_release(pl.__version__)
     schema = _frame(scan.schema.empty_table()).schema
 
@@ -45,7 +48,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
 
 
 def check_release(version: str) -> None:
-    """Raises `ConfigError` for a release that gives wrong rows."""
+    """Raise `ConfigError` for a polars release that returns wrong rows."""
     if tuple(int(part) for part in version.split(".")[:2]) < _LEAST:
         raise ConfigError(
             f"polars {version} loses filters of lazy queries over this source",
@@ -56,12 +59,12 @@ def check_release(version: str) -> None:
 def _frames(
     scan: Scan, columns: list[str], predicate: pl.Expr | None, n_rows: int | None
 ) -> Iterator[pl.DataFrame]:
-    """At least one frame, since releases before 1.30 fail without any.
+    """Yield at least one frame, because releases before 1.30 fail without one.
 
-    n_rows: of the scan; a predicate is applied to these.
+    n_rows: rows of the scan; the predicate is applied to these.
     """
-    looked_at = [] if predicate is None else predicate.meta.root_names()
-    read = list(dict.fromkeys((*columns, *looked_at))) or scan.schema.names[:1]
+    filter_columns = [] if predicate is None else predicate.meta.root_names()
+    read = list(dict.fromkeys((*columns, *filter_columns))) or scan.schema.names[:1]
     where = None
     if predicate is not None and n_rows is None and scan.request.limit is None:
         where = _where(predicate, scan.schema)

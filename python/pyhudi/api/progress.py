@@ -1,7 +1,7 @@
-"""What a verb is handed for one call: a table whose engine tells how far it is, and what to say.
+"""The table that a method uses for one call: it reports progress and adds commit metadata.
 
-The verbs know nothing of it. Of tasks finished and tasks to do for each call of the engine a
-callback gets every step; `True` draws a bar, in a terminal where `rich` is installed.
+The methods do not depend on this. A callback gets every step: the finished tasks and the number of
+tasks of each engine call. `True` draws a bar in a terminal if `rich` is installed.
 """
 
 from __future__ import annotations
@@ -28,27 +28,31 @@ def with_commit_metadata(
     entries: Mapping[str, str] | None,
     commit_id: str | None,
 ) -> Handle:
-    """The table for one verb whose commit says these entries in its extra metadata, and its id.
+    """Return the table for one write whose commit has these entries and this id.
 
-    known: the table's properties as they were a while ago. Raises `ConfigError` for entries that
-    are no texts by name, or have a name that is taken.
+    Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
+
+    known: the table's properties, possibly out of date. entries: extra metadata of the commit.
+    commit_id: id of the commit.
     """
     options = table.options
     if entries is not None:
         options = with_entries(options, entries)
     if commit_id is not None:
         options = with_commit_id(options, commit_id)
-    said = Handle(table.storage, table.engine, options, known=known)
-    return Handle.of(said, SystemClock())
+    handle = Handle(table.storage, table.engine, options, known=known)
+    return Handle.of(handle, SystemClock())
 
 
 @contextmanager
 def with_progress(table: WritableTable, progress: bool | Report) -> Iterator[WritableTable]:
-    """The table for one verb, with its progress shown while the block runs.
+    """Yield the table for one method, and show the method's progress while the block runs.
+
+    Engines of other processes report no progress.
 
     progress: whether to draw a bar, or a function that gets a `Step` when an engine call begins and
-    whenever one of its tasks is finished, one call at a time. What it raises ends the verb. Engines
-    of other processes tell nothing.
+    whenever one of its tasks is finished, one call at a time. An error of the function ends the
+    method.
     """
     engine = table.engine
     if progress is False or not isinstance(engine, LocalEngine):
@@ -58,13 +62,13 @@ def with_progress(table: WritableTable, progress: bool | Report) -> Iterator[Wri
         yield replace(Handle.of(table, SystemClock()), engine=engine.with_progress(progress))
         return
     with _bar() as report:
-        told = engine if report is None else engine.with_progress(report)
-        yield replace(Handle.of(table, SystemClock()), engine=told)
+        reporting = engine if report is None else engine.with_progress(report)
+        yield replace(Handle.of(table, SystemClock()), engine=reporting)
 
 
 @contextmanager
 def _bar() -> Iterator[Report | None]:
-    """Draws what it is told, or None where there is no terminal or no `rich`."""
+    """Yield a callback that draws a bar; None without a terminal or without `rich`."""
     try:
         from rich.progress import Progress  # noqa: PLC0415 - an extra
     except ImportError:
@@ -76,12 +80,12 @@ def _bar() -> Iterator[Report | None]:
     from rich.console import Console  # noqa: PLC0415 - an extra
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        known: dict[str, int] = {}
+        bar_tasks: dict[str, int] = {}
 
         def show(step: Step) -> None:
-            if step.label not in known:
-                known[step.label] = int(bar.add_task(step.label, total=step.total))
-            task = bar.tasks[known[step.label]].id
+            if step.label not in bar_tasks:
+                bar_tasks[step.label] = int(bar.add_task(step.label, total=step.total))
+            task = bar.tasks[bar_tasks[step.label]].id
             bar.update(task, completed=step.finished, total=step.total)
 
         yield show

@@ -1,4 +1,4 @@
-"""A table's properties as its handle shows them, and the verb that changes some. Thin."""
+"""A table's properties as its handle returns them, and the method that changes some."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 
 
 class TableProperties(Mapping[str, str]):
-    """The content of `hoodie.properties` by name, for reading; `set_properties` changes some."""
+    """The content of `hoodie.properties` by name, read-only; `set_properties` changes some."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = dict(sorted(properties.items()))
@@ -39,7 +39,7 @@ class TableProperties(Mapping[str, str]):
 
 
 class PropertyVerbs:
-    """What `HudiTable` tells of its table's properties, and changes."""
+    """Property methods of `HudiTable`."""
 
     @property
     def config(self) -> TableConfig:
@@ -47,38 +47,43 @@ class PropertyVerbs:
         raise NotImplementedError
 
     def _reload(self, instant: str = "") -> None:
-        """Has the handle look at the table after an act, which stands if that fails."""
+        """Reload the handle after an operation, which stays successful if reloading fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
-        """The handle, if it may write."""
+        """Return the handle if it may write."""
         raise NotImplementedError
 
     @property
     def properties(self) -> TableProperties:
-        """What `hoodie.properties` says, by name: a mapping for reading that prints as lines."""
+        """The content of `hoodie.properties` by name: a read-only mapping that prints as lines."""
         return TableProperties(self.config.properties)
 
     @arg.check_arguments(properties=arg.by_name)
     def set_properties(self, properties: Mapping[str, object]) -> None:
-        """Changes properties of the table, under its lock: all of those given, or none.
+        """Change properties of the table, under its lock: all of them, or none.
 
-        What files, keys or folders of the table depend on is refused by name. These can change:
-        `hoodie.table.cdc.enabled`, from then on; `hoodie.table.cdc.supplemental.logging.mode`, as
-        long as no commit of the active timeline has noted changes; names of your own, which begin
-        with neither `hoodie.` nor `pyhudi.`; and `hoodie.compaction.payload.class` of a
-        copy-on-write table up to version 6 that names no class, as Hudi 0.15 leaves them: its
-        writers are told each time. Other handles see it once they are refreshed.
+        A property that files, keys or partition paths of the table depend on cannot change; the
+        error names it. You can change
+
+        - `hoodie.table.cdc.enabled`, for later commits;
+        - `hoodie.table.cdc.supplemental.logging.mode`, while no commit of the active timeline has
+          recorded changes;
+        - your own properties, whose names begin with neither `hoodie.` nor `pyhudi.`;
+        - `hoodie.compaction.payload.class` of a copy-on-write table up to version 6 that names no
+          class, as Hudi 0.15 leaves it: each of its writers passes the class.
+
+        Other handles see the change after a refresh.
 
         Args:
-            properties: values by name; None removes a name of your own.
+            properties: values by name; None removes a property of your own.
 
         Raises:
-            ConfigError: a property stays as it is, the message says why; a value is none that it
-                can have; or the handle was opened as of an earlier time.
-            CommitConflict: a writer is at work.
-            LockTimeout: the table's lock could not be had in time.
-            UnsupportedTableFeature: pyhudi could not write to the table then.
+            ConfigError: a property cannot change (the message says why), a value is invalid, or the
+                handle was opened as of an earlier time.
+            CommitConflict: another writer is active.
+            LockTimeout: the table's lock was not free in time.
+            UnsupportedTableFeature: pyhudi could not write to the table after the change.
         """
         from pyhudi.admin.table_properties import set_properties  # noqa: PLC0415 - reading needs none
 

@@ -1,4 +1,4 @@
-"""The verbs of a table handle for people who look: rows, a count, a page about it. Thin."""
+"""Methods of a table handle for users: rows, a count, a report. The code is thin."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # Each is an extra.
 
 
 class LookingVerbs(LazyRows):
-    """What `HudiTable` shows of its table.
+    """Read methods of `HudiTable`.
 
-    It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    You can pass a handle to anything that reads Arrow streams (`__arrow_c_stream__`), any number of
     times.
     """
 
@@ -34,27 +34,28 @@ class LookingVerbs(LazyRows):
 
     @property
     def state(self) -> TableSnapshot:
-        """What reads of the handle are planned from."""
+        """The snapshot that reads of the handle use."""
         raise NotImplementedError
 
     def scan(self, columns: Sequence[str] | None = None, where: Any = None) -> Scan:
-        """The table's rows."""
+        """Return a scan of the table's rows."""
         raise NotImplementedError
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """All rows as a stream: `scan()` chooses columns and rows.
+        """Return all rows as a stream; use `scan()` to choose columns and rows.
 
         Returns:
-            Their batches. It raises what `head` does, as the next three do.
+            A reader of the record batches. It raises what `head` raises, as the next three methods
+            do.
         """
         return self.scan().to_reader()
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
-        """All rows in memory.
+        """Read all rows into memory.
 
         Args:
-            columns: as `scan` takes them.
-            where: as `scan` takes it.
+            columns: as in `scan`.
+            where: as in `scan`.
 
         Returns:
             One table.
@@ -64,27 +65,27 @@ class LookingVerbs(LazyRows):
     def to_pandas(
         self, columns: Sequence[str] | None = None, where: Any = None, **how: Any
     ) -> pd.DataFrame:
-        """All rows as a pandas DataFrame. Needs the extra `pandas`.
+        """Read all rows as a pandas DataFrame. Needs the extra `pandas`.
 
         Args:
-            columns: as `scan` takes them.
-            where: as `scan` takes it.
-            how: as `Scan.to_pandas` takes it.
+            columns: as in `scan`.
+            where: as in `scan`.
+            how: arguments of `Scan.to_pandas`.
 
         Returns:
             The rows.
 
         Raises:
-            ConfigError: pandas is not installed, or `how` does not fit.
+            ConfigError: pandas is not installed, or an argument of `how` is wrong.
         """
         return self.scan(columns, where).to_pandas(**how)
 
     def to_polars(self, columns: Sequence[str] | None = None, where: Any = None) -> pl.DataFrame:
-        """All rows as a polars DataFrame. Needs the extra `polars`.
+        """Read all rows as a polars DataFrame. Needs the extra `polars`.
 
         Args:
-            columns: as `scan` takes them.
-            where: as `scan` takes it.
+            columns: as in `scan`.
+            where: as in `scan`.
 
         Returns:
             The rows.
@@ -99,24 +100,24 @@ class LookingVerbs(LazyRows):
 
     @arg.check_arguments(n=arg.whole)
     def head(self, n: int = 10) -> pa.Table:
-        """The first rows, read from as few files as they need.
+        """Return the first rows, read from as few files as possible.
 
         Args:
-            n: at most so many rows.
+            n: maximum number of rows.
 
         Returns:
-            The rows, by partition and file group; `scan().head()` chooses columns and rows.
+            The rows, by partition and file group; use `scan().head()` to choose columns and rows.
 
         Raises:
-            ConfigError: `n` is no number of rows, or the engine gives no Arrow stream.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: files of the handle's moment have been cleaned.
+            ConfigError: `n` is negative or not a number, or the engine does not give Arrow streams.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            HistoryUnavailable: files of the handle's snapshot have been cleaned.
             CorruptTable: a file is damaged or missing.
         """
         return self.scan().head(n)
 
     def count(self, where: Any = None) -> int:
-        """How many rows there are. Only columns that matter for it are read.
+        """Count the rows. Only the columns of the filter are read.
 
         Args:
             where: a filter, as in `scan`; None for all rows.
@@ -125,58 +126,57 @@ class LookingVerbs(LazyRows):
             The number of rows.
 
         Raises:
-            SchemaMismatch: the filter does not fit the schema.
-            ConfigError: the filter is none, or the engine gives no Arrow stream.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: files of the handle's moment have been cleaned.
+            SchemaMismatch: the filter does not match the schema.
+            ConfigError: `where` is not a filter, or the engine does not give Arrow streams.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            HistoryUnavailable: files of the handle's snapshot have been cleaned.
             CorruptTable: a file is damaged or missing.
         """
         return self.scan(where=where).count()
 
     def report(self, to: str | os.PathLike[str] | IO[str] | IO[bytes]) -> str:
-        """Writes a page about the table: one HTML file that needs no network, for any browser.
+        """Write a report about the table: one HTML file that needs no network, for any browser.
 
-        It shows the timeline, partitions and file groups by size with their share of log files,
-        indexes and the metadata table, growth over commits, what is worth doing and why, and the
-        recent history. No data file is read. Of a large table the page has the newest instants and
-        the largest partitions, and says so.
+        The report shows the timeline, partitions and file groups by size with their share of log
+        files, indexes and the metadata table, growth by commit, services that are worth running and
+        why, and the recent history. No data file is read. For a large table it is limited to the
+        newest instants and the largest partitions, and says so.
 
         Args:
-            to: the file to write, which is replaced, or an open file.
+            to: path of the file, which is replaced, or an open file.
 
         Returns:
-            The path that was written; of an open file the text.
+            The path of the file; for an open file the text.
 
         Raises:
             ConfigError: `to` is neither a path nor an open file.
-            CorruptTable: the timeline is damaged. Damage in a part that the page can do without is
-                told on it.
-            StorageError: storage fails.
+            CorruptTable: the timeline is damaged. Other damage is reported on the page.
+            StorageError: the storage fails.
         """
         from pyhudi.api.display.report import write_report  # noqa: PLC0415 - only for this
 
         return write_report(self.state, to)
 
     def __len__(self) -> int:
-        """How many rows there are: `count()`, so it reads the files, anew each time."""
+        """Return the number of rows: `count()`, which reads the files each time."""
         return self.count()
 
     def __bool__(self) -> bool:
-        """True, and nothing is read: without it Python would take `if table:` for `len(table)`."""
+        """Return true without a read; otherwise Python would call `len(table)` for `if table:`."""
         return True
 
     def __repr__(self) -> str:
         config, timeline = self.config, self.state.timeline
-        said = [f"{'mor' if config.is_merge_on_read else 'cow'}, version {config.version.code}"]
+        parts = [f"{'mor' if config.is_merge_on_read else 'cow'}, version {config.version.code}"]
         if config.record_key_fields:
-            said.append(f"key {names_text(config.record_key_fields)}")
+            parts.append(f"key {names_text(config.record_key_fields)}")
         if config.partition_fields:
-            said.append(f"partitioned by {names_text(config.partition_fields)}")
+            parts.append(f"partitioned by {names_text(config.partition_fields)}")
         last = timeline.last_commit
-        said.append(f"last commit {instant_text(last.requested)}" if last else "no commit yet")
+        parts.append(f"last commit {instant_text(last.requested)}" if last else "no commit yet")
         if timeline.bound is not None:
-            said.append(f"as of {instant_text(timeline.bound)}")
-        return f"<HudiTable {config.name!r} at {self.state.storage.uri}: {', '.join(said)}>"
+            parts.append(f"as of {instant_text(timeline.bound)}")
+        return f"<HudiTable {config.name!r} at {self.state.storage.uri}: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
         from pyhudi.api.display.table_html import table_html  # noqa: PLC0415 - only for notebooks

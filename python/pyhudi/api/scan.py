@@ -1,7 +1,7 @@
-"""A lazy scan and its outputs. Nothing is read before an output is asked for.
+"""A lazy scan and its outputs. Nothing is read before you ask for an output.
 
-The scan belongs to the moment at which its table handle was loaded. What is read is planned in
-`query/snapshot.py`; the engine runs it.
+A scan reads the snapshot of its table handle. `query/snapshot.py` plans what to read; the engine
+reads it.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 @dataclass(frozen=True)
 class Scan(ScanOutputs):
-    """Rows of a table, described but not read. Made by `HudiTable.scan` and `incremental`.
+    """Rows of a table that are described but not read, made by `HudiTable.scan` and `incremental`.
 
-    It can be handed to anything that takes Arrow streams (`__arrow_c_stream__`), any number of
+    You can pass a scan to anything that reads Arrow streams (`__arrow_c_stream__`), any number of
     times.
     """
 
     table: TableSnapshot
-    """The table at the moment the scan is about."""
+    """The snapshot of the table."""
     request: ScanRequest
     engine: Engine
     span: IncrementalRange | None = None
-    """The range of an incremental query, None for a scan of all rows."""
+    """The range of an incremental query; None for a scan of all rows."""
 
     @property
     def shown(self) -> pa.Schema:
-        """All columns of the table as scans give them, Hudi's own first."""
+        """All columns of the table in scans, Hudi's meta columns first."""
         return scan_schema(self.table)
 
     @property
@@ -65,10 +65,10 @@ class Scan(ScanOutputs):
 
     @cached_property
     def tasks(self) -> list[ReadTask]:
-        """What there is to read, one picklable task a file slice, for `slices.read.read_task`.
+        """Picklable tasks for `slices.read.read_task`, one for each file slice.
 
-        Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks,
-        `HistoryUnavailable` for an incremental range that cannot be read in whole.
+        Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice, and
+        `HistoryUnavailable` if an incremental range cannot be read completely.
         """
         if self.span is not None:
             return plan_incremental(self.table, self.request, self.span)
@@ -76,11 +76,11 @@ class Scan(ScanOutputs):
 
     @property
     def next_start(self) -> str | None:
-        """The `start` of the next incremental query, which has each later commit and no other.
+        """The `start` of the next incremental query, which then has each later commit and no other.
 
-        None while the table has no commit. It does not depend on filters and limits.
+        It is None while the table has no commit. It does not depend on filters and limits.
 
-        Raises `ConfigError` for a scan that is no incremental query, or of an earlier time;
+        Raises `ConfigError` for a scan that is not an incremental query, or of an earlier time;
         `HistoryUnavailable` for a hollow commit under `hollow_commits="fail"`.
         """
         if self.span is None:
@@ -89,33 +89,33 @@ class Scan(ScanOutputs):
         return next_start(self.table, self.span)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream that reads ahead within bounds.
+        """Return the rows as a stream with bounded read-ahead.
 
         Returns:
-            Their batches, by partition and file group.
+            A reader of the record batches, by partition and file group.
 
         Raises:
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: an incremental range cannot be read in whole; while the stream is
-                read, a cleaner or a restore has removed files of the scan's moment.
-            CorruptTable: a file is damaged or missing; also while the stream is read.
-            ConfigError: the engine gives no Arrow stream.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read completely; or, while you read
+                the stream, a cleaner or a restore has removed files of the scan's snapshot.
+            CorruptTable: a file is damaged or missing; also while you read the stream.
+            ConfigError: the engine does not give Arrow streams.
         """
         return self._stream(self.tasks, self.request.limit)
 
     def count(self) -> int:
-        """How many rows the scan gives.
+        """Count the rows of the scan.
 
-        Of base files without log files commits tell it, of those that were written by archived
-        commits footers do, also with a filter on partition columns alone; else the columns are read
-        that matter for it. It runs on every engine.
+        For base files without log files, the count comes from the commits, or from the footers if
+        the commits are archived; also with a filter on partition columns only. Otherwise pyhudi
+        reads the columns of the filter. The count runs on every engine.
 
         Returns:
             The number of rows.
 
         Raises:
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: an incremental range cannot be read in whole.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: a file is damaged or missing.
         """
         from pyhudi.slices.read import count_task  # noqa: PLC0415 - planning needs no core
@@ -124,56 +124,56 @@ class Scan(ScanOutputs):
         if self.request.limit is not None:
             return sum(batch.num_rows for batch in narrow.to_reader())
 
-        told, left = rows_from_commits(self.table.timeline, narrow.tasks)
+        counted, rest = rows_from_commits(self.table.timeline, narrow.tasks)
 
         def counts() -> Iterator[int]:
             label = f"count {self.table.storage.uri}"
-            yield from self._engine_for(left).run(count_task, left, label=label)
+            yield from self._engine_for(rest).run(count_task, rest, label=label)
 
-        return told + (sum(detect_concurrent_clean(counts(), self.table)) if left else 0)
+        return counted + (sum(detect_concurrent_clean(counts(), self.table)) if rest else 0)
 
     @arg.check_arguments(column=arg.text)
     def bounds(self, column: str) -> tuple[Any, Any]:
-        """The least and the greatest value of a column among the rows, nulls left out.
+        """Return the minimum and the maximum of a column among the rows, ignoring nulls.
 
-        Of whole numbers, dates, times and decimals the metadata table's column statistics tell the
-        bounds of base files without log files, also with a filter on partition columns alone; all
-        else is read. So the answer is that of the rows, whatever tells it.
+        For integers, dates, times and decimals, the metadata table's column statistics give the
+        bounds of base files without log files, also with a filter on partition columns only.
+        Everything else is read. The result is exact in both cases.
 
         Args:
-            column: its name.
+            column: name of the column.
 
         Returns:
-            Both values as Python objects, both None where there is no value. Floating numbers
-            compare as in pyarrow, which leaves NaN out where there is another number.
+            Both values as Python objects, or twice None if there is no value. Floating-point
+            numbers compare as in pyarrow, which ignores NaN if there is another number.
 
         Raises:
             SchemaMismatch: there is no such column.
-            ConfigError: its values have no order, as those of structs and lists.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice, or a bound is a date or
-                time beyond those of Python, which end with the year 9999.
-            HistoryUnavailable: an incremental range cannot be read in whole.
+            ConfigError: the values have no order, such as structs and lists.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice, or a bound
+                is a date or time outside of Python's range, which ends with the year 9999.
+            HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: a file is damaged or missing.
         """
         from pyhudi.query.min_max import bounds_from_statistics, bounds_of  # noqa: PLC0415 - few scans need it
 
-        kind = column_type((column,), self.shown)
+        data_type = column_type((column,), self.shown)
         scan = replace(self, request=replace(self.request, output=(column,)))
         if self.request.limit is not None:
-            return bounds_of(kind, (batch.column(0) for batch in scan.to_reader()))
-        told, left = bounds_from_statistics(self.table, scan.request, scan.tasks)
-        rows = scan._stream(left, None) if left else ()  # noqa: SLF001 - a scan's own
-        return bounds_of(kind, [told, *(batch.column(0) for batch in rows)])
+            return bounds_of(data_type, (batch.column(0) for batch in scan.to_reader()))
+        from_statistics, rest = bounds_from_statistics(self.table, scan.request, scan.tasks)
+        rows = scan._stream(rest, None) if rest else ()  # noqa: SLF001 - a scan's own
+        return bounds_of(data_type, [from_statistics, *(batch.column(0) for batch in rows)])
 
     def plan(self) -> pa.Table:
-        """The file slices to be read, without reading them.
+        """List the file slices to be read, without reading them.
 
         Returns:
             Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size;
-            sizes in bytes, base_file null for a slice of log files alone.
+            sizes in bytes, base_file null for a slice of log files only.
 
         Raises:
-            HistoryUnavailable: an incremental range cannot be read in whole.
+            HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: the timeline or the metadata table is damaged.
         """
         if self.span is not None:
@@ -181,14 +181,14 @@ class Scan(ScanOutputs):
         return slices_table(scan_slices(self.table, self.request))
 
     def explain(self) -> Explanation:
-        """How the scan is planned, without reading a row: `print` it.
+        """Explain the plan of the scan without reading a row: `print` the result.
 
         Returns:
-            Whether the metadata table or storage listed the files, and what each index left out;
+            Whether the metadata table or the storage listed the files, and what each index pruned;
             its `pruned` is an Arrow table of the partitions and file slices that are not read.
 
         Raises:
-            ConfigError: it is an incremental query, whose files come from its commits.
+            ConfigError: the scan is an incremental query, whose files come from its commits.
             CorruptTable: the timeline is damaged.
         """
         if self.span is not None:
@@ -197,30 +197,33 @@ class Scan(ScanOutputs):
 
     def __repr__(self) -> str:
         request = self.request
-        kind = "Scan" if self.span is None else "Incremental scan"
-        said = [f"{kind} of {self.table.config.name!r}: {names_text(request.output)}"]
+        name = "Scan" if self.span is None else "Incremental scan"
+        parts = [f"{name} of {self.table.config.name!r}: {names_text(request.output)}"]
         if request.where is not None:
-            said.append(f"where {shorten(format_expression(request.where.expression))}")
+            parts.append(f"where {shorten(format_expression(request.where.expression))}")
         if self.span is not None:
             bounds = self.span.start or "the beginning", self.span.end or "the last commit"
-            said.append(f"after {bounds[0]}, up to {bounds[1]}")
+            parts.append(f"after {bounds[0]}, up to {bounds[1]}")
         if request.limit is not None:
-            said.append(f"at most {count_text(request.limit, 'row')}")
+            parts.append(f"at most {count_text(request.limit, 'row')}")
         if request.read_optimized:
-            said.append("read-optimized")
-        return f"<{'; '.join(said)}>"
+            parts.append("read-optimized")
+        return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
         from pyhudi.api.display.scan_html import scan_html  # noqa: PLC0415 - only for notebooks
 
         return scan_html(self)
 
-    def _at_most(self, most: int) -> pa.RecordBatchReader:
-        limit = most if self.request.limit is None else min(most, self.request.limit)
+    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
+        limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
         return self._stream([replace(task, limit=limit) for task in self.tasks], limit)
 
     def _engine_for(self, tasks: Sequence[ReadTask]) -> Engine:
-        """Small files of a bucket are opened many at a time, unless memory is to be shared."""
+        """Return an engine that opens small files on object storage concurrently.
+
+        The scan's own engine is used if tasks share a memory limit.
+        """
         if self.request.memory_limit is not None:
             return self.engine
         return choose_io_engine(self.engine, self.table.storage, sum(map(task_size, tasks)))
@@ -236,7 +239,7 @@ class Scan(ScanOutputs):
         )
 
     def _narrow_column(self) -> str:
-        """A column that is cheap to read, one that the filter reads anyway if it has any."""
+        """Return a column that is cheap to read: one of the filter if there is a filter."""
         where = self.request.where
         if where is not None and where.columns:
             return where.columns[0]
@@ -255,7 +258,7 @@ def new_scan(
     span: IncrementalRange | None = None,
     memory_limit: int | None = None,
 ) -> Scan:
-    """A scan whose arguments fit the table; see `HudiTable.scan` for what they mean and raise.
+    """Return a scan after checking its arguments; see `HudiTable.scan`.
 
     span: the range of an incremental query, else None.
     """

@@ -1,6 +1,6 @@
-"""What can be had from a scan in the forms of other engines. Thin: each is one call to who does it.
+"""Outputs of a scan for other engines. Each method is one call to the module that does the work.
 
-Unlike the outputs of all lazy rows these let an engine choose columns and rows before they are
+Unlike the outputs of all lazy rows, an engine can choose columns and rows here before they are
 read, or read them itself.
 """
 
@@ -29,17 +29,17 @@ Metric: TypeAlias = Literal["l2", "cosine", "dot"]
 
 
 class ScanOutputs(Outputs):
-    """Rows of a table that are described but not read, of which engines can read what they need."""
+    """Lazy rows of a table, of which engines can read only what they need."""
 
     def to_polars_lazy(self) -> pl.LazyFrame:
-        """The rows as a polars LazyFrame.
+        """Return the rows as a polars LazyFrame.
 
-        Each query on it reads anew: only the columns that it needs, no file and row group that its
-        filters rule out, and no more rows than it takes. Needs the extra `polars`, 1.22 or later.
+        Each query on it reads again: only the columns that it needs, no file or row group that its
+        filters exclude, and no more rows than it uses. Needs the extra `polars`, 1.22 or later.
 
         Returns:
-            The LazyFrame. Errors while it is collected come as polars passes them on: as they are,
-            in older releases as a `ComputeError` with their text.
+            The LazyFrame. While it is collected, polars passes errors on unchanged; older releases
+            raise a `ComputeError` with their text.
 
         Raises:
             ConfigError: polars is not installed, or older than 1.22.
@@ -51,25 +51,25 @@ class ScanOutputs(Outputs):
 
     @arg.check_arguments(column=arg.text, k=arg.whole, metric=arg.text)
     def nearest(self, column: str, vector: Any, k: int, *, metric: Metric = "l2") -> pa.Table:
-        """The rows whose VECTOR in a column is nearest to a given one.
+        """Return the rows whose VECTOR in a column is nearest to a vector.
 
-        Every row of the scan is measured, after its filter, merged as in any scan. Rows without a
-        vector are left out. Hudi's `hudi_vector_search` measures the same.
+        pyhudi measures every row of the scan, after its filter and merged as in any scan. Rows
+        without a vector are ignored. Hudi's `hudi_vector_search` uses the same measures.
 
         Args:
-            column: a VECTOR column, which the scan's columns need not have.
-            vector: so many numbers as the column's vectors have: a list, an array or a tensor.
-            k: how many rows at most.
-            metric: "l2" (the length of the difference), "cosine" (1 less the cosine of the angle)
-                or "dot" (the dot product, negated).
+            column: a VECTOR column; the scan's columns need not include it.
+            vector: a list, an array or a tensor with as many numbers as the column's vectors.
+            k: maximum number of rows.
+            metric: "l2" (the length of the difference), "cosine" (1 minus the cosine of the angle)
+                or "dot" (the negated dot product).
 
         Returns:
             The rows, nearest first, with the column `_hudi_distance` after the scan's own.
 
         Raises:
-            SchemaMismatch: there is no such VECTOR column, or the vector is of another length.
-            ConfigError: the scan has a limit, or another argument does not fit.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
+            SchemaMismatch: there is no such VECTOR column, or the vector has another length.
+            ConfigError: the scan has a limit, or another argument is wrong.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
             CorruptTable: a file is damaged or missing.
         """
         from pyhudi.api.nearest import nearest_rows  # noqa: PLC0415 - few scans need it
@@ -78,15 +78,16 @@ class ScanOutputs(Outputs):
 
     @arg.check_arguments(sql_floats=arg.flag)
     def to_dataset(self, *, sql_floats: bool = False) -> HudiDataset:
-        """The rows as a `pyarrow.dataset.Dataset`, for engines that take one.
+        """Return the rows as a `pyarrow.dataset.Dataset`, for engines that accept one.
 
-        Each scan of it reads anew: only the columns that are asked for, no file and row group that
-        the filter rules out.
+        Each scan of the dataset reads again: only the requested columns, and no file or row group
+        that the filter excludes.
 
         Args:
-            sql_floats: filters compare floating numbers as SQL does, where NaN is equal to itself
-                and greater than any other, for engines that say so and leave it to the dataset. By
-                default they compare as pyarrow does, where no comparison with NaN but != is true.
+            sql_floats: filters compare floating-point numbers as SQL does: NaN equals itself and is
+                greater than any other number. Use it for engines that compare so and rely on the
+                dataset. By default filters compare as pyarrow does: no comparison with NaN but !=
+                is true.
 
         Returns:
             The dataset.
@@ -102,45 +103,44 @@ class ScanOutputs(Outputs):
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
-        """Makes the rows a view of a DuckDB connection; each query on it reads anew.
+        """Register the rows as a view of a DuckDB connection; each query reads them again.
 
-        A query reads only the columns that it needs, and no file and row group that its filters
-        rule out. Needs the extra `duckdb`.
+        A query reads only the columns that it needs, and no file or row group that its filters
+        exclude. Needs the extra `duckdb`.
 
         Args:
-            connection: where the view is to be.
-            name: of the view.
+            connection: connection that gets the view.
+            name: name of the view.
 
         Returns:
             The connection.
 
         Raises:
-            ConfigError: `connection` is none, or DuckDB is 1.1 and a column is decimal, which that
-                release compares with other numbers than a query has.
+            ConfigError: `connection` is not a DuckDB connection; or DuckDB is 1.1 and a column is
+                decimal, which that release compares with wrong numbers.
         """
         _check_duckdb(self.schema)
         return connection.register(name, self.to_dataset(sql_floats=True))
 
     @arg.check_arguments(most_bytes=arg.optional(arg.whole))
     def splits(self, most_bytes: int | None = None) -> list[Split]:
-        """The scan cut into parts that can be read apart, also in other processes.
+        """Split the scan into parts that can be read separately, also in other processes.
 
-        Each can be pickled, and gives its rows as the scan does: `to_reader()`, `to_arrow()` and
-        the like. Together they have all rows of the scan, in its order.
+        Each part can be pickled, and has the outputs of a scan, such as `to_reader()` and
+        `to_arrow()`. Together the parts have all rows of the scan, in its order.
 
         Args:
-            most_bytes: a larger base file without log files is cut between its row groups, into
-                parts of about so many bytes, though of at least 4 MiB; by default a file slice is
-                one part.
+            most_bytes: split a larger base file without log files at its row groups, into parts of
+                about this size, but at least 4 MiB; by default a file slice is one part.
 
         Returns:
-            The parts, by partition and file group; none for a scan that finds no file to read.
+            The parts, by partition and file group; an empty list if the scan has no file to read.
 
         Raises:
-            ConfigError: the scan has a limit, which counts over all parts, or `most_bytes` is less
-                than 1.
-            UnsupportedTableFeature: pyhudi lacks the merge rule of a slice.
-            HistoryUnavailable: an incremental range cannot be read in whole.
+            ConfigError: the scan has a limit, which applies to all parts together, or `most_bytes`
+                is less than 1.
+            UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
+            HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: the timeline or the metadata table is damaged.
         """
         from pyhudi.api.splits import Split  # noqa: PLC0415 - few scans are split
@@ -160,7 +160,7 @@ class ScanOutputs(Outputs):
 
 
 def _check_duckdb(schema: pa.Schema) -> None:
-    """Raises `ConfigError` for what DuckDB 1.1 finds wrong rows in, in all data of pyarrow."""
+    """Raise `ConfigError` for columns whose rows DuckDB 1.1 reads wrongly from all pyarrow data."""
     decimals = [field.name for field in schema if pa.types.is_decimal(field.type)]
     version = getattr(sys.modules.get("duckdb"), "__version__", "")
     if decimals and version.startswith("1.1."):

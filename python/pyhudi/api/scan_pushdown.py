@@ -1,4 +1,4 @@
-"""What an engine asks for of a scan or a split: fewer columns, fewer rows. Nothing is read here."""
+"""Pushes columns, filters and limits of an engine into a scan or a split. Nothing is read here."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 def push_into_scan(
     scan: Scan, columns: Sequence[str], where: Where | None = None, limit: int | None = None
 ) -> Scan:
-    """The scan with some of its columns, and with those of its rows that a filter keeps.
+    """Return the scan with some of its columns, and with the rows that a filter keeps.
 
-    columns: at least one. where: only for a scan without a limit, which counts before it. limit:
-    besides that of the scan.
+    columns: at least one. where: only for a scan without a limit, because the limit applies first.
+    limit: an additional limit.
     """
     request = scan.request
-    kept = request.where if where is None else both(where, request.where)
-    limits = [most for most in (limit, request.limit) if most is not None]
+    combined = request.where if where is None else both(where, request.where)
+    limits = [max_rows for max_rows in (limit, request.limit) if max_rows is not None]
     return replace(
         scan,
         request=replace(
-            request, output=tuple(columns), where=kept, limit=min(limits, default=None)
+            request, output=tuple(columns), where=combined, limit=min(limits, default=None)
         ),
     )
 
 
 def push_into_split(split: Split, columns: Sequence[str], where: Where | None = None) -> Split:
-    """As `push_into_scan`."""
-    kept = split.task.where if where is None else both(where, split.task.where)
-    return with_filter(split, columns, kept)
+    """Return a split with columns and a filter, as `push_into_scan` does."""
+    combined = split.task.where if where is None else both(where, split.task.where)
+    return with_filter(split, columns, combined)
 
 
 def with_filter(split: Split, columns: Sequence[str], where: Where | None) -> Split:
-    """The split with some of the columns that it needs, and with this filter in place of its own.
+    """Return the split with some of the columns that it needs, and with this filter only.
 
-    where: looks at columns that the split needs.
+    where: uses only columns that the split needs.
     """
     needed = dict.fromkeys((*columns, *(where.columns if where else ())))
     task = replace(split.task, columns=tuple(needed), output=tuple(columns), where=where)

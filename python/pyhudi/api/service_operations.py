@@ -1,4 +1,4 @@
-"""The verbs of a table handle that keep its table in shape. Thin: every verb is one call."""
+"""Methods of a table handle that run table services. Each method is one call."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 
 
 class ServiceVerbs:
-    """What `HudiTable` can do for its table's health. Rows never change by it."""
+    """Table services of `HudiTable`. They never change rows."""
 
     def _reload(self, instant: str = "") -> None:
-        """Has the handle look at the table after an act, which stands if that fails."""
+        """Reload the handle after an operation, which stays successful if reloading fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
-        """The handle, if it may write."""
+        """Return the handle if it may write."""
         raise NotImplementedError
 
     @arg.check_arguments(
@@ -38,28 +38,29 @@ class ServiceVerbs:
         dry_run: bool = False,
         progress: Progress = False,
     ) -> MaintenanceResult:
-        """Keeps the table good: looks at it and does what is worth most. No row changes.
+        """Check the table's health and run the services that are worth most. No row changes.
 
-        What it goes by is what `inspect.health()` shows. Writers may go on; what another writer is
-        at is left to it. Work is done in parts that each end with a commit: interrupted between
-        them or within one, the table is whole, and the next call goes on.
+        It follows the advice of `inspect.health()`. Other writers may go on; a service that another
+        writer is running is left to it. The work is divided into parts that each end with a commit:
+        after an interruption the table is whole, and the next call continues.
 
         Args:
-            budget: when to stop: seconds as a number, or text such as "90s", "10m", "1h"; or bytes
-                to be read, such as "2 GiB". No part begins beyond it. None does all.
-            every: goes on for ever, with such a pause (as a budget of time) between two looks, for
-                a process of its own. What fails is a warning then, and tried again.
+            budget: when to stop: seconds as a number, text such as "90s", "10m" or "1h", or bytes
+                to read, such as "2 GiB". No part begins after that. None runs everything.
+            every: repeat forever, with this pause between two runs (in the format of a budget of
+                time); for a process of its own. A failure is then a warning, and the next run tries
+                again.
             memory_limit: bytes, as in `compact`.
-            dry_run: say what is worth doing, and change nothing.
+            dry_run: return what is worth doing, and change nothing.
             progress: as in `upsert`.
 
         Returns:
-            What was done, with the table's figures before and after, and what is left.
+            What was done, with the table's figures before and after, and what was skipped.
 
         Raises:
-            LockTimeout: the table's lock could not be had in time.
+            LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CorruptTable: files are gone or damaged.
+            CorruptTable: files are missing or damaged.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - reading needs none
@@ -79,28 +80,28 @@ class ServiceVerbs:
     def expire_partitions(
         self, days: int | None = None, *, by_creation: bool | None = None, dry_run: bool = False
     ) -> ServiceResult:
-        """Removes the partitions that are too old, in one commit; a later clean takes their files.
+        """Drop partitions that are too old, in one commit; a later clean removes their files.
 
-        What the arguments do not say, `hoodie.partition.ttl.*` of the handle's options do. With
-        `hoodie.partition.ttl.inline=true` each commit is followed by this.
+        Arguments that you leave out come from `hoodie.partition.ttl.*` of the handle's options.
+        With `hoodie.partition.ttl.inline=true`, this runs after each commit.
 
         Args:
-            days: partitions to which nothing was written for longer go; at least 1.
-            by_creation: go by when a partition was made instead.
-            dry_run: say what would go, and change nothing.
+            days: drop partitions without a write for longer than this; at least 1.
+            by_creation: use the time at which a partition was created instead.
+            dry_run: return what would be dropped, and change nothing.
 
         Returns:
-            What went. `left` names partitions that are too old and stay, since a service of theirs
-            is pending, or as there are more than
+            What was dropped. `left` lists partitions that are too old and stay, because a service
+            is pending in them, or because there are more than
             `hoodie.partition.ttl.strategy.max.delete.partitions` (1000).
 
         Raises:
-            ConfigError: nobody says how many days, or fewer than 1, the table has no partitions, an
-                argument is wrong, or the handle was opened as of an earlier time.
-            UnsupportedTableFeature: a strategy that pyhudi does not have, partitions that do not
-                tell when they were made, or a table that it does not write to.
-            CommitConflict: others write to such a partition again and again.
-            LockTimeout: the table's lock could not be had in time.
+            ConfigError: the number of days is not set, or less than 1; the table has no partitions;
+                an argument is wrong; or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: pyhudi does not support the strategy, partitions do not record
+                when they were created, or pyhudi does not write to the table.
+            CommitConflict: other writers repeatedly write to such a partition.
+            LockTimeout: the table's lock was not free in time.
         """
         from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - likewise
@@ -139,38 +140,38 @@ class ServiceVerbs:
         memory_limit: int | None = None,
         progress: Progress = False,
     ) -> ServiceResult:
-        """Merges the log files of a merge-on-read table into new base files. No row changes.
+        """Merge the log files of a merge-on-read table into new base files. No row changes.
 
-        Compactions that are pending come first, whoever planned them; then what has log files is
-        planned and carried out. Writers may go on meanwhile. What fails or is interrupted leaves
-        the plan, which the next call carries out, or Apache Hudi.
+        Pending compactions of any writer come first; then pyhudi plans and executes a new one for
+        slices with log files. Other writers may go on. A failed or interrupted compaction leaves
+        its plan, which the next call or Apache Hudi executes.
 
         Args:
-            partitions: as `delete_partitions` takes them: a new plan has slices of these alone.
-            strategy: which slices are taken and in which order: one of Hudi's classes, with or
-                without its package, or several with commas between them. By default
+            partitions: as in `delete_partitions`: a new plan has slices of these partitions only.
+            strategy: which slices to compact and in which order: one of Hudi's classes, with or
+                without its package, or several separated by commas. By default
                 `hoodie.compaction.strategy` of the handle's options, else
                 LogFileSizeBasedCompactionStrategy: the largest log files first, up to
                 `hoodie.compaction.target.io` MiB.
             schedule: plan what can be compacted.
-            execute: carry out the plans; without it the new one stays pending.
-            instant: of a pending compaction that is to be carried out alone. One that Apache Hudi
-                has begun without a heartbeat is taken over at once: only where nobody is at it.
-            dry_run: say what would be read, and change nothing.
-            memory_limit: bytes for log records of all tasks, a quarter of the machine's by default;
-                what is over it waits in local files.
+            execute: execute the plans; otherwise the new plan stays pending.
+            instant: execute only this pending compaction. One that Apache Hudi started without a
+                heartbeat is taken over immediately: use it only if no writer is running it.
+            dry_run: return what would be read, and change nothing.
+            memory_limit: bytes for log records of all tasks, a quarter of the machine's memory by
+                default; records above the limit are spilled to local files.
             progress: as in `upsert`.
 
         Returns:
-            What was done. `left` says why no plan was made where one has to wait.
+            What was done. `left` says why no plan was made if a plan has to wait.
 
         Raises:
-            UnsupportedTableFeature: the table is copy-on-write, its rows are merged by a rule that
-                pyhudi lacks, or pyhudi does not write to it.
-            CommitConflict: another writer is at a pending compaction, or changed the table's
-                columns meanwhile.
-            CorruptTable: files of a plan are gone or damaged.
-            LockTimeout: the table's lock could not be had in time.
+            UnsupportedTableFeature: the table is copy-on-write, pyhudi does not support its merge
+                rule, or pyhudi does not write to it.
+            CommitConflict: another writer is running a pending compaction, or changed the table's
+                columns concurrently.
+            CorruptTable: files of a plan are missing or damaged.
+            LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, no such compaction is pending, or the handle was
                 opened as of an earlier time.
         """
@@ -186,11 +187,11 @@ class ServiceVerbs:
         options = CompactionOptions.of(handle.options)
         if strategy is not None:
             options = replace(options, strategies=strategies_of(strategy))
-        asked = CompactionRequest(
+        request = CompactionRequest(
             schedule=schedule, execute=execute, instant=instant, memory_limit=memory_limit
         )
         with with_progress(handle, progress) as table:
-            result = compact(table, asked, options, partitions=partitions, dry_run=dry_run)
+            result = compact(table, request, options, partitions=partitions, dry_run=dry_run)
         self._reload()
         return result
 
@@ -211,22 +212,22 @@ class ServiceVerbs:
         dry_run: bool = False,
         progress: Progress = False,
     ) -> ServiceResult:
-        """Merges many log files of a file group of a merge-on-read table into one. No row changes.
+        """Merge many log files of a file group of a merge-on-read table into one. No row changes.
 
-        Cheaper than `compact()` where base files are large, since those are not touched; reads
-        merge what the one log file holds. The others stay until a compaction and a clean. Log
-        compactions that are pending come first, whoever planned them; those that a compaction has
-        overtaken are taken off the timeline. Records keep their commit times, which Apache Hudi
-        (1.2.0) sets to that of the log compaction.
+        This is cheaper than `compact()` for large base files, which are not rewritten; readers
+        still merge the one log file. The merged files stay until a compaction and a clean. Pending
+        log compactions of any writer come first; plans that a compaction has made obsolete are
+        removed from the timeline. Records keep their commit times, while Apache Hudi (1.2.0) sets
+        them to that of the log compaction.
 
         Args:
-            partitions: as `delete_partitions` takes them: a new plan has slices of these alone.
-            min_log_files: log files from which a file group is taken, at least 2; one that others
-                came to counts for those. By default `hoodie.log.compaction.blocks.threshold` of the
-                handle's options (5).
+            partitions: as in `delete_partitions`: a new plan has slices of these partitions only.
+            min_log_files: minimum number of log files of a file group, at least 2; a file that was
+                itself merged counts as its original files. By default
+                `hoodie.log.compaction.blocks.threshold` of the handle's options (5).
             schedule: plan what can be merged.
-            execute: carry out the plans; without it the new one stays pending.
-            dry_run: say what would be read, and change nothing.
+            execute: execute the plans; otherwise the new plan stays pending.
+            dry_run: return what would be read, and change nothing.
             progress: as in `upsert`.
 
         Returns:
@@ -234,11 +235,11 @@ class ServiceVerbs:
 
         Raises:
             UnsupportedTableFeature: the table is copy-on-write, or its records are merged column by
-                column: partial updates, legacy payloads that do so, mergers of one's own.
-            CommitConflict: another writer is at a pending log compaction, or a compaction came
-                between.
-            CorruptTable: files of a plan are gone or damaged.
-            LockTimeout: the table's lock could not be had in time.
+                column: partial updates, legacy payloads that do so, custom mergers.
+            CommitConflict: another writer is running a pending log compaction, or a compaction was
+                scheduled concurrently.
+            CorruptTable: files of a plan are missing or damaged.
+            LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - reading needs none of it
@@ -254,9 +255,9 @@ class ServiceVerbs:
         options = LogCompactionOptions.of(handle.options)
         if min_log_files is not None:
             options = replace(options, least=min_log_files)
-        asked = LogCompactionRequest(schedule=schedule, execute=execute)
+        request = LogCompactionRequest(schedule=schedule, execute=execute)
         with with_progress(handle, progress) as table:
-            result = log_compact(table, asked, options, partitions=partitions, dry_run=dry_run)
+            result = log_compact(table, request, options, partitions=partitions, dry_run=dry_run)
         self._reload()
         return result
 
@@ -281,45 +282,45 @@ class ServiceVerbs:
         memory_limit: int | None = None,
         progress: Progress = False,
     ) -> ServiceResult:
-        """Joins small files into new file groups, and sorts their rows. No row changes.
+        """Rewrite small files into new file groups, and sort their rows. No row changes.
 
-        Clusterings that are pending come first, whoever planned them; then small files are planned
-        and written anew, with their log files. Writers may go on meanwhile, but who updates or
-        deletes rows of a file group that waits for a clustering gets `CommitConflict`. A call that
-        fails or is interrupted cancels the plan that it made. A process that is killed leaves its
-        plan: the next call executes it, or Apache Hudi, and `rollback(instant)` removes it.
+        Pending clusterings of any writer come first; then pyhudi plans small files and rewrites
+        them with their log files. Other writers may go on, but an update or delete of rows in a
+        file group with a pending clustering raises `CommitConflict`. A call that fails or is
+        interrupted cancels the plan that it made. A killed process leaves its plan: the next call
+        or Apache Hudi executes it, and `rollback(instant)` removes it.
 
-        Buckets of hash rings (`hoodie.index.bucket.engine` CONSISTENT_HASHING) are split where they
-        are large and merged where they are small, instead.
+        With consistent hashing (`hoodie.index.bucket.engine` CONSISTENT_HASHING), large buckets are
+        split and small ones merged instead.
 
         Args:
-            sort_by: columns, or one, to sort the rows of a new plan by, so that scans with filters
-                on them leave more files out. By default
+            sort_by: one or more columns to sort the rows of a new plan by, so that scans with
+                filters on them read fewer files. By default
                 `hoodie.clustering.plan.strategy.sort.columns`.
-            layout: how several columns count: "linear", by the first and then by the second;
+            layout: order of several columns: "linear", by the first and then by the second;
                 "zorder" or "hilbert", along a curve through all of them, for filters on any one. By
-                default as a plan says, else `hoodie.layout.optimize.strategy`, else linear. Where
-                nobody says, rows that are sorted by these columns stay in whatever layout they are.
-            partitions: as `delete_partitions` takes them: a new plan has files of these alone.
+                default as in the plan, else `hoodie.layout.optimize.strategy`, else linear. If none
+                of them sets it, rows already sorted by these columns keep their layout.
+            partitions: as in `delete_partitions`: a new plan has files of these partitions only.
             schedule: plan what can be clustered.
-            execute: carry out the plans; without it the new one stays pending.
-            dry_run: say what would be read, and change nothing.
-            memory_limit: bytes for rows and log records of all tasks, a quarter of the machine's by
-                default; what is over it waits in local files.
+            execute: execute the plans; otherwise the new plan stays pending.
+            dry_run: return what would be read, and change nothing.
+            memory_limit: bytes for rows and log records of all tasks, a quarter of the machine's
+                memory by default; rows above the limit are spilled to local files.
             progress: as in `upsert`.
 
         Returns:
-            What was done. `left` says why no plan was made where one has to wait, and which plans
-            were taken off since others had changed their file groups.
+            What was done. `left` says why no plan was made if a plan has to wait, and which plans
+            were cancelled because other writers had changed their file groups.
 
         Raises:
-            UnsupportedTableFeature: the table's file groups are simple buckets, a plan asks for
-                what pyhudi does not do, log files are merged by a rule that pyhudi lacks, or pyhudi
-                does not write to the table.
-            CommitConflict: another writer is at a pending clustering, or changed its file groups or
-                the table's columns meanwhile.
-            CorruptTable: files of a plan are gone or damaged.
-            LockTimeout: the table's lock could not be had in time.
+            UnsupportedTableFeature: the table's file groups are simple buckets, pyhudi does not
+                support a plan or the merge rule of log files, or pyhudi does not write to the
+                table.
+            CommitConflict: another writer is running a pending clustering, or changed its file
+                groups or the table's columns concurrently.
+            CorruptTable: files of a plan are missing or damaged.
+            LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - reading needs none of it
@@ -335,11 +336,11 @@ class ServiceVerbs:
         if sort_by is not None:
             columns = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
             options = replace(options, sort_columns=columns)
-        asked = ClusteringRequest(schedule, execute, layout=layout_of(layout))
+        request = ClusteringRequest(schedule, execute, layout=layout_of(layout))
         with with_progress(handle, progress) as table:
             result = cluster(
                 table,
-                asked,
+                request,
                 options,
                 partitions=partitions,
                 memory=memory_limit,
@@ -362,28 +363,27 @@ class ServiceVerbs:
         dry_run: bool = False,
         progress: Progress = False,
     ) -> ServiceResult:
-        """Removes files that newer ones have replaced for long enough. No row changes.
+        """Remove files that newer ones replaced long enough ago. No row changes.
 
-        Cleans that are pending come first, whoever planned them. What a savepoint names stays, and
-        what any pending plan names. Time travel and incremental queries reach no further back
-        than what is kept.
+        Pending cleans of any writer come first. Files of a savepoint and of a pending plan stay.
+        Time travel and incremental queries reach back only as far as files are retained.
 
         Args:
             policy: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS. By
                 default `hoodie.clean.policy` of the handle's options, else KEEP_LATEST_COMMITS.
-            retain: how many commits, hours or versions of files are kept. By default
+            retain: number of commits, hours or file versions to retain. By default
                 `hoodie.clean.commits.retained` (10), `hoodie.clean.hours.retained` (24) or
                 `hoodie.clean.fileversions.retained` (3) of the handle's options.
-            dry_run: say what would be removed, and change nothing.
+            dry_run: return what would be removed, and change nothing.
             progress: as in `upsert`.
 
         Returns:
-            What was removed. With nothing to remove there is no instant.
+            What was removed. If there is nothing to remove, there is no instant.
 
         Raises:
-            CommitConflict: a restore has begun, or another writer took the clean over.
+            CommitConflict: a restore has started, or another writer took the clean over.
             CorruptTable: a pending plan is damaged.
-            LockTimeout: the table's lock could not be had in time.
+            LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
@@ -408,27 +408,32 @@ class ServiceVerbs:
         max_commits: int | None = None,
         dry_run: bool = False,
     ) -> ServiceResult:
-        """Moves the oldest instants from the active timeline to the archive. No row changes.
+        """Move the oldest instants from the active timeline to the archive. No row changes.
 
-        Every reader and writer lists the active timeline, so its length is a cost of all they do.
-        What pyhudi, Apache Hudi or a service of either still needs there stays: what cleaning
-        retains, what pending writes and savepoints need, what the next compaction counts, what
-        the metadata table has not compacted yet, and overwrites whose old files are still there.
+        Every reader and writer lists the active timeline, so its length is a cost of every
+        operation. These instants stay on it:
+
+        - what cleaning retains;
+        - what pending writes and savepoints need;
+        - what the next compaction counts;
+        - what the metadata table has not compacted yet;
+        - overwrites whose old files still exist.
 
         Args:
-            min_commits: commits that stay. By default `hoodie.keep.min.commits` (20).
-            max_commits: commits beyond which archiving begins. By default `hoodie.keep.max.commits`
-                (30). With one of the two the other is as far from it as by default.
-            dry_run: say what would go, and change nothing.
+            min_commits: number of commits that stay. By default `hoodie.keep.min.commits` (20).
+            max_commits: number of commits above which archiving begins. By default
+                `hoodie.keep.max.commits` (30). If you set only one of the two, the other keeps its
+                default distance to it.
+            dry_run: return what would be archived, and change nothing.
 
         Returns:
-            What has gone: `instants` are their requested times. `left` says what keeps more
-            commits than the least number.
+            What was archived: `instants` are requested times. `left` says why more commits than
+                `min_commits` stay.
 
         Raises:
-            CommitConflict: a restore has begun.
-            CorruptTable: the archive, or what is to go there, is damaged.
-            LockTimeout: the table's lock could not be had in time.
+            CommitConflict: a restore has started.
+            CorruptTable: the archive, or an instant to be archived, is damaged.
+            LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """

@@ -1,4 +1,4 @@
-"""A scan cut into parts that can be read apart, in other processes too. Nothing is planned here."""
+"""Parts of a scan that can be read separately, also in other processes. Nothing is planned here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyhudi.slices.task_packing import task_size
 class Split(Outputs):
     """Some rows of a scan: those of one file slice, or of a part of one. Made by `Scan.splits`.
 
-    It can be pickled, and read in any process that has pyhudi and reaches the storage.
+    A split can be pickled, and read in any process with pyhudi and access to the storage.
     """
 
     task: ReadTask
@@ -41,21 +41,21 @@ class Split(Outputs):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the files to be read, all columns of them and before any filter.
+        """Bytes of the files to read, with all columns and before any filter.
 
-        How many rows these are is known only when they were read.
+        The number of rows is known only after the read.
         """
         return task_size(self.task)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream, read by the thread that asks for them.
+        """Return the rows as a stream, which the calling thread reads.
 
         Returns:
-            Their batches.
+            A reader of the record batches.
 
         Raises:
-            CorruptTable: a file is damaged or missing, also one that a cleaner took since the scan
-                was planned; comes while the stream is read.
+            CorruptTable: a file is damaged or missing, for example because a cleaner has removed it
+                since the scan was planned; raised while you read the stream.
         """
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - a plan needs no core
 

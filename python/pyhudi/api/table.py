@@ -1,4 +1,4 @@
-"""The table handle: opening a table, and its verbs. Thin: every verb is one call to who does it."""
+"""The table handle: opens a table, and has its methods, each a call to another module."""
 
 from __future__ import annotations
 
@@ -69,32 +69,32 @@ def open_table(
     as_of: Moment | None = None,
     catalog: Catalog | None = None,
 ) -> HudiTable:
-    """Opens a table as it is now, or as it was.
+    """Open a table at its current snapshot, or at an earlier one.
 
     Args:
-        uri: the table's folder: a path, a `file://` URI, `s3://bucket/prefix`, also as `s3a://`,
+        uri: location of the table: a path, a `file://` URI, `s3://bucket/prefix` (or `s3a://`),
             `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`, or
             `hdfs://namenode:port/path`.
-        storage_options: credentials and settings of an object store, by deltalake's names; see
+        storage_options: credentials and settings of an object store, with deltalake's names; see
             docs/reference/storage-options.md. Missing ones come from the environment.
         options: `hoodie.…` options by name.
-        engine: what runs the work; by default threads of this process, one a processor.
-        as_of: the moment that every read of the handle shows, as in `HudiTable.scan`; None for the
-            table as it is. Such a handle refuses writes.
-        catalog: where `uri` is a table's name, `database.table`, or `table` of the database
-            "default": see `pyhudi.catalog`.
+        engine: what runs the work; by default threads of this process, one for each processor.
+        as_of: time of the snapshot that every read of the handle uses, as in `HudiTable.scan`; None
+            for the current snapshot. With `as_of` the handle is read-only.
+        catalog: a catalog in which `uri` is the table's name, `database.table`, or `table` of the
+            database "default": see `pyhudi.catalog`.
 
     Returns:
-        The handle. It shows the table as it is now until it is refreshed or written to.
+        The handle. It reads the current snapshot until you refresh it or write to it.
 
     Raises:
-        TableNotFound: there is no table, or the catalog has none of Hudi's by that name.
-        UnsupportedTableFeature: pyhudi cannot read the table at all; the message names why.
+        TableNotFound: there is no table, or the catalog has no Hudi table of that name.
+        UnsupportedTableFeature: pyhudi cannot read the table; the message names the feature.
         CorruptTable: the properties or timeline files are damaged.
-        ConfigError: an option is unknown or has a value that it cannot have, `as_of` is no time, or
-            the catalog's table is read-optimized, as handles are not.
-        HistoryUnavailable: the table cannot be shown as of then, see `HudiTable.scan`.
-        StorageError: storage fails, or the catalog.
+        ConfigError: an option is unknown or has an invalid value, `as_of` is not a time, or the
+            catalog's table is a read-optimized view, which a handle cannot be.
+        HistoryUnavailable: the table cannot be read at `as_of`, see `HudiTable.scan`.
+        StorageError: the storage or the catalog fails.
     """
     if catalog is not None:
         from pyhudi.catalog.lookup import location_in  # noqa: PLC0415 - most tables have a location
@@ -105,9 +105,9 @@ def open_table(
 
 
 class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVerbs, PropertyVerbs):
-    """A Hudi table at one moment: what it was when opened, last refreshed or last written to.
+    """A Hudi table at one snapshot: that of its opening, last refresh or last own write.
 
-    Get one by `open_table` or `create_table`.
+    Get a handle with `open_table` or `create_table`.
     """
 
     def __init__(
@@ -121,20 +121,21 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         self.engine = engine
         self.options = options
         self.as_of = as_of
-        """The time that the handle shows, None for the table as it is."""
+        """The time of the handle's snapshot; None for the current one."""
         self._acts = 0
-        """How many acts of its own there were, which it has to show."""
-        # In one, since threads may share the handle: who began to look earlier may end later.
+        """Number of the handle's own operations, which its snapshot must include."""
+        # One attribute, since threads may share the handle: a reload that begins first may end
+        # last.
         self._shown = (0, _load(storage, options, as_of))
 
     @property
     def uri(self) -> str:
-        """Where the table lies, as it was given."""
+        """Location of the table, as the caller passed it."""
         return self.storage.uri
 
     @property
     def state(self) -> TableSnapshot:
-        """What reads of the handle are planned from."""
+        """The snapshot that reads of the handle use."""
         if self._shown[0] < self._acts:
             self.refresh()
         return self._shown[1]
@@ -151,7 +152,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
     @property
     def type(self) -> Literal["cow", "mor"]:
-        """Copy-on-write or merge-on-read."""
+        """The table type: "cow" for copy-on-write, "mor" for merge-on-read."""
         return "mor" if self.config.is_merge_on_read else "cow"
 
     @property
@@ -161,7 +162,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns in order, without Hudi's own."""
+        """The table's columns in order, without Hudi's meta columns."""
         shown = scan_schema(self.state)
         return pa.schema([field for field in shown if not is_meta(field.name)], shown.metadata)
 
@@ -171,16 +172,16 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         return Inspect(self.state)
 
     def refresh(self) -> HudiTable:
-        """Looks at the table again, so that later commits are seen.
+        """Reload the table, so that reads see later commits.
 
         Returns:
             This handle.
 
         Raises:
-            TableNotFound: the table is gone.
+            TableNotFound: the table does not exist any more.
             CorruptTable: the properties or timeline files are damaged.
-            HistoryUnavailable: the handle's `as_of` cannot be shown any more.
-            StorageError: storage fails.
+            HistoryUnavailable: the snapshot of the handle's `as_of` can no longer be read.
+            StorageError: the storage fails.
         """
         acts = self._acts
         table = _load(self.storage, self.options, self.as_of, self._shown[1].config)
@@ -195,7 +196,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     def _reload(self, instant: str = "") -> None:
         self._acts += 1
         with warn_on_failure(
-            self.uri, instant, "a look at the table", until="the handle's next use"
+            self.uri, instant, "reloading the table", until="the handle's next use"
         ):
             self.refresh()
 
@@ -216,33 +217,34 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         as_of: Moment | None = None,
         memory_limit: int | None = None,
     ) -> Scan:
-        """The table's rows, merged; nothing is read before the scan's output is asked for.
+        """Return a scan of the table's merged rows; nothing is read before you ask for an output.
 
         Args:
-            columns: names in the wanted order, all by default.
+            columns: names in the order of the result; all columns by default.
             where: a SQL expression ("age > 30 AND city = 'osaka'"), a pyarrow expression, or filter
-                tuples as pyarrow takes them; None for all rows.
-            limit: at most so many rows; None for all.
-            read_optimized: the base files alone, without the newer records in log files.
-            meta_fields: Hudi's own columns too, in front; single ones can be named in `columns`.
-            as_of: the table as it was, with the schema of then: what was requested up to that
-                instant. An instant's text, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO-8601,
-                seconds or milliseconds since 1970 (10 or 13 digits), a date or datetime. A
-                completion time means the instant that has it. Text without an offset is a time in
-                the table's own zone (`hoodie.table.timeline.timezone`), a datetime without one, and
-                a date, this machine's local time, as everywhere in Python.
+                tuples as in pyarrow; None for all rows.
+            limit: maximum number of rows; None for all.
+            read_optimized: read base files only, without the newer records in log files.
+            meta_fields: include Hudi's meta columns, in front; you can also name single ones in
+                `columns`.
+            as_of: read the table and its schema as of an earlier time: everything that was
+                requested up to that instant. The text of an instant, `yyyy-MM-dd`, `yyyy-MM-dd
+                HH:mm:ss[.SSS]`, ISO-8601, seconds or milliseconds since 1970 (10 or 13 digits), a
+                date or a datetime. A completion time means its instant. Text without an offset is a
+                time in the table's own zone (`hoodie.table.timeline.timezone`); a datetime without
+                an offset, and a date, are local time of this machine, as everywhere in Python.
             memory_limit: bytes that log records may take in memory at any time, at least a
-                megabyte; more of them go to local files. A quarter of the machine's memory by
-                default.
+                megabyte; pyhudi spills more of them to local files. A quarter of the machine's
+                memory by default.
 
         Returns:
-            The scan, of the table as the handle shows it.
+            The scan, of the handle's snapshot.
 
         Raises:
-            SchemaMismatch: columns or values do not fit the schema.
-            ConfigError: an argument is no filter, no time or no number that it can be.
-            HistoryUnavailable: files of that time have been cleaned, a write requested by then is
-                incomplete, or the time is before the first commit.
+            SchemaMismatch: columns or values do not match the schema.
+            ConfigError: an argument is not a valid filter, time or number.
+            HistoryUnavailable: files of that snapshot have been cleaned, a write requested before
+                it is incomplete, or the time is before the first commit.
         """
         table = self.state
         if as_of is not None:
@@ -279,37 +281,38 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         fallback_full_scan: bool | None = None,
         memory_limit: int | None = None,
     ) -> Scan:
-        """Rows that commits after `start` and up to `end` wrote, as they stand at the end.
+        """Return rows that commits after `start` and up to `end` wrote, in their state at the end.
 
-        Deletes do not show. To read each commit once, begin with the `next_start` of the range
-        before.
+        Deletes are not included. To read each commit once, start at the `next_start` of the
+        previous range.
 
         Args:
-            start: exclusive. The requested or the completion time of an instant of the timeline,
-                active or archived, means that instant; any other time, as `scan` takes it for
-                `as_of`, is compared with requested times below table version 8, with completion
-                times from 8 on. Of two instants that have the time, the one that has it in this
-                order is meant. None, "earliest" or zeros: from the beginning.
-            end: inclusive, likewise; None: up to the last commit.
-            columns: names in the wanted order, all by default.
+            start: exclusive. The requested or completion time of an instant of the timeline, active
+                or archived, means that instant. Any other time, in a format of `scan`'s `as_of`, is
+                compared with requested times below table version 8, and with completion times from
+                8 on. If two instants have the time, the one that has it in this comparison is
+                meant. None, "earliest" or zeros: from the beginning.
+            end: inclusive, in the same formats; None: up to the last commit.
+            columns: names in the order of the result; all columns by default.
             where: a filter, as in `scan`.
-            limit: at most so many rows; None for all.
-            meta_fields: Hudi's own columns too, in front.
-            hollow_commits: below version 8, when a write is pending that is older than completed
-                ones: "fail", "block" (read what was before it) or "transition_time" (the range is
-                of completion times).
-            fallback_full_scan: where files of the range have been cleaned, take its rows that are
-                still current. None, as in Hudi 1.2.0: from version 8 on, then with a warning.
+            limit: maximum number of rows; None for all.
+            meta_fields: include Hudi's meta columns, in front.
+            hollow_commits: what to do below version 8 if a pending write is older than completed
+                ones: "fail", "block" (read only what is before it) or "transition_time" (the range
+                is of completion times).
+            fallback_full_scan: if files of the range have been cleaned, return those of its rows
+                that are still current. None, as in Hudi 1.2.0: from version 8 on, and then with a
+                warning.
             memory_limit: bytes, as in `scan`.
 
         Returns:
             The scan. Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and
-            where files of the range have been cleaned and no full scan may stand in for them.
+            if files of the range have been cleaned and a full scan may not replace them.
 
         Raises:
-            SchemaMismatch: columns or values do not fit the schema.
-            ConfigError: an argument is no filter, no time or no number that it can be, or the range
-                ends before it begins.
+            SchemaMismatch: columns or values do not match the schema.
+            ConfigError: an argument is not a valid filter, time or number, or the range ends before
+                it begins.
             HistoryUnavailable: the end is before the first commit, or a bound is an instant that is
                 not complete.
             UnsupportedTableFeature: the table has no meta columns.
@@ -341,31 +344,32 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         images: Literal["struct", "json"] = "struct",
         memory_limit: int | None = None,
     ) -> Changes:
-        """What commits changed, record by record, in a table with change data capture.
+        """Return what commits changed, record by record, in a table with change data capture.
 
-        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as Hudi has it), `before` and
-        `after`: the record's data columns as a struct, or null.
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as in Hudi), `before` and `after`:
+        the record's data columns as a struct, or null.
 
         Args:
-            start: exclusive, as `incremental` takes it; the `next_start` of the changes before.
-            end: inclusive, likewise; None: up to the last commit.
-            where: a filter on the four columns, as `scan` takes it ("op = 'd' AND before.city =
+            start: exclusive, as in `incremental`; for example the `next_start` of the previous
+                changes.
+            end: inclusive, in the same formats; None: up to the last commit.
+            where: a filter on the four columns, as in `scan` ("op = 'd' AND before.city =
                 'osaka'").
-            limit: at most so many rows; None for all.
+            limit: maximum number of rows; None for all.
             images: "struct", or "json" for Hudi's JSON text.
-            memory_limit: bytes that log records and rows that wait for their other image may take
+            memory_limit: bytes that log records, and rows that wait for their other image, may take
                 at any time, at least a megabyte. A quarter of the machine's memory by default.
 
         Returns:
-            The changes; nothing is read before an output is asked for.
+            The changes; nothing is read before you ask for an output.
 
         Raises:
-            UnsupportedTableFeature: the table is without `hoodie.table.cdc.enabled`.
-            HistoryUnavailable: commits of the range were archived or files of it cleaned, a writer
-                rewrote a file without a change log, the end is before the first commit, a bound is
-                an instant that is not complete, or below version 8 a write is pending in the range
-                that is older than completed ones.
-            SchemaMismatch: the filter does not fit the columns.
+            UnsupportedTableFeature: the table does not have `hoodie.table.cdc.enabled`.
+            HistoryUnavailable: commits of the range were archived, or files of it were cleaned; a
+                writer rewrote a file without a change log; the end is before the first commit; a
+                bound is an instant that is not complete; or, below version 8, a pending write in
+                the range is older than completed ones.
+            SchemaMismatch: the filter does not match the columns.
             ConfigError: arguments are wrong, or the range ends before it begins.
         """
         from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
@@ -383,27 +387,28 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
     @arg.check_arguments(memory_limit=arg.optional(arg.whole))
     def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
-        """What differs between the table at one moment and at another, by record key.
+        """Return what differs between two snapshots of the table, by record key.
 
         Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
-        null), `changed` (of updates the names of the columns that differ). Only file groups that
-        differ are read; no change logs are needed. A record that moved to another partition or file
-        group is no delete and insert. Both sides come with the columns that the table has now.
+        null), `changed` (of updates, the names of the columns that differ). Only file groups that
+        differ are read; change logs are not needed. A record that moved to another partition or
+        file group does not count as a delete and an insert. Both sides have the table's current
+        columns.
 
         Args:
-            a: the moment before, a time as `scan` takes it for `as_of`.
-            b: the moment after, likewise.
-            memory_limit: bytes that log records and rows of the older side may take at any time,
-                at least a megabyte: below it files are read once for each part of the keys. About
-                256 MiB for each file group by default.
+            a: time of the earlier snapshot, in a format of `scan`'s `as_of`.
+            b: time of the later snapshot, in the same formats.
+            memory_limit: bytes that log records and rows of the older side may take at any time, at
+                least a megabyte; if they do not fit, files are read once for each part of the keys.
+                About 256 MiB for each file group by default.
 
         Returns:
-            The differences; nothing is read before an output is asked for.
+            The differences; nothing is read before you ask for an output.
 
         Raises:
-            HistoryUnavailable: a moment is no longer known, or before the first commit.
-            ConfigError: a moment is no time, or the limit too small.
-            UnsupportedTableFeature: rows are without key or of a merge rule that pyhudi lacks.
+            HistoryUnavailable: a snapshot can no longer be read, or is before the first commit.
+            ConfigError: `a` or `b` is not a time, or the limit is too small.
+            UnsupportedTableFeature: rows have no key, or pyhudi does not support their merge rule.
         """
         from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
 
@@ -413,33 +418,32 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
     def check(
         self, *, deep: bool = False, repair: bool = False, memory_limit: int | None = None
     ) -> CheckResult:
-        """Compares the timeline, the files on storage and the metadata table.
+        """Compare the timeline, the files on storage and the metadata table.
 
-        The table is looked at as it is now, not as the handle shows it. Without `repair` nothing
-        changes.
+        The check uses the current table, not the handle's snapshot. It changes nothing unless you
+        pass `repair`.
 
         Args:
-            deep: look into files too: footers and log blocks, statistics and bloom filters, keys
-                that are there twice, and the record index key by key. It reads the keys of all
-                rows.
-            repair: before that, roll failed writes back, and remove what is nobody's: data files
-                that no commit names, staged copies, folders of the metadata table that the table's
-                properties do not name. What may be a living writer's stays.
-            memory_limit: bytes that log records and keys that are compared may take, at least a
-                megabyte. A quarter of the machine's memory by default.
+            deep: also read files: footers and log blocks, statistics and bloom filters, duplicate
+                keys, and the record index key by key. This reads the keys of all rows.
+            repair: first roll back failed writes and remove orphaned files: data files that no
+                commit lists, staged copies, directories of the metadata table that the table's
+                properties do not list. Files that may belong to an active writer stay.
+            memory_limit: bytes that log records and compared keys may take, at least a megabyte. A
+                quarter of the machine's memory by default.
 
         Returns:
-            A finding for each difference; false as a condition when there is none. `repaired` are
-            those of which the cause was removed.
+            A finding for each difference; the result is false as a condition if there is none.
+            `repaired` lists the findings whose cause was removed.
 
         Raises:
-            CommitConflict: repair, while a restore is pending.
-            LockTimeout: repair, and the table's lock could not be had in time.
+            CommitConflict: with `repair`, a restore is pending.
+            LockTimeout: with `repair`, the table's lock was not free in time.
             ConfigError: the handle was opened as of an earlier time.
-            UnsupportedTableFeature: deep, for a merge rule that pyhudi lacks; a version change by
-                Apache Hudi is half done.
+            UnsupportedTableFeature: with `deep`, pyhudi does not support a merge rule; or a version
+                change by Apache Hudi is incomplete.
             CorruptTable: the properties or timeline files are damaged.
-            StorageError: storage fails.
+            StorageError: the storage fails.
         """
         from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write.input_rows import memory_limit as bound  # noqa: PLC0415 - as above
@@ -467,25 +471,27 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         database: str | None = None,
         name: str | None = None,
     ) -> SyncResult:
-        """Registers the table in a catalog, or brings it up to date there, as Hudi's sync does.
+        """Register the table in a catalog, or update it there, as Hudi's sync does.
 
-        Schema, properties and partitions are made those of the table as it is now; the table itself
-        is only read. The `hoodie.datasource.hive_sync.…` options of the handle say how.
+        The catalog gets the schema, properties and partitions of the current table; the table
+        itself is only read. The `hoodie.datasource.hive_sync.…` options of the handle apply.
 
         Args:
             catalog: the catalog, such as `pyhudi.catalog.HiveCatalog`; None for those that the
                 handle's options name.
-            database: the database there; by default what the options say, or "default".
-            name: the table's name there; by default what the options say, or the table's own.
+            database: the database there; by default that of the options, or "default".
+            name: the table's name there; by default that of the options, or the table's own.
 
         Returns:
             What was registered or changed.
 
         Raises:
-            ConfigError: the name belongs to another table, there is no such database and none may
-                be made, an extra is not installed, or the handle was opened as of an earlier time.
-            UnsupportedTableFeature: the catalog cannot hold the table, as of a type of column.
-            StorageError: storage fails, or the catalog.
+            ConfigError: the name belongs to another table, the database does not exist and may not
+                be created, an extra is not installed, or the handle was opened as of an earlier
+                time.
+            UnsupportedTableFeature: the catalog cannot register the table, for example because of a
+                column type.
+            StorageError: the storage or the catalog fails.
         """
         from pyhudi.catalog.configured import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
         from pyhudi.config.catalog_sync_options import SyncOptions  # noqa: PLC0415 - as above
@@ -502,45 +508,49 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
     @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
-        """Makes the table one of a later version; nothing else ever does.
+        """Upgrade the table to a later version; no other operation does that.
 
-        Log files are compacted first, the metadata table is removed, and made again in the new
-        version. What a writer that dies leaves undone, the next write does. A table that has the
-        version already stays as it is.
+        pyhudi compacts log files first, removes the metadata table and rebuilds it in the new
+        version. If the writer fails, the next write completes the upgrade. A table that has the
+        version already does not change.
 
         Args:
             to: the table version: 5, 6, 8 or 9.
-            dry_run: say what would change, and change nothing; raises what the change would.
+            dry_run: return what would change, and change nothing; raises what the upgrade would
+                raise.
 
         Returns:
-            What changed, or would.
+            What changed, or would change.
 
         Raises:
-            UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
-                write to it; names the property. Nothing is changed then.
-            CommitConflict: a clustering or the like is pending, or another writer is at work.
-            ConfigError: there is no such version, it is an earlier one, or the handle was opened
-                as of an earlier time.
+            UnsupportedTableFeature: the table cannot have that version, or pyhudi does not write to
+                it; the message names the property. Nothing is changed.
+            CommitConflict: a clustering or another operation is pending, or another writer is
+                active.
+            ConfigError: there is no such version, it is an earlier one, or the handle was opened as
+                of an earlier time.
         """
         return self._at_version(to, up=True, dry_run=dry_run)
 
     @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
-        """Makes the table one of an earlier version. As `upgrade` otherwise.
+        """Downgrade the table to an earlier version; otherwise as `upgrade`.
 
         Args:
             to: the table version: 8, 6, 5 or 4.
-            dry_run: say what would change, and change nothing; raises what the change would.
+            dry_run: return what would change, and change nothing; raises what the downgrade would
+                raise.
 
         Returns:
-            What changed, or would.
+            What changed, or would change.
 
         Raises:
-            UnsupportedTableFeature: the table cannot become one of that version, or pyhudi does not
-                write to it; names the property. Nothing is changed then.
-            CommitConflict: a clustering or the like is pending, or another writer is at work.
-            ConfigError: there is no such version, it is a later one, or the handle was opened
-                as of an earlier time.
+            UnsupportedTableFeature: the table cannot have that version, or pyhudi does not write to
+                it; the message names the property. Nothing is changed.
+            CommitConflict: a clustering or another operation is pending, or another writer is
+                active.
+            ConfigError: there is no such version, it is a later one, or the handle was opened as of
+                an earlier time.
         """
         return self._at_version(to, up=False, dry_run=dry_run)
 
@@ -561,7 +571,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
 
 
 _LOOKS = 3
-"""How often a table is looked at that changes its version, or archives, meanwhile."""
+"""How often a table is loaded while a concurrent version change or archiving interferes."""
 
 
 def _load(
@@ -570,7 +580,7 @@ def _load(
     as_of: Moment | None,
     known: TableConfig | None = None,
 ) -> TableSnapshot:
-    """known: the configuration that it had a while ago."""
+    """Load a snapshot of the table. known: the table's properties, possibly out of date."""
     for _ in range(_LOOKS - 1):
         with suppress(TimelineMoved), _prefetch_table(storage, known):
             return _load_once(storage, options, as_of, known)
@@ -578,7 +588,7 @@ def _load(
 
 
 def _prefetch_table(storage: Storage, known: TableConfig | None) -> AbstractContextManager[None]:
-    """What is read of a table whose layout is, most likely, what it was."""
+    """Prefetch what a load reads, assuming that the layout has not changed."""
     if known is None:
         return nullcontext()
     return storage.prefetch(
@@ -595,9 +605,9 @@ def _load_once(
     config = TableConfig.load(storage, known=known).with_delete_marks(options)
     with storage.prefetch(folders=[config.layout.folder, SCHEMA_FOLDER]):
         timeline = Timeline.load(storage, config)
-        if late := find_commits_after_rollback(timeline):
-            # Their files are gone, and the next writer takes them back.
-            timeline = timeline.without(late)
+        if revocable := find_commits_after_rollback(timeline):
+            # Files of these commits were rolled back, and the next writer revokes the commits.
+            timeline = timeline.without(revocable)
         then = timeline if as_of is None else _past(config, timeline, as_of)
         return _table_of(storage, config, then, options)
 
@@ -609,15 +619,15 @@ def _past(config: TableConfig, timeline: Timeline, as_of: Moment) -> Timeline:
 def _table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
 ) -> TableSnapshot:
-    found = table_schema(storage, config, timeline)
-    schema = readable_schema(found.arrow, found.avro)
+    stored_schema = table_schema(storage, config, timeline)
+    schema = readable_schema(stored_schema.arrow, stored_schema.avro)
     as_text = text_columns(config, schema)
     clock = SystemClock()
     return TableSnapshot(
         storage,
         config,
         timeline,
-        found,
+        stored_schema,
         schema,
         InstantGenerator(clock, config.timezone),
         clock,

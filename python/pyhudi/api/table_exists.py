@@ -1,4 +1,4 @@
-"""Whether there is a table, and whether it is what was asked for where one was to be made."""
+"""Whether a location has a table, and whether it is the one that a caller wanted to create."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyhudi.storage.storage import Storage
 
 
 def has_table(storage: Storage) -> bool:
-    """Whether there is a table, also while its properties are being changed."""
+    """Return whether there is a table, even while its properties are being changed."""
     return storage.exists(FILE) or storage.exists(BACKUP)
 
 
@@ -22,31 +22,31 @@ def has_table(storage: Storage) -> bool:
 def table_exists(
     uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
 ) -> bool:
-    """Whether there is a table at a location. Nothing of it is read.
+    """Return whether a location has a Hudi table. Nothing of the table is read.
 
     Args:
-        uri: as `open_table` takes it.
-        storage_options: how a bucket is reached, as in `open_table`.
+        uri: location, as in `open_table`.
+        storage_options: access to the storage, as in `open_table`.
 
     Returns:
-        True where `open_table` finds one.
+        True if `open_table` would find a table.
 
     Raises:
         ConfigError: an option is wrong.
-        StorageError: storage fails.
+        StorageError: the storage fails.
     """
     return has_table(Storage(os.fspath(uri), storage_options))
 
 
-def check_same(storage: Storage, found: TableConfig, asked: TableConfig) -> None:
-    """Raises `ConfigError` naming the property where key, partition fields or type differ."""
-    has, wanted = _read_properties(found), _read_properties(asked)
-    specs = [config.properties.get(names.PARTITION_FIELDS, "") for config in (found, asked)]
+def check_same(storage: Storage, existing: TableConfig, requested: TableConfig) -> None:
+    """Raise `ConfigError` with the first of key, partition fields and type that differs."""
+    actual, expected = _read_properties(existing), _read_properties(requested)
+    specs = [config.properties.get(names.PARTITION_FIELDS, "") for config in (existing, requested)]
     if all(":" in spec for spec in specs):  # Version 6 does not store the types.
-        has[names.PARTITION_FIELDS], wanted[names.PARTITION_FIELDS] = specs
-    for name, value in wanted.items():
-        if has[name] != value:
-            msg = f"{name} is {has[name]!r} in the table at {storage.uri}, not {value!r}"
+        actual[names.PARTITION_FIELDS], expected[names.PARTITION_FIELDS] = specs
+    for name, value in expected.items():
+        if actual[name] != value:
+            msg = f"{name} is {actual[name]!r} in the table at {storage.uri}, not {value!r}"
             raise ConfigError(msg, hint="Use the table's setting, or choose another location.")
 
 

@@ -1,4 +1,4 @@
-"""The verbs of a table handle that write. Thin: every verb is one call to who does it."""
+"""Methods of a table handle that write. Each method is one call to another module."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.write.write_context import WritableTable
 
 Progress: TypeAlias = "bool | Callable[[Step], None]"
-"""Whether to draw a bar in a terminal, or what to call at each step."""
+"""True to draw a bar in a terminal, or a function to call at each step."""
 
 
 class WritingVerbs:
-    """What `HudiTable` can do to its table.
+    """Write methods of `HudiTable`.
 
-    Where a verb writes it can also raise what `upsert` raises of locks, storage and work after the
+    Methods that write can also raise what `upsert` raises for locks, storage and steps after the
     commit.
     """
 
@@ -41,20 +41,20 @@ class WritingVerbs:
 
     @property
     def state(self) -> TableSnapshot:
-        """What reads of the handle are planned from."""
+        """The snapshot that reads of the handle use."""
         raise NotImplementedError
 
     @property
     def _known(self) -> TableConfig:
-        """The table's properties when the handle looked last."""
+        """The table's properties when the handle was last loaded."""
         raise NotImplementedError
 
     def _reload(self, instant: str = "") -> None:
-        """Has the handle look at the table after an act, which stands if that fails."""
+        """Reload the handle after an operation, which stays successful if reloading fails."""
         raise NotImplementedError
 
     def _writable(self) -> WritableTable:
-        """The handle, if it may write."""
+        """Return the handle if it may write."""
         raise NotImplementedError
 
     @arg.check_arguments(
@@ -75,43 +75,44 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Replaces rows whose keys the table has, adds the others, in one commit.
+        """Update the rows whose keys are in the table and insert the others, in one commit.
 
-        Rows of one key among the data are combined first. Under a record index a row whose
+        Rows of the data with the same key are combined first. With a record index, a row whose
         partition column changed stays in the partition that has its key, with a
-        `PartitionChangeWarning`: `hoodie.record.index.update.partition.path` decides. An exception,
-        Ctrl-C among them, rolls the write back.
+        `PartitionChangeWarning`; `hoodie.record.index.update.partition.path` changes that. An
+        exception, including Ctrl-C, rolls the write back.
 
         Args:
             data: Arrow data or a stream of it, a data frame, a list of dicts, another input of
-                docs/reference/write-inputs.md, or a Spark DataFrame, whose session does the work.
-            schema_mode: "strict" wants the table's columns, "merge" gives the table new ones and
-                wider numbers, and nulls to columns that the data lack; the same for every piece of
-                a stream, by its schema.
-            partial: the data may lack columns, which rows of the table then keep, and which are
-                null in new rows.
+                docs/reference/write-inputs.md, or a Spark DataFrame, whose session runs the write.
+            schema_mode: "strict" requires the table's columns. "merge" adds new columns to the
+                table, widens numbers, and writes nulls for columns that the data do not have; all
+                batches of a stream follow its schema.
+            partial: the data may leave out columns, which keep their values in existing rows and
+                are null in new rows.
             memory_limit: bytes, a quarter of the machine's memory by default; larger data are read
-                as a stream and go through local files. With a Spark DataFrame it is for each task,
-                512 MiB by default.
-            commit_metadata: texts by name that the commit says besides (Hudi's extra metadata),
-                which `history` shows; with some a write that changes nothing is a commit too.
-            commit_id: the write is made once under this name, however often it is asked for: where
-                a commit of the timeline has it, that one's result is given back. Older commits
-                are read for it, archived ones too.
-            progress: True draws a bar in a terminal, if `rich` is installed; a function is called
+                as a stream and spilled to local files. For a Spark DataFrame it applies to each
+                task, 512 MiB by default.
+            commit_metadata: strings by name to store in the commit (Hudi's extra metadata), which
+                `history` returns; with some, a write that changes nothing makes a commit too.
+            commit_id: name that makes the write idempotent: if a commit of the timeline has it
+                already, nothing is written and that commit's result is returned. pyhudi reads older
+                commits for it, including archived ones.
+            progress: True draws a bar in a terminal if `rich` is installed; a function is called
                 with a `pyhudi.Step` at each step.
 
         Returns:
             What was written. Data without rows make no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
-            LockTimeout: the table's lock could not be had in time.
-            AfterCommitError: the write is committed; something after it failed.
-            StorageError: storage fails; `CommitUnknown` where it may be committed all the same.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
+            LockTimeout: the table's lock was not free in time.
+            AfterCommitError: the write is committed; a later step failed.
+            StorageError: the storage fails; `CommitUnknown` if the write may be committed all the
+                same.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
@@ -143,16 +144,16 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows, and changes none that are there, in one commit.
+        """Insert rows without changing existing ones, in one commit.
 
-        A row whose key the table has stands beside the row that has it; where the table has a
-        record index, a `DuplicateKeyWarning` counts such rows. The option
-        `hoodie.datasource.insert.dup.policy` decides: "drop" leaves out rows whose keys the table
-        has, "fail" raises `SchemaMismatch`, "none" adds them without a look. Rows of one key among
-        the data are not compared.
+        A row whose key is already in the table becomes a second row of that key; with a record
+        index, a `DuplicateKeyWarning` counts such rows. The option
+        `hoodie.datasource.insert.dup.policy` decides: "drop" skips rows whose keys are in the
+        table, "fail" raises `SchemaMismatch`, "none" inserts them without a check. Rows of the data
+        are not compared with each other.
 
         Args:
-            data: rows, as `upsert` takes them.
+            data: rows, as in `upsert`.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
@@ -163,10 +164,10 @@ class WritingVerbs:
             What was written. Data without rows make no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
@@ -201,18 +202,18 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Adds rows to new files, and changes none that are there, in one commit.
+        """Insert rows into new files without changing existing ones, in one commit.
 
-        A row whose key the table has stands beside the row that has it: bring the same data twice,
-        and every row is there twice. Where the table has a record index, a `DuplicateKeyWarning`
-        counts such rows, unless `hoodie.datasource.insert.dup.policy` is given. Under a bucket
-        index rows go to their buckets, where they meet rows of their keys.
+        A row whose key is already in the table becomes a second row of that key: if you insert the
+        same data twice, every row is there twice. With a record index, a `DuplicateKeyWarning`
+        counts such rows, unless `hoodie.datasource.insert.dup.policy` is set. With a bucket index,
+        rows go to their buckets, and join existing rows of their keys there.
 
         Args:
-            data: rows, as `upsert` takes them.
-            sort: "none", "partition" (each run of rows that is in memory at once) or "global" (all
-                rows of a partition).
-            sort_columns: what is sorted by; the record key by default.
+            data: rows, as in `upsert`.
+            sort: "none", "partition" (sort each batch of rows that is in memory) or "global" (sort
+                all rows of a partition).
+            sort_columns: columns to sort by; the record key by default.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
@@ -223,10 +224,10 @@ class WritingVerbs:
             What was written. Data without rows make no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
@@ -257,25 +258,24 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Removes the rows with the given keys, all of a key, in one commit.
+        """Delete all rows with these keys, in one commit.
 
         Args:
-            keys: rows with the table's key columns and, to look in their partitions only, all
-                partition columns; or a list, array or series of values, where the key has one
-                column.
+            keys: rows with the table's key columns and, to search only their partitions, all
+                partition columns; or a list, array or series of values, if the key has one column.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
-            What was written. Keys that the table lacks, or none, make no commit.
+            What was written. If no key is in the table, there is no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.input.python_objects import by_column  # noqa: PLC0415 - as below
@@ -304,9 +304,9 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Removes the rows that a filter finds, in one commit.
+        """Delete the rows that match a filter, in one commit.
 
-        Columns are compared as they are stored, partition columns as a scan has them.
+        The filter compares stored values; for partition columns, the values of a scan.
 
         Args:
             where: which rows, as in `scan`.
@@ -316,14 +316,14 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written. A filter that finds no row makes no commit.
+            What was written. If no row matches, there is no commit.
 
         Raises:
-            SchemaMismatch: the filter does not fit the table's schema, or does not find all
-                of several rows of a key that are in one file.
+            SchemaMismatch: the filter does not match the table's schema, or matches only some of
+                several rows of a key that are in one file.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
@@ -353,31 +353,32 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Gives the rows that a filter finds new values, in one commit.
+        """Update the rows that match a filter, in one commit.
 
-        A smaller value of an ordering column makes the row lose, as in an upsert. The filter sees
-        partition columns as a scan has them, expressions see every column as it is stored.
+        A smaller value of an ordering column makes the new row lose, as in an upsert. The filter
+        uses the values of a scan for partition columns; expressions use the stored value of every
+        column.
 
         Args:
             where: which rows, as in `scan`.
-            set: by column a SQL expression over the table's columns as text (`"fare * 2"`,
-                `"'text'"`), a pyarrow expression, or a value that is no text. Key and partition
-                columns cannot be set.
+            set: new values by column: a SQL expression over the table's columns as a string (`"fare
+                * 2"`, `"'text'"`), a pyarrow expression, or a value that is not a string. Key and
+                partition columns cannot be set.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
             progress: as in `upsert`.
 
         Returns:
-            What was written. A filter that finds no row makes no commit.
+            What was written. If no row matches, there is no commit.
 
         Raises:
-            SchemaMismatch: the filter or a value does not fit the table's schema, or a row is
-                found whose file has another one of its key.
-            UnsupportedTableFeature: pyhudi does not write to the table, or its rules keep what is
-                stored in the place of a value.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            SchemaMismatch: the filter or a value does not match the table's schema, or the file of
+                a matching row has another row of its key.
+            UnsupportedTableFeature: pyhudi does not write to the table, or its merge rules would
+                keep the stored value instead of a new one.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
@@ -414,12 +415,12 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Puts the data in place of all rows of the table, in one commit.
+        """Replace all rows of the table with the data, in one commit.
 
-        Older states stay readable until a cleaner removes their files.
+        Earlier snapshots stay readable until a cleaner removes their files.
 
         Args:
-            data: rows, as `upsert` takes them.
+            data: rows, as in `upsert`.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
@@ -427,14 +428,14 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written. Data without rows empty the table; where it is empty, they make no
-            commit.
+            What was written. Data without rows empty the table; if it is empty already, they make
+            no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
@@ -465,10 +466,10 @@ class WritingVerbs:
         commit_id: str | None = None,
         progress: Progress = False,
     ) -> WriteResult:
-        """Puts the data in place of all rows of the partitions that they are in, in one commit.
+        """Replace all rows of the partitions of the data with the data, in one commit.
 
         Args:
-            data: rows, as `upsert` takes them.
+            data: rows, as in `upsert`.
             schema_mode: "strict" or "merge", as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
@@ -476,13 +477,13 @@ class WritingVerbs:
             progress: as in `upsert`.
 
         Returns:
-            What was written. Data without rows name no partition, and make no commit.
+            What was written. Data without rows have no partition, and make no commit.
 
         Raises:
-            SchemaMismatch: the data do not fit the table's schema or keys.
+            SchemaMismatch: the data do not match the table's schema or keys.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
@@ -505,12 +506,12 @@ class WritingVerbs:
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
     ) -> WriteResult:
-        """Removes all rows of some partitions, in one commit.
+        """Delete all rows of some partitions, in one commit.
 
         Args:
-            partitions: a list of partition paths, or of mappings of every partition column to its
-                value, or, where there is one column, of its values that are no text; or a filter on
-                partition columns, as `scan` takes it.
+            partitions: a list of partition paths; of mappings from every partition column to its
+                value; or, if there is one column, of its values that are not strings. Or a filter
+                on partition columns, as in `scan`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
 
@@ -518,10 +519,10 @@ class WritingVerbs:
             What was written.
 
         Raises:
-            SchemaMismatch: the filter or a value does not fit the partition columns.
+            SchemaMismatch: the filter or a value does not match the partition columns.
             UnsupportedTableFeature: pyhudi does not write to the table.
-            CommitConflict: it must not write to it now, or another writer changed the same file
-                groups.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
@@ -550,16 +551,16 @@ class WritingVerbs:
         progress: Progress = False,
         memory_limit: int | None = None,
     ) -> Merge:
-        """A builder that merges a source into the table by record key; `execute` carries it out.
+        """Return a builder that merges a source into the table by record key; `execute` runs it.
 
             table.merge(source).when_matched_update({"fare": "source.fare"})
                 .when_not_matched_insert_all().execute()
 
         Args:
-            source: rows with the table's key and partition columns, one a key; other columns need
-                not be the table's.
-            on: the record key's columns, for those who want to say so; nothing else can be matched
-                by, so it is no condition.
+            source: rows with the table's key and partition columns, one for each key; other columns
+                may differ from the table's.
+            on: the record key's columns, to state them explicitly; rows can be matched by them
+                only, so this is not a condition.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
             progress: as in `upsert`.
@@ -569,19 +570,19 @@ class WritingVerbs:
             The builder, without clauses.
 
         Raises:
-            ConfigError: `on` is not the record key, or an argument is of another kind.
+            ConfigError: `on` is not the record key, or an argument has the wrong type.
         """
         from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
         from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
 
-        named = (on,) if isinstance(on, str) else on and tuple(on)
-        merge.check_on(self.config, named)
+        key_columns = (on,) if isinstance(on, str) else on and tuple(on)
+        merge.check_on(self.config, key_columns)
         write = partial(
             self._write,
             merge.merge,
             progress,
             source,
-            on=named,
+            on=key_columns,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
             memory_limit=memory_limit,
@@ -595,7 +596,7 @@ class WritingVerbs:
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
     ) -> Alter:
-        """A builder that changes the table's columns; `execute` carries the changes out.
+        """Return a builder that changes the table's columns; `execute` applies the changes.
 
             table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
 
@@ -658,9 +659,9 @@ class WritingVerbs:
         with handle.guarded.release_later():
             with low_memory_mode(how.get("memory_limit")):
                 result = retry_on_conflict(handle, given, write)
-            with warn_on_failure(table.storage.uri, result.instant, "what is due"):
+            with warn_on_failure(table.storage.uri, result.instant, "post-commit work"):
                 self._reload(result.instant)
-                # Up to table version 6 it is the completed file's modification time.
+                # Up to table version 6, this is the modification time of the completed file.
                 shown = self.state.timeline.completion_time(result.instant)
                 result = replace(result, completion=shown or result.completion)
                 handle.guarded.finish_release()

@@ -1,1 +1,1 @@
-"""How tables and results look: HTML for notebooks, and the page of `HudiTable.report`."""
+"""HTML of tables and results for notebooks, and the page of `HudiTable.report`."""

@@ -1,4 +1,4 @@
-"""Charts of figures commit by commit, and of how many things have which size."""
+"""Charts of figures by commit, and histograms of sizes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _FOOT = 540, 176, 58, 8, 22
 _BARS_MOST = 90
 
 Series = tuple[str, str, Sequence[float]]
-"""A name, a colour, and a value for each commit."""
+"""A name, a color, and a value for each commit."""
 
 
 def bars(commits: Sequence[Commit], series: Sequence[Series], *, in_bytes: bool = False) -> Html:
-    """A bar a commit, or for several commits next to each other, series upon each other."""
+    """Draw a bar for each commit, or for adjacent commits together, with the series stacked."""
     step = max(-(-len(commits) // _BARS_MOST), 1)
     sums = [
         (name, color, [sum(values[at : at + step]) for at in range(0, len(values), step)])
@@ -30,9 +30,9 @@ def bars(commits: Sequence[Commit], series: Sequence[Series], *, in_bytes: bool 
     width = (_WIDTH - _LEFT) / max(len(heights), 1)
     show = size_text if in_bytes else _number
     for number in range(len(heights)):
-        held = commits[number * step : (number + 1) * step]
+        group = commits[number * step : (number + 1) * step]
         title = "\n".join(
-            [_span(held), *(f"{name}: {show(values[number])}" for name, _, values in sums)]
+            [_span(group), *(f"{name}: {show(values[number])}" for name, _, values in sums)]
         )
         bottom = float(_HEIGHT - _FOOT)
         left = _LEFT + number * width
@@ -41,15 +41,13 @@ def bars(commits: Sequence[Commit], series: Sequence[Series], *, in_bytes: bool 
             bottom -= height
             if height > 0:
                 wide = min(max(width - 2, width * 0.7), 46)
-                place = left + (width - wide) / 2
-                inner.append(
-                    svg.rect(place, bottom, wide, height, color, class_="mark", title=title)
-                )
+                x = left + (width - wide) / 2
+                inner.append(svg.rect(x, bottom, wide, height, color, class_="mark", title=title))
     return _chart(inner, commits, f"{', '.join(name for name, _, _ in series)} by commit")
 
 
 def running_sum(commits: Sequence[Commit], name: str, steps: Sequence[int]) -> Html:
-    """What has come together by each commit, as a line above a ground."""
+    """Draw the running sum of each commit's value, as a line above a filled area."""
     sums, color = list(accumulate(steps)), UPDATED
     inner, scale = _frame(max(sums, default=0), in_bytes=False)
     bottom = _HEIGHT - _FOOT
@@ -71,7 +69,7 @@ def running_sum(commits: Sequence[Commit], name: str, steps: Sequence[int]) -> H
 
 
 def histogram(names: Sequence[str], counts: Sequence[int], color: str, thing: str) -> Html:
-    """How many things are in each class, as lying bars."""
+    """Draw how many things are in each class, as horizontal bars."""
     height, most = 24, max([*counts, 1])
     room = _WIDTH - 110 - 60
     inner = list(_lying(names, counts, color, thing, height, lambda count: room * count / most))

@@ -1,4 +1,4 @@
-"""The section of the report page that tells how the table grew, commit by commit."""
+"""The section of the report page that shows how the table grew, commit by commit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyhudi.api.display.report_sections import section
 from pyhudi.config.formatting import count_text, instant_text
 
 _TAKES_AWAY = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
-"""Operations that take away rows which no figure of theirs counts."""
+"""Operations that remove rows which their own statistics do not count."""
 
 
 def growth(survey: Survey) -> Html:
-    """Rows, bytes and files commit by commit."""
+    """Draw rows, bytes and files by commit."""
     commits = survey.commits
     if not commits:
         return section("Growth", note("No commits yet."))
@@ -29,13 +29,13 @@ def growth(survey: Survey) -> Html:
     net = [commit.inserted - commit.deleted for commit in writes]
     in_bytes, in_files = _by_kind(commits, "bytes"), _by_kind(commits, "files")
     since = _sum_since(survey)
-    shown = [
+    figures = [
         _chart("Rows by commit", charts.bars(writes, rows), rows),
         _chart(f"Rows inserted less deleted{since}", charts.running_sum(writes, "rows", net)),
         _chart("Bytes written", charts.bars(commits, in_bytes, in_bytes=True), in_bytes),
         _chart("Files written", charts.bars(commits, in_files), in_files),
     ]
-    return section("Growth", tag("div", *shown, class_="two"), note(_growth_note(survey)))
+    return section("Growth", tag("div", *figures, class_="two"), note(_growth_note(survey)))
 
 
 def _chart(title: str, chart: Html, series: Sequence[charts.Series] = ()) -> Html:
@@ -52,7 +52,7 @@ def _by_kind(commits: Sequence[Commit], figure: str) -> tuple[charts.Series, cha
 
 
 def _sum_since(survey: Survey) -> str:
-    """From when the sum of rows is; earlier rows are not in it."""
+    """Return since when rows are summed, as part of a title; the sum excludes earlier rows."""
     if len(survey.table.timeline.commits) == len(survey.commits) and not survey.has_archive:
         return ", in sum"
     first = instant_text(survey.commits[0].instant.requested)
@@ -62,9 +62,9 @@ def _sum_since(survey: Survey) -> str:
 def _growth_note(survey: Survey) -> str:
     commits = survey.commits
     first = instant_text(commits[0].instant.requested)
-    said = f"{count_text(len(commits), 'commit')} from {first} on"
+    text = f"{count_text(len(commits), 'commit')} from {first} on"
     if len(survey.table.timeline.commits) > len(commits):
-        said += f", the newest of {len(survey.table.timeline.commits):,}"
+        text += f", the newest of {len(survey.table.timeline.commits):,}"
     if any(commit.operation.upper() in _TAKES_AWAY for commit in commits):
-        said += ". Rows that overwriting and deleting partitions took away are not counted"
-    return f"{said}."
+        text += ". Rows that overwriting and deleting partitions took away are not counted"
+    return f"{text}."

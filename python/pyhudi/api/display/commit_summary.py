@@ -1,4 +1,4 @@
-"""What instants did, and when: the kind of work, which the names of their files do not tell."""
+"""What instants did, and when. Their file names do not show the type of work."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pyhudi.errors import ConfigError
 from pyhudi.table.table_snapshot import TableSnapshot
 
 _SERVICES = {"COMPACT": COMPACTION, "LOG_COMPACT": LOG_COMPACTION, "CLUSTER": CLUSTERING}
-"""Operations of commits that change files and no rows, and what they are called while pending."""
+"""Operations of commits that change files and no rows, and their actions while pending."""
 
 COMMITS_MOST = 500
-"""Commits whose metadata are read, the newest."""
+"""Maximum number of commits whose metadata are read: the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Commit:
 
     @property
     def is_service(self) -> bool:
-        """Whether it changed files and no rows."""
+        """Whether the commit changed files and no rows."""
         return self.operation.upper() in _SERVICES
 
 
 def read_commits(table: TableSnapshot) -> list[Commit]:
-    """The newest completed commits, oldest first."""
+    """Return the newest completed commits, oldest first."""
     timeline = table.timeline
     return [_commit(table, instant) for instant in timeline.commits[-COMMITS_MOST:]]
 
@@ -62,23 +62,23 @@ def _commit(table: TableSnapshot, instant: Instant) -> Commit:
 
 
 def kind_of(instant: Instant, operation: str | None, *, merge_on_read: bool) -> str:
-    """What an instant did: its action, but for services that are complete, whose names are lost.
+    """Return what an instant did: its action, or the service behind a completed commit.
 
-    operation: of a completed commit, None where it was not read.
+    operation: that of a completed commit, None if it was not read.
     """
     if not instant.is_completed:
         return instant.action
     service = _SERVICES.get((operation or "").upper())
     if service is not None:
         return service
-    # All else that writes to such a table makes delta commits or replace commits.
+    # All other writes to a merge-on-read table make delta commits or replace commits.
     if merge_on_read and instant.action == COMMIT and not operation:
         return COMPACTION
     return instant.action
 
 
 def time_of(instant: str | None) -> int | None:
-    """Milliseconds of the wall clock that an instant tells; None where it is no time."""
+    """Return the wall clock milliseconds of an instant; None if it is not a time."""
     try:
         return None if instant is None else parse_instant(instant, "UTC")
     except ConfigError:
@@ -86,7 +86,7 @@ def time_of(instant: str | None) -> int | None:
 
 
 def clock_text(ms: float, step: float) -> str:
-    """A time on an axis whose ticks are so many milliseconds apart."""
+    """Return the label of a time on an axis whose ticks are `step` milliseconds apart."""
     wall = datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
     if step < 1000:
         return f"{wall:%H:%M:%S}.{wall.microsecond // 1000:03d}"

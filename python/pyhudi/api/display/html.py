@@ -1,6 +1,6 @@
-"""HTML as text that is safe by its type: what is no `Html` is escaped when it goes into an element.
+"""HTML that is safe by its type: anything that is not `Html` is escaped inside an element.
 
-Names and values come from tables, so from anybody. Nothing here knows a table.
+Names and values come from tables and are not trusted. Nothing here depends on a table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyhudi.input.exact_casts import with_leaves
 
 _VOID = frozenset({"br", "meta", "input"})
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Characters that no HTML may have, or that UTF-8 cannot."""
+"""Characters that HTML does not allow, or that UTF-8 cannot encode."""
 _LONGEST = 80
 
 
@@ -27,31 +27,31 @@ class Html(str):
 
 
 def escape(text: object) -> Html:
-    """Any text as HTML that shows it."""
+    """Escape text for HTML."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(_UNSEEN.sub("\ufffd", str(text)), quote=True))
 
 
 def join(parts: Iterable[object], between: str = "") -> Html:
-    """Pieces one after the other."""
+    """Join parts into one HTML text."""
     return Html(between.join(map(escape, parts)))
 
 
 def tag(element: str, *inner: object, **attributes: object) -> Html:
-    """An element. None as an attribute leaves it out; `class_` is `class`, `data_v` is `data-v`."""
-    written = "".join(
+    """Return an element; None omits an attribute. `class_` becomes `class`, `data_v` `data-v`."""
+    pairs = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     if element in _VOID:
-        return Html(f"<{element}{written}>")
-    return Html(f"<{element}{written}>{join(inner)}</{element}>")
+        return Html(f"<{element}{pairs}>")
+    return Html(f"<{element}{pairs}>{join(inner)}</{element}>")
 
 
 def facts(pairs: Mapping[str, object]) -> Html:
-    """Names with what there is to say of each, below each other."""
+    """Return names and their values, one pair below the other."""
     rows = [tag("tr", tag("th", name), tag("td", value)) for name, value in pairs.items()]
     return tag("table", tag("tbody", *rows), class_="facts")
 
@@ -63,10 +63,10 @@ def grid(
     numbers: Sequence[int] = (),
     sortable: bool = False,
 ) -> Html:
-    """A table with a head. numbers: columns that stand to the right."""
-    kinds = ["num" if column in numbers else None for column in range(len(names))]
-    head = [tag("th", name, class_=kind) for name, kind in zip(names, kinds, strict=True)]
-    body = [tag("tr", *map(_cell, row, kinds)) for row in rows]
+    """Return a table with a header. numbers: columns that are aligned to the right."""
+    classes = ["num" if column in numbers else None for column in range(len(names))]
+    head = [tag("th", name, class_=class_) for name, class_ in zip(names, classes, strict=True)]
+    body = [tag("tr", *map(_cell, row, classes)) for row in rows]
     table = tag(
         "table",
         tag("thead", tag("tr", *head)),
@@ -76,34 +76,34 @@ def grid(
     return tag("div", table, class_="scroll")
 
 
-def _cell(value: object, kind: str | None) -> Html:
+def _cell(value: object, class_: str | None) -> Html:
     shown, key = value if isinstance(value, tuple) else (value, None)
     if isinstance(shown, int) and not isinstance(shown, bool):
         shown, key = f"{shown:,}", shown
-    return tag("td", nothing() if shown is None else shown, class_=kind, data_v=key)
+    return tag("td", nothing() if shown is None else shown, class_=class_, data_v=key)
 
 
 def nothing(text: str = "null") -> Html:
-    """What stands where there is no value."""
+    """Return the placeholder of a missing value."""
     return tag("span", text, class_="none")
 
 
-def rows_grid(table: pa.Table, most: int) -> Html:
-    """The first rows of an Arrow table."""
-    few = with_far_times(table.slice(0, most))
+def rows_grid(table: pa.Table, max_rows: int) -> Html:
+    """Return the first rows of an Arrow table as a grid."""
+    few = with_far_times(table.slice(0, max_rows))
     names = few.column_names
     numbers = [at for at, field in enumerate(few.schema) if _is_number(field.type)]
-    # Columns may share a name, which rows as mappings would lose.
+    # Columns may share a name, so rows cannot be mappings.
     columns = [few.column(at).to_pylist() for at in range(few.num_columns)]
     rows = [[value_text(value) for value in row] for row in zip(*columns, strict=True)]
-    found = grid(names, rows, numbers=numbers)
-    if table.num_rows <= most:
-        return found
-    return join([found, note(f"the first {most:,} of {table.num_rows:,} rows")])
+    result = grid(names, rows, numbers=numbers)
+    if table.num_rows <= max_rows:
+        return result
+    return join([result, note(f"the first {max_rows:,} of {table.num_rows:,} rows")])
 
 
 def with_far_times(rows: pa.Table) -> pa.Table:
-    """The rows, with dates and times as text where Python has no form of one."""
+    """Return the rows, with text for dates and times that Python's types cannot hold."""
     columns = [_with_far_times(column) for column in rows.columns]
     return pa.Table.from_arrays(columns, rows.column_names)
 
@@ -116,12 +116,12 @@ def _with_far_times(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return column
 
 
-def _as_text(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_temporal(kind) else kind
+def _as_text(data_type: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(data_type) else data_type
 
 
 def value_text(value: Any) -> object:
-    """A value of a row, cut where it is long; None stays None."""
+    """Return a value of a row, shortened if it is long; None stays None."""
     if value is None:
         return None
     text = value.hex() if isinstance(value, bytes) else str(value)
@@ -129,16 +129,18 @@ def value_text(value: Any) -> object:
 
 
 def note(text: object) -> Html:
-    """A remark below something."""
+    """Return a remark."""
     return tag("p", text, class_="note")
 
 
 def badge(text: object, kind: str = "") -> Html:
-    """A word or two that tell what something is."""
+    """Return a short label."""
     return tag("span", text, class_=f"badge {kind}".strip())
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(data_type: pa.DataType) -> bool:
     return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_decimal(data_type)
     )

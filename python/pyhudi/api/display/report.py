@@ -1,4 +1,4 @@
-"""The page of `HudiTable.report`: put together, and written."""
+"""Builds the page of `HudiTable.report`, and writes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 _OPEN_MOST = 12
 
-# A click on a head sorts its table; all else works without.
+# A click on a header sorts its table; the rest of the page works without scripts.
 _SORTING = """
 document.querySelectorAll("table.sortable").forEach(function(table){
 table.querySelectorAll("th").forEach(function(head,column){
@@ -36,7 +36,7 @@ return down?-order:order}).forEach(function(row){body.appendChild(row)})})})});
 
 
 def write_report(table: TableSnapshot, to: Any) -> str:
-    """Writes the page about a table; see `HudiTable.report`."""
+    """Write the page about a table; see `HudiTable.report`."""
     is_file = hasattr(to, "write")
     if not is_file:
         arg.location("to", to)
@@ -56,7 +56,7 @@ def write_report(table: TableSnapshot, to: Any) -> str:
 
 
 def report_html(table: TableSnapshot) -> str:
-    """The page as text."""
+    """Return the page as text."""
     survey = collect_report_data(table)
     name = table.config.name
     head = tag(

@@ -1,4 +1,4 @@
-"""All that the report page tells of a table, looked up once, in listings and timeline files."""
+"""The data of the report page, collected once from listings and timeline files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.
     from pyhudi.metadata.reader import MetadataTable
 
 _DAMAGE = (CorruptTable, UnsupportedTableFeature, HistoryUnavailable, ConfigError)
-"""What one part of the page may meet while the others can be shown."""
+"""Errors that one part of the page may raise while the other parts can still be shown."""
 _HISTORY_ROWS = 60
 _BEING_MADE = "hoodie.table.metadata.partitions.inflight"
 
@@ -41,7 +41,7 @@ class IndexFacts:
 
     name: str
     state: str
-    """ready, being made, or what is wrong with it."""
+    """"ready", "being made", or what is wrong with it."""
     files: int = 0
     log_files: int = 0
     bytes: int = 0
@@ -50,7 +50,7 @@ class IndexFacts:
 
 @dataclass
 class Survey:
-    """A table as the page shows it."""
+    """The data of the page about a table."""
 
     table: TableSnapshot
     commits: list[Commit] = field(default_factory=list)
@@ -62,20 +62,20 @@ class Survey:
     health: Health | None = None
     indexes: list[IndexFacts] = field(default_factory=list)
     index: str = ""
-    """What writers find keys by."""
+    """The index that writers use."""
     history: pa.Table | None = None
     problems: list[str] = field(default_factory=list)
-    """Parts of the page that damage keeps from being shown."""
+    """Parts of the page that cannot be shown because of damage."""
 
     @cached_property
     def operations(self) -> dict[str, str]:
-        """Of the commits that were read, by requested time."""
+        """Operations of the commits that were read, by requested time."""
         return {commit.instant.requested: commit.operation for commit in self.commits}
 
 
 def collect_report_data(table: TableSnapshot) -> Survey:
-    """Looks at a table."""
-    found = Survey(table)
+    """Collect the data of a table."""
+    survey = Survey(table)
     view = FileSystemView(table.storage, table.config, table.timeline)
 
     def current() -> list[FileSlice]:
@@ -83,24 +83,24 @@ def collect_report_data(table: TableSnapshot) -> Survey:
         check_listing_complete(table.storage, table.config, table.timeline)
         return slices
 
-    def part(name: str, look_up: Callable[[], Found], default: Found) -> Found:
+    def part(name: str, collect: Callable[[], Found], default: Found) -> Found:
         try:
-            return look_up()
+            return collect()
         except _DAMAGE as error:
-            found.problems.append(f"{name}: {error}")
+            survey.problems.append(f"{name}: {error}")
             return default
 
-    found.commits = part("commits", lambda: read_commits(table), [])
-    found.has_archive = part("archive", lambda: not table.timeline.archive.is_empty, False)
-    found.slices = part("file slices", current, [])
-    found.partitions = part("partitions", lambda: view.partitions, [])
-    found.waiting = part("plans", lambda: _waiting(table), {})
-    found.health = part("health", lambda: look(table), None)
-    found.indexes = part("metadata table", lambda: _indexes(table), [])
-    found.index = part("index", lambda: _index(table), "")
+    survey.commits = part("commits", lambda: read_commits(table), [])
+    survey.has_archive = part("archive", lambda: not table.timeline.archive.is_empty, False)
+    survey.slices = part("file slices", current, [])
+    survey.partitions = part("partitions", lambda: view.partitions, [])
+    survey.waiting = part("plans", lambda: _waiting(table), {})
+    survey.health = part("health", lambda: look(table), None)
+    survey.indexes = part("metadata table", lambda: _indexes(table), [])
+    survey.index = part("index", lambda: _index(table), "")
     rows = part("history", lambda: history(table, _HISTORY_ROWS, None, archived=False), None)
-    found.history = rows
-    return found
+    survey.history = rows
+    return survey
 
 
 def _waiting(table: TableSnapshot) -> dict[GroupKey, str]:
@@ -117,27 +117,27 @@ def _indexes(table: TableSnapshot) -> list[IndexFacts]:
     names = table.config.metadata_partitions
     making = table.config.properties.get(_BEING_MADE, "").split(",")
     definitions = index_definitions(table.storage, table.config)
-    found = {
+    facts_by_name = {
         name: IndexFacts(name, state, definition=definitions.get(name))
-        for state, held in (("being made", making), ("ready", names))
-        for name in map(str.strip, held)
+        for state, partitions in (("being made", making), ("ready", names))
+        for name in map(str.strip, partitions)
         if name
     }
-    if not found:
+    if not facts_by_name:
         return []
     for entry in table.storage.list(FOLDER):
         name = entry.path.removeprefix(f"{FOLDER}/").split("/", 1)[0]
-        facts = found.get(name)
+        facts = facts_by_name.get(name)
         if facts is not None and not entry.name.startswith(".hoodie_partition_metadata"):
             facts.files += 1
             facts.log_files += ".log." in entry.name
             facts.bytes += entry.size
-    _check(table, [facts for facts in found.values() if facts.state == "ready"])
-    return sorted(found.values(), key=lambda facts: facts.name)
+    _check(table, [facts for facts in facts_by_name.values() if facts.state == "ready"])
+    return sorted(facts_by_name.values(), key=lambda facts: facts.name)
 
 
 def _check(table: TableSnapshot, ready: list[IndexFacts]) -> None:
-    """Says of partitions what is wrong with them, as readers would find it."""
+    """Set the state of each partition to what a reader would find wrong with it."""
     from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
     try:

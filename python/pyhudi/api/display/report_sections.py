@@ -30,18 +30,18 @@ _VERBS = {
 
 
 def section(title: str, *inner: object) -> Html:
-    """A part of the page."""
+    """Return a section of the page."""
     return tag("section", tag("h2", title), *inner)
 
 
 def tiles(survey: Survey) -> Html:
-    """The figures that one looks for first."""
+    """Return the key figures."""
     health = survey.health
     if health is None:
         return Html()
     newest = health.base_bytes + health.log_bytes
     share = 100 * health.log_bytes / newest if newest else 0
-    shown = [
+    figures = [
         _tile(health, "file_groups", "file groups", f"in {health.partitions:,} partitions"),
         _tile(health, "base_bytes", "base files", count_text(health.base_files, "file")),
         _tile(health, "log_bytes", "log files", f"{health.log_files:,} files, {share:.0f} %"),
@@ -49,34 +49,34 @@ def tiles(survey: Survey) -> Html:
         _tile(health, "active_instants", "instants", f"{health.pending:,} pending"),
         _tile(health, "metadata_bytes", "metadata table", f"{health.metadata_files:,} files"),
     ]
-    return tag("div", *shown, class_="tiles")
+    return tag("div", *figures, class_="tiles")
 
 
 def _tile(health: Health, figure: str, name: str, more: str) -> Html:
     value: int = getattr(health, figure)
-    shown = size_text(value) if "bytes" in figure else f"{value:,}"
-    told = tag("b", shown, data_figure=figure, data_value=value)
-    return tag("div", tag("span", name), told, tag("small", more), class_="tile")
+    text = size_text(value) if "bytes" in figure else f"{value:,}"
+    value_tag = tag("b", text, data_figure=figure, data_value=value)
+    return tag("div", tag("span", name), value_tag, tag("small", more), class_="tile")
 
 
 def advice(survey: Survey) -> Html:
-    """What is worth doing, with the reasons."""
+    """Return the services that are worth running, with the reasons."""
     if survey.health is None:
         return Html()
-    shown = [_advice(found) for found in survey.health.advice]
-    if not shown:
-        shown = [tag("p", badge("fine", "good"), "Nothing needs to be done.", class_="note")]
-    return section("What is worth doing", *shown)
+    entries = [_advice(item) for item in survey.health.advice]
+    if not entries:
+        entries = [tag("p", badge("fine", "good"), "Nothing needs to be done.", class_="note")]
+    return section("What is worth doing", *entries)
 
 
-def _advice(found: Advice) -> Html:
-    call = tag("code", f"table.{_VERBS.get(found.service, 'maintain()')}")
-    told = tag("p", found.reason[:1].upper() + found.reason[1:] + ".")
-    return tag("div", badge(found.service, "warm"), told, call, class_="advice")
+def _advice(item: Advice) -> Html:
+    call = tag("code", f"table.{_VERBS.get(item.service, 'maintain()')}")
+    reason = tag("p", item.reason[:1].upper() + item.reason[1:] + ".")
+    return tag("div", badge(item.service, "warm"), reason, call, class_="advice")
 
 
 def timeline(survey: Survey) -> Html:
-    """The timeline as a picture, by time and one after the other."""
+    """Draw the timeline, by time and in order."""
     table = survey.table
     instants = table.timeline.instants
 
@@ -96,14 +96,14 @@ def timeline(survey: Survey) -> Html:
         tag("div", draw(by_order=False), class_="by-time"),
         tag("div", draw(by_order=True), class_="by-order"),
     ]
-    said = (
+    remark = (
         f"{len(instants):,} instants of the active timeline. Rings with a broken line are pending."
     )
     if len(table.timeline.commits) > COMMITS_MOST:
-        said += (
+        remark += (
             f" What the newest {COMMITS_MOST:,} commits did was read; older ones go by their name."
         )
-    return tag("section", views, tag("h2", "Timeline"), *pictures, note(said))
+    return tag("section", views, tag("h2", "Timeline"), *pictures, note(remark))
 
 
 def _view(by: str, *, chosen: bool) -> Html:
@@ -112,7 +112,7 @@ def _view(by: str, *, chosen: bool) -> Html:
 
 
 def storage(survey: Survey) -> Html:
-    """Partitions and file groups by size, and the classes of sizes."""
+    """Draw partitions and file groups by size, with histograms of file sizes."""
     slices = survey.slices
     if not slices:
         return section("Partitions and file groups", note("No file groups yet."))
@@ -146,7 +146,7 @@ def _classes(slices: Sequence[FileSlice]) -> Iterator[Html]:
 
 
 def log_share(slice_: FileSlice) -> float:
-    """Log bytes by the base file's; endless where there is none."""
+    """Return log bytes divided by base file bytes; infinity without a base file."""
     logs = sum(log.size for log in slice_.logs)
     if slice_.base is None or not slice_.base.size:
         return float("inf") if logs else 0
@@ -166,10 +166,10 @@ def _partitions(places: Sequence[Place]) -> Html:
         for place in places[:_PARTITIONS_MOST]
     ]
     names = ("partition", "file groups", "log files", "size", "log share")
-    found = grid(names, rows, numbers=(1, 2), sortable=True)
+    result = grid(names, rows, numbers=(1, 2), sortable=True)
     if len(places) <= _PARTITIONS_MOST:
-        return found
-    return join([found, note(f"the {_PARTITIONS_MOST} largest of {len(places):,} partitions")])
+        return result
+    return join([result, note(f"the {_PARTITIONS_MOST} largest of {len(places):,} partitions")])
 
 
 def _log_bar(place: Place) -> Html:
@@ -183,7 +183,7 @@ def _bar(share: float, color: str) -> Html:
 
 
 def indexes(survey: Survey) -> Html:
-    """The metadata table's partitions, and how they are."""
+    """Return the metadata table's partitions and their states."""
     parts: list[object] = []
     if survey.index:
         parts.append(tag("p", "Writers find keys by ", badge(survey.index), class_="note"))
@@ -207,8 +207,8 @@ def indexes(survey: Survey) -> Html:
 
 
 def _state(facts: IndexFacts) -> Html:
-    kind = {"ready": "good", "being made": "warm"}.get(facts.state)
-    return badge(facts.state, kind) if kind else tag("span", facts.state, class_="problem")
+    class_ = {"ready": "good", "being made": "warm"}.get(facts.state)
+    return badge(facts.state, class_) if class_ else tag("span", facts.state, class_="problem")
 
 
 def _definition(facts: IndexFacts) -> str:
@@ -216,14 +216,14 @@ def _definition(facts: IndexFacts) -> str:
     if definition is None:
         return ""
     over = names_text(definition.columns, _COLUMNS_MOST)
-    plain = definition.function in ("", "identity", definition.kind)
-    return over if plain else f"{definition.function}({over})"
+    is_plain = definition.function in ("", "identity", definition.kind)
+    return over if is_plain else f"{definition.function}({over})"
 
 
 def history(survey: Survey) -> Html:
-    """The newest instants, and what they did."""
-    table, found = survey.table, survey.history
-    if found is None or not found.num_rows:
+    """Return the newest instants and what they did."""
+    table, rows_of_history = survey.table, survey.history
+    if rows_of_history is None or not rows_of_history.num_rows:
         return section("Recent history", note("No instants yet."))
     kinds = {
         (instant.requested, instant.action): kind_of(
@@ -234,9 +234,9 @@ def history(survey: Survey) -> Html:
         for instant in table.timeline.instants
     }
     rows = []
-    for row in found.to_pylist():
-        kind = kinds.get((row["instant"], row["action"]), row["action"])
-        color = style.ACTION_COLORS.get(kind, "#888")
+    for row in rows_of_history.to_pylist():
+        work = kinds.get((row["instant"], row["action"]), row["action"])
+        color = style.ACTION_COLORS.get(work, "#888")
         dot = tag("i", style=f"background:{color}")
         pending = [] if row["state"] == "COMPLETED" else [badge(row["state"].lower(), "warm")]
         counts = [row[f"rows_{done}"] for done in ("inserted", "updated", "deleted")]
@@ -244,7 +244,7 @@ def history(survey: Survey) -> Html:
         rows.append(
             (
                 (instant_text(row["instant"]), row["instant"]),
-                join([tag("span", dot, kind, class_="key"), *pending]),
+                join([tag("span", dot, work, class_="key"), *pending]),
                 row["operation"] or "",
                 *("" if count is None else count for count in (*counts, row["files"])),
                 "" if size is None else (size_text(size), size),
@@ -257,10 +257,10 @@ def history(survey: Survey) -> Html:
 
 
 def _note(row: dict[str, object]) -> object:
-    """What was taken back, or what the writer had the commit say."""
+    """Return what was rolled back, or the extra metadata of the commit."""
     rolled_back, metadata = row["rolled_back"], row["metadata"]
     if isinstance(rolled_back, list) and rolled_back:
         return value_text(f"took back {', '.join(map(str, rolled_back))}")
     if isinstance(metadata, list):
-        return value_text("; ".join(f"{name}: {text}" for name, text in metadata))
+        return value_text("; ".join(f"{name}: {value}" for name, value in metadata))
     return ""

@@ -1,4 +1,4 @@
-"""What verbs did, in a notebook: what is not zero or empty of each result."""
+"""Results of methods in a notebook, without their zero and empty fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES_MOST = 12
 
 
 def result_html(result: Any) -> str:
-    """What a notebook shows of a result."""
+    """Return the notebook HTML of a result."""
     return fragment(*_write_result(result))
 
 
@@ -31,30 +31,30 @@ def _write_result(result: Any) -> list[Html]:
     match result:
         case WriteResult():
             state = badge("committed", "good") if result.committed else badge("nothing to change")
-            left = ("operation", "instant", "partitions", "was_written_before")
+            without = ("operation", "instant", "partitions", "was_written_before")
             more = {"partitions": _names([path or "(no partition)" for path in result.partitions])}
             again = [badge("written before")] if result.was_written_before else []
             parts = [state, *again]
-            given = {"instant": result.instant, **_figures(result, left), **more}
-            return [_head(result.operation, *parts), facts(_said(given))]
+            figures = {"instant": result.instant, **_figures(result, without), **more}
+            return [_head(result.operation, *parts), facts(_said(figures))]
         case ServiceResult():
-            given = {**_figures(result, ("service", "left", "dry_run"))}
+            figures = {**_figures(result, ("service", "left", "dry_run"))}
             idle = not (result.file_groups or result.instants or result.scheduled)
-            nothing = [badge("nothing to do")] if idle and not result.files_removed else []
-            left_over = [note(f"left: {reason}") for reason in result.left]
+            idle_badge = [badge("nothing to do")] if idle and not result.files_removed else []
+            skipped = [note(f"left: {reason}") for reason in result.left]
             return [
-                _head(result.service, *nothing, *_dry(result.dry_run)),
-                facts(_said(given)),
-                *left_over,
+                _head(result.service, *idle_badge, *_dry(result.dry_run)),
+                facts(_said(figures)),
+                *skipped,
             ]
         case RestoreResult():
-            given = _figures(result, ("dry_run",))
-            return [_head("restore", *_dry(result.dry_run)), facts(_said(given))]
+            figures = _figures(result, ("dry_run",))
+            return [_head("restore", *_dry(result.dry_run)), facts(_said(figures))]
         case VersionChange():
-            given = _figures(result, ("before", "after", "dry_run"))
-            given["properties_set"] = _names(list(result.properties_set))
+            figures = _figures(result, ("before", "after", "dry_run"))
+            figures["properties_set"] = _names(list(result.properties_set))
             title = f"version {result.before} to {result.after}"
-            return [_head(title, *_dry(result.dry_run)), facts(_said(given))]
+            return [_head(title, *_dry(result.dry_run)), facts(_said(figures))]
         case Health():
             return _health(result)
         case MaintenanceResult():
@@ -67,12 +67,12 @@ def _write_result(result: Any) -> list[Html]:
 
 
 def _health(health: Health) -> list[Html]:
-    advice = [(badge(found.service, "warm"), found.reason) for found in health.advice]
+    advice = [(badge(item.service, "warm"), item.reason) for item in health.advice]
     state = badge(count_text(len(advice), "thing") + " to do", "warm") if advice else _fine()
-    shown = [_head("health", state)]
+    parts = [_head("health", state)]
     if advice:
-        shown.append(grid(("worth doing", "why"), advice))
-    return [*shown, facts(_figures(health, ("advice",), zeros=True))]
+        parts.append(grid(("worth doing", "why"), advice))
+    return [*parts, facts(_figures(health, ("advice",), zeros=True))]
 
 
 def _maintenance_result(result: MaintenanceResult) -> list[Html]:
@@ -82,40 +82,45 @@ def _maintenance_result(result: MaintenanceResult) -> list[Html]:
     ]
     names = ("service", "file groups", "files read", "written", "removed")
     did = [grid(names, rows, numbers=(1, 2, 3, 4))] if rows else [note("Nothing was done.")]
-    left = [note(f"left: {reason}") for reason in result.left]
+    skipped = [note(f"left: {reason}") for reason in result.left]
     took = badge(duration_text(result.duration_ms))
-    return [_head("maintenance", took, *_dry(result.dry_run)), *did, *left, *_health(result.after)]
+    return [
+        _head("maintenance", took, *_dry(result.dry_run)),
+        *did,
+        *skipped,
+        *_health(result.after),
+    ]
 
 
 def _check_result(result: CheckResult) -> list[Html]:
-    looked = f"{count_text(result.files, 'file')} in {count_text(result.partitions, 'partition')}"
+    scope = f"{count_text(result.files, 'file')} in {count_text(result.partitions, 'partition')}"
     errors = len(result.errors)
     state = badge("no difference", "good")
     if result.findings:
-        kind = "bad" if errors else "warm"
-        state = badge(f"{count_text(len(result.findings), 'finding')}, {errors:,} errors", kind)
-    shown = [_head("deep check" if result.deep else "check", state), note(looked)]
-    for title, found in (("found", result.findings), ("removed", result.repaired)):
-        if found:
-            shown.append(_findings(title, found))
-    return shown
+        class_ = "bad" if errors else "warm"
+        state = badge(f"{count_text(len(result.findings), 'finding')}, {errors:,} errors", class_)
+    parts = [_head("deep check" if result.deep else "check", state), note(scope)]
+    for title, findings in (("found", result.findings), ("removed", result.repaired)):
+        if findings:
+            parts.append(_findings(title, findings))
+    return parts
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> Html:
     rows = [
         (
-            badge(found.severity, "bad" if found.severity == "error" else "warm"),
-            found.kind,
-            found.partition,
-            tag("code", found.item),
-            found.expected,
-            found.found,
+            badge(finding.severity, "bad" if finding.severity == "error" else "warm"),
+            finding.kind,
+            finding.partition,
+            tag("code", finding.item),
+            finding.expected,
+            finding.found,
         )
-        for found in findings[:_FINDINGS_MOST]
+        for finding in findings[:_FINDINGS_MOST]
     ]
-    shown = grid((title, "kind", "partition", "item", "expected", "found"), rows)
+    result = grid((title, "kind", "partition", "item", "expected", "found"), rows)
     more = len(findings) - _FINDINGS_MOST
-    return shown if more <= 0 else join([shown, note(f"and {more:,} more")])
+    return result if more <= 0 else join([result, note(f"and {more:,} more")])
 
 
 def _explanation(result: Explanation) -> list[Html]:
@@ -124,9 +129,13 @@ def _explanation(result: Explanation) -> list[Html]:
         for step in result.steps
     ]
     read = f"{count_text(result.slices, 'file slice')} of {size_text(result.size)}"
-    said = {"files": result.listing, "partitions": result.partitions, "to read": read}
+    figures = {"files": result.listing, "partitions": result.partitions, "to read": read}
     steps = grid(("index", "asked about", "of them", "left out"), rows, numbers=(2, 3))
-    return [_head("plan of a scan", badge("not read yet")), facts(said), *([steps] if rows else [])]
+    return [
+        _head("plan of a scan", badge("not read yet")),
+        facts(figures),
+        *([steps] if rows else []),
+    ]
 
 
 def _head(title: str, *badges: Html) -> Html:
@@ -142,12 +151,12 @@ def _dry(dry_run: bool) -> list[Html]:
 
 
 def _figures(result: Any, without: Iterable[str], *, zeros: bool = False) -> dict[str, object]:
-    """The fields of a result in words, those that say nothing left out."""
-    left = set(without)
+    """Return the fields of a result as text, without those that are zero or empty."""
+    omitted = set(without)
     return {
         field.name.removesuffix("_ms").replace("_", " "): _text(field.name, value)
         for field in fields(result)
-        if field.name not in left and ((value := getattr(result, field.name)) or zeros)
+        if field.name not in omitted and ((value := getattr(result, field.name)) or zeros)
     }
 
 
@@ -165,5 +174,5 @@ def _names(names: Sequence[str]) -> str:
     return names_text(names, _NAMES_MOST)
 
 
-def _said(given: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in given.items() if value != ""}
+def _said(figures: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in figures.items() if value != ""}

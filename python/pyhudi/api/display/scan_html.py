@@ -1,7 +1,7 @@
-"""Rows that are not read yet, in a notebook.
+"""Notebook HTML of rows that are not read yet.
 
-A scan and changes are planned, which lists files, and not read. A difference is read only where the
-files to compare are small, since its counts are what one wants to see.
+A scan and changes are planned, which lists files, and not read. A difference is read only if the
+files to compare are small, because its counts are what a user wants to see.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # They ask this module for their looks.
     from pyhudi.api.scan import Scan
 
 _READ_MOST = 16 * 1024 * 1024
-"""Bytes of files that a difference is read from without being asked."""
+"""Maximum bytes of files for a difference that is read without being asked for."""
 _ROWS = 5
 _COLUMNS = 4
 _KINDS = {"i": "good", "u": "warm", "d": "bad"}
@@ -45,83 +45,94 @@ _OPS = {"i": "inserted", "u": "updated", "d": "deleted"}
 
 
 def scan_html(scan: Scan) -> str:
-    """What a notebook shows of a scan: what it asks for, what it would read, no row."""
+    """Return the notebook HTML of a scan: its request and what it would read, without rows."""
     request = scan.request
-    asked: dict[str, object] = {}
+    request_facts: dict[str, object] = {}
     if request.where is not None:
-        asked["where"] = tag("code", shorten(format_expression(request.where.expression), 400))
+        request_facts["where"] = tag(
+            "code", shorten(format_expression(request.where.expression), 400)
+        )
     if scan.span is not None:
-        asked["range"] = _range(scan.span.start, scan.span.end)
+        request_facts["range"] = _range(scan.span.start, scan.span.end)
     if request.limit is not None:
-        asked["limit"] = count_text(request.limit, "row")
+        request_facts["limit"] = count_text(request.limit, "row")
     if request.read_optimized:
-        asked["files"] = "base files alone (read-optimized)"
+        request_facts["files"] = "base files alone (read-optimized)"
     try:
         slices = [task.slice for task in scan.tasks]
         partitions = len({slice_.partition for slice_ in slices})
-        asked["to read"] = f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
+        request_facts["to read"] = f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
     except HudiError as error:
-        asked["cannot be read"] = f"{type(error).__name__}: {error}"
-    kind = "incremental scan" if scan.span is not None else "scan"
-    return _lazy(kind, scan.table.config.name, asked, scan.schema)
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+    title = "incremental scan" if scan.span is not None else "scan"
+    return _lazy(title, scan.table.config.name, request_facts, scan.schema)
 
 
 def changes_html(changes: Changes) -> str:
-    """What a notebook shows of a change query, likewise."""
+    """Return the notebook HTML of a change query, without rows."""
     request = changes.request
-    asked: dict[str, object] = {"range": _range(request.start, request.end)}
+    request_facts: dict[str, object] = {"range": _range(request.start, request.end)}
     if request.where is not None:
-        asked["where"] = tag("code", shorten(format_expression(request.where.expression), 400))
+        request_facts["where"] = tag(
+            "code", shorten(format_expression(request.where.expression), 400)
+        )
     if request.limit is not None:
-        asked["limit"] = count_text(request.limit, "row")
+        request_facts["limit"] = count_text(request.limit, "row")
     try:
         commits = len({task.instant for task in changes.tasks})
         cases = Counter(task.case for task in changes.tasks)
-        told = ", ".join(f"{number:,} {case}" for case, number in sorted(cases.items()))
+        by_case = ", ".join(f"{number:,} {case}" for case, number in sorted(cases.items()))
         groups = count_text(len(changes.tasks), "file group")
-        asked["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (told and f" ({told})")
+        request_facts["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (
+            by_case and f" ({by_case})"
+        )
     except HudiError as error:
-        asked["cannot be read"] = f"{type(error).__name__}: {error}"
-    return _lazy("changes", changes.table.config.name, asked, changes.schema)
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+    return _lazy("changes", changes.table.config.name, request_facts, changes.schema)
 
 
 def diff_html(diff: Diff) -> str:
-    """What a notebook shows of a difference: how many rows of each kind, and the first ones."""
+    """Return the notebook HTML of a difference: row counts by operation, and the first rows."""
     sides = [side.timeline.bound for side in (diff.before, diff.after)]
     name = diff.after.config.name
-    asked: dict[str, object] = {"between": " and ".join(instant_text(side) for side in sides)}
+    request_facts: dict[str, object] = {
+        "between": " and ".join(instant_text(side) for side in sides)
+    }
     try:
         slices = _distinct_slices(diff.tasks)
-        asked["to compare"] = _slices(slices)
+        request_facts["to compare"] = _slices(slices)
         if sum(slice_.size for slice_ in slices) > _READ_MOST:
             more = note("Nothing was read: count() and head() do, whatever the size.")
-            return _lazy("diff", name, asked, diff.schema, more)
+            return _lazy("diff", name, request_facts, diff.schema, more)
         counts, first = _read(diff.to_reader())
     except HudiError as error:
-        asked["cannot be read"] = f"{type(error).__name__}: {error}"
-        return _lazy("diff", name, asked, diff.schema)
-    shown = [badge(f"{counts[op]:,} {said}") for op, said in _OPS.items()]
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+        return _lazy("diff", name, request_facts, diff.schema)
+    labels = [badge(f"{counts[op]:,} {verb}") for op, verb in _OPS.items()]
     rows = _rows(first, diff.after.config.record_key_fields)
-    head = tag("div", tag("b", name), badge("diff"), join(shown), class_="head")
-    return fragment(head, facts(asked), rows)
+    head = tag("div", tag("b", name), badge("diff"), join(labels), class_="head")
+    return fragment(head, facts(request_facts), rows)
 
 
 def _read(rows: pa.RecordBatchReader) -> tuple[Counter[str], pa.Table]:
     counts: Counter[str] = Counter()
     first: list[pa.RecordBatch] = []
-    held = 0
+    rows_read = 0
     for batch in rows:
-        found = pc.value_counts(batch.column("op"))
-        ops, numbers = found.field("values").to_pylist(), found.field("counts").to_pylist()
+        value_counts = pc.value_counts(batch.column("op"))
+        ops, numbers = (
+            value_counts.field("values").to_pylist(),
+            value_counts.field("counts").to_pylist(),
+        )
         counts.update(dict(zip(ops, numbers, strict=True)))
-        if held < _ROWS:
-            first.append(batch.slice(0, _ROWS - held))
-            held += first[-1].num_rows
+        if rows_read < _ROWS:
+            first.append(batch.slice(0, _ROWS - rows_read))
+            rows_read += first[-1].num_rows
     return counts, pa.Table.from_batches(first, rows.schema)
 
 
 def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
-    """The first rows: the key, and of an update the columns that differ."""
+    """Return a grid of the first rows: the key, and of an update the columns that differ."""
     if not first.num_rows:
         return Html()
     rows = []
@@ -130,15 +141,15 @@ def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
         record = after or before
         key = join([tag("code", value_text(record.get(name))) for name in keys], ", ")
         columns = row["changed"] if op == "u" else [name for name in record if name not in keys]
-        said = [
+        values = [
             f"{name}: {_value(before, name)} → {_value(after, name)}"
             if op == "u"
             else f"{name}: {_value(record, name)}"
             for name in columns[:_COLUMNS]
         ]
         more = len(columns) - _COLUMNS
-        said += [f"and {more} more"] if more > 0 else []
-        rows.append((badge(_OPS[op], _KINDS[op]), key, "; ".join(said)))
+        values += [f"and {more} more"] if more > 0 else []
+        rows.append((badge(_OPS[op], _KINDS[op]), key, "; ".join(values)))
     return grid(("", "key", "values"), rows)
 
 
@@ -148,9 +159,9 @@ def _value(record: Mapping[str, Any], name: str) -> object:
 
 
 def _distinct_slices(tasks: Sequence[MatchTask]) -> list[FileSlice]:
-    """Each slice once, though tasks may share one."""
-    found = [side.slice for task in tasks for side in _sides(task)]
-    return list(dict.fromkeys(found))
+    """Return each slice once; several tasks may share one."""
+    slices = [side.slice for task in tasks for side in _sides(task)]
+    return list(dict.fromkeys(slices))
 
 
 def _sides(task: MatchTask) -> list[ReadTask]:
@@ -160,8 +171,8 @@ def _sides(task: MatchTask) -> list[ReadTask]:
 def _slices(slices: Sequence[FileSlice]) -> str:
     size = size_text(sum(slice_.size for slice_ in slices))
     logs = sum(len(slice_.logs) for slice_ in slices)
-    found = f"{count_text(len(slices), 'file slice')} of {size}"
-    return found + (f" with {count_text(logs, 'log file')}" if logs else "")
+    text = f"{count_text(len(slices), 'file slice')} of {size}"
+    return text + (f" with {count_text(logs, 'log file')}" if logs else "")
 
 
 def _range(start: str | None, end: str | None) -> str:
@@ -169,9 +180,11 @@ def _range(start: str | None, end: str | None) -> str:
     return f"after {begun}, up to {instant_text(end) if end else 'the last commit'}"
 
 
-def _lazy(kind: str, name: str, asked: dict[str, object], schema: pa.Schema, *more: object) -> str:
-    head = tag("div", tag("b", name), badge(kind), badge("not read yet"), class_="head")
-    return fragment(head, facts(asked), *more, _columns(schema))
+def _lazy(
+    title: str, name: str, request_facts: dict[str, object], schema: pa.Schema, *more: object
+) -> str:
+    head = tag("div", tag("b", name), badge(title), badge("not read yet"), class_="head")
+    return fragment(head, facts(request_facts), *more, _columns(schema))
 
 
 def _columns(schema: Iterable[pa.Field]) -> Html:

@@ -1,4 +1,4 @@
-"""Arrow tables as a notebook or a terminal shows them, a timeline with its picture."""
+"""Arrow tables as a notebook or a terminal displays them; a timeline comes with a picture."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WIDEST = 32
 
 
 class View:
-    """Some rows to look at: `print` it, or let a notebook show it."""
+    """Rows to display: `print` them, or let a notebook display them."""
 
     def __init__(self, rows: pa.Table, n: int) -> None:
         self.rows = rows
-        """All that were given, or the first of a scan."""
+        """All rows of a table that was passed, or the first rows of a scan."""
         self._shown = n
 
     def __repr__(self) -> str:
@@ -43,20 +43,20 @@ class View:
 
 @arg.check_arguments(n=arg.whole)
 def show(rows: Any, n: int = 20) -> View:
-    """Rows as a person looks at them: a short text, in a notebook a table.
+    """Display rows: as short text, or as a table in a notebook.
 
     `history()` and `inspect.timeline()` come with a picture of the timeline.
 
     Args:
-        rows: an Arrow table, a `HudiTable`, a `Scan` or the like, or anything else that gives an
-            Arrow stream. Of what is not read yet, only the first rows are.
-        n: how many rows are shown.
+        rows: an Arrow table, a `HudiTable`, a `Scan` or other lazy rows, or any object with an
+            Arrow stream. Of lazy rows only the first are read.
+        n: number of rows to display.
 
     Returns:
-        What `print` and notebooks show; `rows` of it has them.
+        An object that `print` and notebooks display; its `rows` are the Arrow table.
 
     Raises:
-        ConfigError: `rows` gives no Arrow stream, or `n` is no number of rows.
+        ConfigError: `rows` has no Arrow stream, or `n` is negative.
     """
     if n < 0:
         raise ConfigError(f"n is {n}; it must not be negative")
@@ -70,7 +70,7 @@ def show(rows: Any, n: int = 20) -> View:
 
 
 def timeline_html(table: TableSnapshot) -> str:
-    """What a notebook shows of the timeline of a table."""
+    """Return the notebook HTML of a table's timeline."""
     timeline = table.timeline
     return fragment(
         timeline_picture(
@@ -88,27 +88,27 @@ def _pictures(rows: pa.Table) -> list[Html]:
     if not (names >= _TIMELINE or names >= _HISTORY):
         return []
     time = "requested" if names >= _TIMELINE else "instant"
-    found = rows.select([time, "action", "state", "completed"]).to_pydict()
+    columns = rows.select([time, "action", "state", "completed"]).to_pydict()
     instants = sorted(
         (
             Instant(requested, action, State(state), completed, "")
-            for requested, action, state, completed in zip(*found.values(), strict=True)
+            for requested, action, state, completed in zip(*columns.values(), strict=True)
         ),
         key=lambda instant: instant.requested,
     )
     operations: dict[str, str] = {}
     if "operation" in names:
-        said = zip(found[time], rows.column("operation").to_pylist(), strict=True)
-        operations = {instant: operation for instant, operation in said if operation}
+        pairs = zip(columns[time], rows.column("operation").to_pylist(), strict=True)
+        operations = {instant: operation for instant, operation in pairs if operation}
     return [timeline_picture(instants, operations, merge_on_read=False, with_ends=False)]
 
 
 def _column(rows: pa.Table, at: int) -> list[str]:
-    """A column's name and values, padded to one width."""
+    """Return a column's name and values, padded to one width."""
     values = [value_text(value) for value in rows.column(at).to_pylist()]
     cells = [rows.column_names[at], *("" if value is None else str(value) for value in values)]
-    cut = [printable(" ".join(cell.split())) for cell in cells]
-    cut = [cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 3]}..." for cell in cut]
-    width = max(map(len, cut))
+    texts = [printable(" ".join(cell.split())) for cell in cells]
+    texts = [cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 3]}..." for cell in texts]
+    width = max(map(len, texts))
     is_number = pa.types.is_integer(rows.schema.field(at).type)
-    return [cell.rjust(width) if is_number else cell.ljust(width) for cell in cut]
+    return [cell.rjust(width) if is_number else cell.ljust(width) for cell in texts]

@@ -1,4 +1,4 @@
-"""Partitions and file groups as boxes by bytes, the part of log files in each."""
+"""Partitions and file groups as boxes sized by bytes, with the share of log files in each."""
 
 from __future__ import annotations
 
@@ -17,26 +17,31 @@ _WIDTH, _HEIGHT, _HEAD = 1130, 430, 17
 _PARTITIONS_MOST = 60
 _NAME_MOST = 80
 _SEEN = 0.4
-"""Height from which on a part can be seen."""
+"""Minimum height of a visible part."""
 _GROUPS_MOST = 2000
 
 
 @dataclass(frozen=True)
 class Place:
-    """A partition, or many of them, and the file slices there."""
+    """A partition, or several of them, and the file slices in it."""
 
     name: str
     slices: Sequence[FileSlice]
-    """The largest first."""
+    """File slices, the largest first."""
     base_bytes: int
     log_bytes: int
 
     @classmethod
     def of(cls, name: str, slices: Sequence[FileSlice]) -> Place:
-        """A partition with all it has."""
+        """Return a partition with all its file slices."""
         base = sum(slice_.base.size for slice_ in slices if slice_.base is not None)
         size = sum(slice_.size for slice_ in slices)
-        return cls(name, sorted(slices, key=lambda one: one.size, reverse=True), base, size - base)
+        return cls(
+            name,
+            sorted(slices, key=lambda file_slice: file_slice.size, reverse=True),
+            base,
+            size - base,
+        )
 
     @property
     def size(self) -> int:
@@ -45,28 +50,30 @@ class Place:
 
 
 def places_of(slices: Sequence[FileSlice]) -> list[Place]:
-    """The partitions of slices, the largest first."""
-    found: dict[str, list[FileSlice]] = {}
+    """Return the partitions of the slices, the largest first."""
+    slices_by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
-        found.setdefault(slice_.partition, []).append(slice_)
-    places = [Place.of(name, held) for name, held in found.items()]
+        slices_by_partition.setdefault(slice_.partition, []).append(slice_)
+    places = [Place.of(name, group) for name, group in slices_by_partition.items()]
     return sorted(places, key=lambda place: (-place.size, place.name))
 
 
 def partition_name(path: str) -> str:
-    """A partition path, in words where the table has no partitions."""
+    """Return a partition path for display, or "(no partition)" for a table without partitions."""
     return shorten(path, _NAME_MOST) if path else "(no partition)"
 
 
 def storage_picture(places: Sequence[Place], waiting: Mapping[GroupKey, str]) -> Html:
-    """The picture. waiting: file groups for which a service is planned, with its name."""
-    shown = [place for place in places[:_PARTITIONS_MOST] if place.size]
-    others = [slice_ for place in places[_PARTITIONS_MOST:] for slice_ in place.slices]
-    cells = sorted((one.size for place in shown for one in place.slices), reverse=True)
-    least = cells[_GROUPS_MOST] if len(cells) > _GROUPS_MOST else 0
-    # The rest of the partitions is one box, drawn whole.
-    rest = Place.of(f"{len(places) - _PARTITIONS_MOST} more partitions", others)
-    all_ = [*shown, *([rest] if rest.size else [])]
+    """Draw the picture. waiting: the service that is planned for a file group, by group."""
+    drawn = [place for place in places[:_PARTITIONS_MOST] if place.size]
+    undrawn = [slice_ for place in places[_PARTITIONS_MOST:] for slice_ in place.slices]
+    cells = sorted(
+        (file_slice.size for place in drawn for file_slice in place.slices), reverse=True
+    )
+    min_size = cells[_GROUPS_MOST] if len(cells) > _GROUPS_MOST else 0
+    # The remaining partitions share one box.
+    rest = Place.of(f"{len(places) - _PARTITIONS_MOST} more partitions", undrawn)
+    all_ = [*drawn, *([rest] if rest.size else [])]
     all_.sort(key=lambda place: place.size, reverse=True)
     boxes = tile([place.size for place in all_], Box(0, 0, _WIDTH, _HEIGHT))
     inner: list[Html] = []
@@ -74,26 +81,28 @@ def storage_picture(places: Sequence[Place], waiting: Mapping[GroupKey, str]) ->
         if place is rest:
             inner.append(_rest_cell(place.name, rest.slices, box.inside(1.5)))
         else:
-            inner += _partition(place, box.inside(1.5), least, waiting)
+            inner += _partition(place, box.inside(1.5), min_size, waiting)
     label = f"{count_text(len(places), 'partition')} and their file groups by size"
     return svg.picture(_WIDTH, _HEIGHT, inner, label)
 
 
 def _partition(
-    place: Place, box: Box, least: int, waiting: Mapping[GroupKey, str]
+    place: Place, box: Box, min_size: int, waiting: Mapping[GroupKey, str]
 ) -> Iterator[Html]:
     room = int(box.width / 6.4)
     if box.height > 2 * _HEAD and room >= 4:
         name = partition_name(place.name)
-        told = f"{name}  {size_text(place.size)}"
-        shown = told if len(told) <= room else name if len(name) <= room else f"{name[: room - 1]}…"
-        yield svg.text(box.left + 2, box.top + 12, shown)
+        label = f"{name}  {size_text(place.size)}"
+        text = (
+            label if len(label) <= room else name if len(name) <= room else f"{name[: room - 1]}…"
+        )
+        yield svg.text(box.left + 2, box.top + 12, text)
         box = box.inside(0, _HEAD)
-    single = [slice_ for slice_ in place.slices if slice_.size >= max(least, 1)]
-    small = [slice_ for slice_ in place.slices if 0 < slice_.size < least]
+    single = [slice_ for slice_ in place.slices if slice_.size >= max(min_size, 1)]
+    small = [slice_ for slice_ in place.slices if 0 < slice_.size < min_size]
     weights = [slice_.size for slice_ in single]
     rest = sum(slice_.size for slice_ in small)
-    # The many small ones together may be the largest box; boxes want falling weights.
+    # Boxes need falling weights, and the many small slices together may be the largest.
     before = sum(weight >= rest for weight in weights) if rest else len(weights)
     boxes = tile([*weights[:before], *([rest] if rest else []), *weights[before:]], box)
     if rest:
@@ -106,18 +115,18 @@ def _partition(
 def _cell(slice_: FileSlice, box: Box, waits_for: str | None) -> Html:
     logs = sum(log.size for log in slice_.logs)
     base = slice_.size - logs
-    told = [
+    lines = [
         f"{partition_name(slice_.partition)} / {shorten(slice_.file_id, _NAME_MOST)}",
         f"slice of {slice_.base_instant}: base file {size_text(base) if base else 'none'}",
     ]
     if slice_.logs:
         share = 100 * logs / slice_.size
-        told.append(
+        lines.append(
             f"{count_text(len(slice_.logs), 'log file')} of {size_text(logs)}: {share:.0f} %"
         )
     if waits_for:
-        told.append(f"waits for a {waits_for}")
-    title = "\n".join(told)
+        lines.append(f"waits for a {waits_for}")
+    title = "\n".join(lines)
     height = box.height * logs / slice_.size
     parts = [tag("title", title), svg.rect(*box, BASE, dash=waits_for is not None)]
     if height >= _SEEN:

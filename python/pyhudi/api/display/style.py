@@ -1,4 +1,4 @@
-"""Colours and CSS of fragments in notebooks and of the report page. No selector is a global one."""
+"""Colors and CSS of notebook fragments and of the report page. No selector is global."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ACTION_COLORS = {
     "rollback": "#e5484d",
     "restore": "#b4232c",
 }
-"""By what an instant did, in the order of the picture; readable on light and dark ground."""
+"""Colors by what an instant did, in the order of the picture; readable on light and dark ground."""
 
 BASE, LOG, REST = "#4f83e3", "#f0a232", "#8b95a5"
-"""Of base files, of log files, and of what is too much to be shown one by one."""
+"""Colors of base files, of log files, and of everything that is not drawn separately."""
 INSERTED, UPDATED, DELETED, SERVICE = "#2fa66b", "#4f83e3", "#e5686c", "#9a8fd1"
 
-# The ground is the notebook's, light or dark: greys that let it through, and its own text colour.
+# The background is the notebook's, light or dark: translucent greys, and its own text color.
 _FRAGMENT = """
 .pyhudi{--line:rgba(127,127,127,.28);--soft:rgba(127,127,127,.09);--muted:rgba(127,127,127,.95);
 --ground:transparent;font:13px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
@@ -124,22 +124,22 @@ overflow:hidden;vertical-align:middle;margin-right:8px;border:1px solid var(--li
 
 
 def fragment(*inner: object) -> Html:
-    """What a notebook shows, with its own style."""
+    """Return a notebook fragment with its own style."""
     return tag("div", tag("style", Html(_minify(_FRAGMENT))), *inner, class_="pyhudi")
 
 
 def page_style() -> Html:
-    """The style of the report page."""
+    """Return the style of the report page."""
     return tag("style", Html(_minify(_FRAGMENT + _PAGE)))
 
 
 def key(*entries: tuple[str, str]) -> Html:
-    """What colours mean: pairs of a colour and its meaning."""
-    shown = [
+    """Return a legend. entries: pairs of a color and its meaning."""
+    items = [
         tag("span", tag("i", style=f"background:{color}"), name, class_="key")
         for color, name in entries
     ]
-    return tag("div", join(shown))
+    return tag("div", join(items))
 
 
 def _minify(css: str) -> str:

@@ -1,4 +1,4 @@
-"""Parts of SVG pictures: scales, ticks, shapes with a text that shows under the pointer."""
+"""Parts of SVG pictures: scales, ticks, shapes with a tooltip."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pyhudi.api.display.html import Html, join, tag
 
 
 def picture(width: float, height: float, inner: Iterable[object], label: str) -> Html:
-    """A picture that takes the width it gets. label: what it shows, for those who cannot see it."""
+    """Return a picture that fills the available width. label: a description for screen readers."""
     box = f"0 0 {at(width)} {at(height)}"
     return tag("svg", *inner, viewBox=box, width=at(width), role="img", aria_label=label)
 
 
 def at(value: float) -> str:
-    """A coordinate as short as it can be."""
+    """Return the shortest text of a coordinate."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -31,7 +31,7 @@ def rect(
     radius: float | None = None,
     dash: bool = False,
 ) -> Html:
-    """A box. dash: with a broken edge, which marks what is planned."""
+    """Return a box. dash: draw a dashed edge, which marks planned work."""
     return tag(
         "rect",
         *([] if title is None else [tag("title", title)]),
@@ -47,17 +47,17 @@ def rect(
 
 
 def text(left: float, top: float, shown: object, *, anchor: str | None = None) -> Html:
-    """A label, dimmed. anchor: `end` or `middle` of what is at the place; its start by default."""
+    """Return a dimmed label. anchor: `end` or `middle`; the start by default."""
     return tag("text", shown, x=at(left), y=at(top), text_anchor=anchor, class_="dim")
 
 
 def line(x1: float, y1: float, x2: float, y2: float) -> Html:
-    """A thin rule."""
+    """Return a thin line."""
     return tag("path", d=f"M{at(x1)} {at(y1)}L{at(x2)} {at(y2)}", class_="rule")
 
 
 def round_steps(most: float, steps: int = 3) -> list[float]:
-    """Round values from 0 up to at least `most`, a few."""
+    """Return a few round values from 0 up to at least `most`."""
     if most <= 0:
         return [0, 1]
     rough = most / steps
@@ -67,7 +67,7 @@ def round_steps(most: float, steps: int = 3) -> list[float]:
 
 
 def round_sizes(most: float, steps: int = 3) -> list[float]:
-    """Likewise for bytes, which are round in powers of 1024."""
+    """Return a few round values for bytes, in powers of 1024."""
     if most < 1024:
         return round_steps(most, steps)
     unit = 1024 ** int(math.log(most, 1024))
@@ -75,7 +75,7 @@ def round_sizes(most: float, steps: int = 3) -> list[float]:
 
 
 def number_text(value: float) -> str:
-    """A number in little room, such as 950, 12k or 3.4M."""
+    """Return a short text of a number, such as 950, 12k or 3.4M."""
     for bound, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= bound:
             return f"{value / bound:.1f}".removesuffix(".0") + letter
@@ -83,7 +83,7 @@ def number_text(value: float) -> str:
 
 
 def axis(left: float, right: float, top: float, bottom: float, labels: list[str]) -> Html:
-    """Rules across, from the lowest to the highest, each with its label."""
+    """Return horizontal rules, from the lowest to the highest, each with its label."""
     gap = (bottom - top) / max(len(labels) - 1, 1)
     heights = [bottom - gap * number for number in range(len(labels))]
     rules = [line(left, height, right, height) for height in heights]

@@ -1,4 +1,4 @@
-"""A table in a notebook, and what the head of the report page says of it. No file is listed."""
+"""Notebook HTML of a table handle, and the head of the report page. No file is listed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS_MOST = 100
 
 
 def table_html(table: TableSnapshot) -> str:
-    """What a notebook shows of a table handle."""
+    """Return the notebook HTML of a table handle."""
     columns = data_columns(table)
     return fragment(
         tag("div", tag("b", table.config.name), badges(table), class_="head"),
@@ -32,42 +32,42 @@ def table_html(table: TableSnapshot) -> str:
 
 
 def badges(table: TableSnapshot) -> Html:
-    """Type, version and moment in a few words."""
+    """Return type, version and snapshot as short labels."""
     config = table.config
-    kind = "merge-on-read" if config.is_merge_on_read else "copy-on-write"
-    shown = [badge(kind), badge(f"version {config.version.code}")]
+    type_label = "merge-on-read" if config.is_merge_on_read else "copy-on-write"
+    labels = [badge(type_label), badge(f"version {config.version.code}")]
     if config.cdc_enabled:
-        shown.append(badge("change data capture"))
+        labels.append(badge("change data capture"))
     if table.timeline.bound is not None:
-        shown.append(badge(f"as of {instant_text(table.timeline.bound)}", "warm"))
-    return join(shown)
+        labels.append(badge(f"as of {instant_text(table.timeline.bound)}", "warm"))
+    return join(labels)
 
 
 def table_facts(table: TableSnapshot) -> dict[str, object]:
-    """What the properties and the timeline say."""
+    """Return what the properties and the timeline record."""
     config, timeline = table.config, table.timeline
-    found: dict[str, object] = {}
+    facts: dict[str, object] = {}
     if config.database:
-        found["database"] = config.database
-    found["record key"] = ", ".join(config.record_key_fields) or nothing("generated")
-    found["partitioned by"] = ", ".join(config.partition_fields) or nothing("not partitioned")
+        facts["database"] = config.database
+    facts["record key"] = ", ".join(config.record_key_fields) or nothing("generated")
+    facts["partitioned by"] = ", ".join(config.partition_fields) or nothing("not partitioned")
     if config.ordering_fields:
-        found["ordered by"] = ", ".join(config.ordering_fields)
-    found["last commit"] = _last(table, timeline.last_commit)
-    found["timeline"] = _count_text(timeline.instants)
-    found["metadata table"] = ", ".join(config.metadata_partitions) or nothing("none")
+        facts["ordered by"] = ", ".join(config.ordering_fields)
+    facts["last commit"] = _last(table, timeline.last_commit)
+    facts["timeline"] = _count_text(timeline.instants)
+    facts["metadata table"] = ", ".join(config.metadata_partitions) or nothing("none")
     if config.bootstrap_path is not None:
-        found["bootstrapped from"] = tag("code", config.bootstrap_path)
-    return found
+        facts["bootstrapped from"] = tag("code", config.bootstrap_path)
+    return facts
 
 
 def data_columns(table: TableSnapshot) -> list[pa.Field]:
-    """The table's columns without Hudi's own."""
+    """Return the table's columns without Hudi's meta columns."""
     return [column for column in scan_schema(table) if not is_meta(column.name)]
 
 
 def schema_grid(table: TableSnapshot, columns: list[pa.Field]) -> Html:
-    """Names, types and what each column is for."""
+    """Return a grid of column names, types and roles."""
     config = table.config
     roles = {
         "key": config.record_key_fields,
@@ -83,16 +83,16 @@ def schema_grid(table: TableSnapshot, columns: list[pa.Field]) -> Html:
         )
         for column in columns[:_COLUMNS_MOST]
     ]
-    found = grid(("column", "type", "", ""), rows)
+    result = grid(("column", "type", "", ""), rows)
     if len(columns) <= _COLUMNS_MOST:
-        return found
-    return join([found, note(f"the first {_COLUMNS_MOST} of {len(columns):,} columns")])
+        return result
+    return join([result, note(f"the first {_COLUMNS_MOST} of {len(columns):,} columns")])
 
 
 def _last(table: TableSnapshot, commit: Instant | None) -> object:
     if commit is None:
         return nothing("none yet")
-    # The schema came from its metadata, which the timeline keeps.
+    # The timeline has cached the metadata, because the schema came from them.
     operation = table.timeline.commit_metadata(commit).operation_type
     done = f"{commit.action}, {operation}" if operation else commit.action
     return f"{instant_text(commit.requested)} ({done})"

@@ -1,4 +1,4 @@
-"""The timeline as a picture: a lane a kind of work, instants by time or one after the other."""
+"""The timeline as a picture: one lane for each type of work, instants by time or in order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyhudi.config.formatting import duration_text, instant_text
 
 _WIDTH, _LANE, _NAMES, _COUNTS, _TOP = 1130, 30, 108, 92, 8
 _SINGLE_MOST = 500
-"""Instants up to which each has a mark of its own."""
+"""Maximum number of instants with a mark of their own."""
 _PENDING_MOST = 200
 _BIN = 4
-"""Width of a mark that stands for many."""
+"""Width of a mark that represents several instants."""
 _STEPS = (
     *(1, 10, 100, 250, 500, 1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 1_800_000),
     *(3_600_000, 10_800_000, 21_600_000, 43_200_000),
@@ -33,24 +33,24 @@ class Mark:
     instant: Instant
     kind: str
     place: float
-    """From 0 at the left to 1 at the right."""
+    """Horizontal position, from 0 at the left to 1 at the right."""
     end: float
-    """Where it was complete."""
+    """Position of the completion."""
     took: int | None
-    """Milliseconds until then, where writers note when they are done."""
+    """Milliseconds until the completion, if writers record completion times."""
 
     @property
     def title(self) -> str:
-        """What there is to say of it."""
+        """Tooltip of the mark."""
         instant = self.instant
-        said = f"{self.kind} {instant_text(instant.requested)}"
+        text = f"{self.kind} {instant_text(instant.requested)}"
         if not instant.is_completed:
-            return f"{said}\n{instant.state.value.lower()}, pending"
+            return f"{text}\n{instant.state.value.lower()}, pending"
         if self.took is None:
-            return f"{said}\ncompleted"
-        # A savepoint has the time of the commit that it saves.
+            return f"{text}\ncompleted"
+        # A savepoint has the instant of its commit.
         verb = "saved" if self.kind == SAVEPOINT else "completed"
-        return f"{said}\n{verb} after {duration_text(self.took)}"
+        return f"{text}\n{verb} after {duration_text(self.took)}"
 
 
 def timeline_picture(
@@ -61,10 +61,11 @@ def timeline_picture(
     with_ends: bool,
     by_order: bool = False,
 ) -> Html:
-    """The picture.
+    """Draw the timeline.
 
-    operations: of completed commits by requested time, as far as they are known. with_ends:
-    completion times are the writers' own. by_order: all instants are as far from each other.
+    operations: operations of completed commits by requested time, as far as they were read.
+    with_ends: completion times are recorded by the writers. by_order: draw all instants at equal
+    distances.
     """
     if not instants:
         return tag("p", "No instants yet.", class_="note")
@@ -104,13 +105,13 @@ def _by_time(
 ) -> tuple[list[Mark], _Ticks]:
     begins = [time_of(instant.requested) for instant in instants]
     took = [_took(instant) if with_ends else None for instant in instants]
-    known = [
+    times_known = [
         begin + more
         for begin, span in zip(begins, took, strict=True)
         if begin is not None
         for more in (0, span or 0)
     ] or [0]
-    first, last = min(known), max(known)
+    first, last = min(times_known), max(times_known)
     span = max(last - first, 1)
 
     def place(time: int | None) -> float:
@@ -142,10 +143,10 @@ def _in_order(
         Mark(instant, kind, number / last, number / last, _took(instant) if with_ends else None)
         for number, (instant, kind) in enumerate(zip(instants, kinds, strict=True))
     ]
-    shown = range(0, len(instants), max(-(-len(instants) // 7), 1))
+    ticks = range(0, len(instants), max(-(-len(instants) // 7), 1))
     days = {instant.requested[:8] for instant in instants}
     part = slice(5, 16) if len(days) > 1 else slice(11, 19)
-    return marks, [(at / last, instant_text(instants[at].requested)[part]) for at in shown]
+    return marks, [(at / last, instant_text(instants[at].requested)[part]) for at in ticks]
 
 
 def _took(instant: Instant) -> int | None:
@@ -177,10 +178,10 @@ def _together(marks: Sequence[Mark], middle: float, color: str) -> Iterator[Html
     for mark in marks:
         bins.setdefault(int(_across(mark.place) // _BIN), []).append(mark)
     most = max(map(len, bins.values()), default=1)
-    for number, held in sorted(bins.items()):
-        height = 6 + 18 * len(held) / most
-        times = sorted({instant_text(held[at].instant.requested) for at in (0, -1)})
-        title = f"{len(held):,} {held[0].kind}\n{' to '.join(times)}"
+    for number, group in sorted(bins.items()):
+        height = 6 + 18 * len(group) / most
+        times = sorted({instant_text(group[at].instant.requested) for at in (0, -1)})
+        title = f"{len(group):,} {group[0].kind}\n{' to '.join(times)}"
         left = number * _BIN
         yield svg.rect(
             left, middle - height / 2, _BIN - 1, height, color, class_="mark", title=title

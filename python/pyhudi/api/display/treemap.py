@@ -1,4 +1,4 @@
-"""Boxes in a box, their areas by weight and nearly square (Bruls, Huizing, van Wijk 2000)."""
+"""Boxes in a box, with areas by weight and nearly square (Bruls, Huizing, van Wijk 2000)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Box(NamedTuple):
-    """A place."""
+    """A rectangle."""
 
     left: float
     top: float
@@ -15,7 +15,7 @@ class Box(NamedTuple):
     height: float
 
     def inside(self, gap: float, head: float = 0) -> Box:
-        """What is left within an edge, below a head."""
+        """Return the rectangle inside a margin, below a header."""
         width = max(self.width - 2 * gap, 0)
         return Box(
             self.left + gap, self.top + gap + head, width, max(self.height - 2 * gap - head, 0)
@@ -23,24 +23,24 @@ class Box(NamedTuple):
 
 
 def tile(weights: Sequence[float], box: Box) -> list[Box]:
-    """A box for each weight, which are positive and fall."""
+    """Return a box for each weight. The weights are positive and falling."""
     total = sum(weights)
     if not weights or total <= 0 or box.width <= 0 or box.height <= 0:
         return [Box(box.left, box.top, 0, 0) for _ in weights]
     areas = [weight * box.width * box.height / total for weight in weights]
-    found: list[Box] = []
+    boxes: list[Box] = []
     begin = 0
     while begin < len(areas):
         side = min(box.width, box.height)
         end = _row_end(areas, begin, side)
         row, box = _place_row(areas[begin:end], box)
-        found += row
+        boxes += row
         begin = end
-    return found
+    return boxes
 
 
 def _row_end(areas: Sequence[float], begin: int, side: float) -> int:
-    """Up to where areas go into one row, before its boxes get longer by one more."""
+    """Return the end of a row: one more box would make the row's boxes less square."""
     end, total = begin + 1, areas[begin]
     worst = _longest(areas[begin], areas[begin], total, side)
     while end < len(areas):
@@ -53,14 +53,14 @@ def _row_end(areas: Sequence[float], begin: int, side: float) -> int:
 
 
 def _longest(most: float, least: float, total: float, side: float) -> float:
-    """How much longer than wide the worst box of a row is."""
+    """Return the aspect ratio of the least square box of a row."""
     if total <= 0 or least <= 0 or side <= 0:
         return float("inf")
     return max(side**2 * most / total**2, total**2 / (side**2 * least))
 
 
 def _place_row(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
-    """A row of boxes along the shorter side, and the place that is left."""
+    """Return a row of boxes along the shorter side, and the remaining rectangle."""
     total = sum(areas)
     lying = box.width < box.height
     side = box.width if lying else box.height
