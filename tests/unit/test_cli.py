@@ -509,7 +509,7 @@ def test_create_where_there_is_a_table(tmp_path: Path, run: Run) -> None:
     assert run(*made, "ignore").code == 0
     pyhudi.open_table(base).insert(pa.table({"id": ["a"]}))
     assert run(*made, "error").code == 3
-    assert "there is t" in run(*made, "ignore").out
+    assert "found table t" in run(*made, "ignore").out
     assert run(*made, "overwrite").code == 2  # Nobody can be asked.
     assert pyhudi.open_table(base).scan().count() == 1
     assert run(*made, "overwrite", "--yes").code == 0
@@ -790,7 +790,7 @@ def test_terminal_asks_for_confirmation(
     terminal("n")
     done = run("rollback", plain.uri, last)
     assert (done.code, instants(plain)) == (1, [last])
-    assert f"Take {last} back, losing 1 instant, 2 files of " in done.err
+    assert f"Roll back {last}, losing 1 instant, 2 files of " in done.err
     terminal("y")
     assert run("rollback", plain.uri, last).code == 0
     assert plain.refresh().count() == 0

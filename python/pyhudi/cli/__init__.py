@@ -1,6 +1,6 @@
-"""The command line `pyhudi`. Thin: a command opens a table, calls a verb and shows what came of it.
+"""The command line `pyhudi`: a command opens a table, calls a method and prints the result.
 
-It needs the extra `cli` (typer and rich), which nothing else in the package does.
+It needs the extra `cli` (typer and rich), which nothing else in the package needs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NEEDED = ("typer", "rich")
 class _WithoutPandas(MetaPathFinder):
     """Hides pandas from pyarrow, which imports it with the first array.
 
-    That takes half of the time of a short command. A None among the loaded modules would be taken
-    for the module there.
+    The import takes half of the time of a short command. None in `sys.modules` would not work:
+    pyarrow would take it for the module.
     """
 
     def find_spec(self, fullname: str, *_: object) -> None:
@@ -27,20 +27,20 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def program() -> int:
-    """The script `pyhudi`: runs the command that the process was started for.
+    """Run the command of this process; the script `pyhudi`.
 
     Returns:
-        The exit code, as `main`.
+        The exit code, as in `main`.
     """
     sys.meta_path.insert(0, _WithoutPandas())
     return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
-        arguments: of the command; those of the process by default.
+        arguments: arguments of the command; those of the process by default.
 
     Returns:
         The exit code: see `docs/reference/cli.md`.

@@ -1,4 +1,4 @@
-"""Commands about the table as a whole: making it, checking it, its version, its indexes."""
+"""Commands about a whole table: create, check, version, metadata table, catalogs, indexes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pyhudi.cli.table_arguments import (
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     works: dict[str, Work] = {
         "create": create,
         "check": check,
@@ -69,11 +69,11 @@ def create(
     key: Key = None,
     partition_by: PartitionBy = None,
     order_by: OrderBy = None,
-    kind: Type = Kind.cow,
+    table_type: Type = Kind.cow,
     version: Version = 9,
     index: Index = None,
     mode: Making = CreateMode.error,
-    form: FileFormat = None,
+    file_format: FileFormat = None,
     delimiter: Delimiter = None,
     *,
     yes: Yes = False,
@@ -84,27 +84,27 @@ def create(
     if mode is CreateMode.overwrite:
         call.confirm(lambda: f"Remove the table at {table} with all its rows?", yes=yes)
     if file is not None:
-        columns = rows_of(file, form, delimiter).schema
+        columns = rows_of(file, file_format, delimiter).schema
     else:
         from pyhudi.cli.schema_text import schema_of  # noqa: PLC0415 - other commands start sooner
 
         columns = schema_of(schema or "")
-    made = new_table(
+    created = new_table(
         call,
         table,
         columns,
         key=key,
         partition_by=partition_by,
         order_by=order_by,
-        kind=kind,
+        table_type=table_type,
         version=version,
         index=index,
         mode=mode,
     )
-    done = "there is" if mode is CreateMode.ignore else "made"
-    words = f"{done} {made.name} at {made.uri}"
+    done = "found" if mode is CreateMode.ignore else "created"
+    words = f"{done} table {created.name} at {created.uri}"
     call.out.print_done(
-        words, name=made.name, location=made.uri, type=made.type, version=made.version
+        words, name=created.name, location=created.uri, type=created.type, version=created.version
     )
 
 
@@ -119,10 +119,10 @@ def check(
     ] = False,
 ) -> int:
     """Compare timeline, files and metadata table; exit code 1 if there are findings."""
-    found = call.open(table).check(deep=deep, repair=repair, memory_limit=memory_limit)
+    result = call.open(table).check(deep=deep, repair=repair, memory_limit=memory_limit)
     if call.out.json or not call.out.quiet:
-        call.out.text(str(found), found)
-    return FOUND if found else 0
+        call.out.text(str(result), result)
+    return FOUND if result else 0
 
 
 def sync(
@@ -172,21 +172,21 @@ def downgrade(
     """Downgrade the table to an earlier version."""
     opened = call.open(table)
     if not dry_run:
-        call.confirm(lambda: f"Make version {to} of version {opened.version}?", yes=yes)
+        call.confirm(lambda: f"Downgrade from version {opened.version} to {to}?", yes=yes)
     call.out.result(opened.downgrade(to, dry_run=dry_run))
 
 
 def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -> None:
     """Rebuild the metadata table from the files on storage."""
-    made = call.open(table).rebuild_metadata(memory_limit=memory_limit)
-    call.out.print_done(f"made {', '.join(made) or 'nothing'}", made=made)
+    created = call.open(table).rebuild_metadata(memory_limit=memory_limit)
+    call.out.print_done(f"created {', '.join(created) or 'nothing'}", made=created)
 
 
 def index_list(call: Call, table: Location) -> int:
     """List the partitions of the metadata table; exit code 1 if it has none."""
-    found = call.open(table).config.metadata_partitions
-    call.out.rows(pa.table({"index": pa.array(found, pa.string())}))
-    return 0 if found else FOUND
+    partitions = call.open(table).config.metadata_partitions
+    call.out.rows(pa.table({"index": pa.array(partitions, pa.string())}))
+    return 0 if partitions else FOUND
 
 
 def index_create(
@@ -218,7 +218,7 @@ def index_create(
     ] = False,
 ) -> None:
     """Create an index; every write keeps it up to date from then on."""
-    made = call.open(table).create_index(
+    created = call.open(table).create_index(
         kind,
         names(columns) or (),
         name=name,
@@ -227,7 +227,7 @@ def index_create(
         partitioned=partitioned,
         concurrently=concurrently,
     )
-    call.out.print_done(f"made {', '.join(made)}", made=made)
+    call.out.print_done(f"created {', '.join(created)}", made=created)
 
 
 def index_drop(
@@ -240,5 +240,5 @@ def index_drop(
     """Drop an index."""
     opened = call.open(table)
     call.confirm(lambda: f"Drop the index {name}?", yes=yes)
-    gone = opened.drop_index(name)
-    call.out.print_done(f"dropped {', '.join(gone)}", dropped=gone)
+    dropped = opened.drop_index(name)
+    call.out.print_done(f"dropped {', '.join(dropped)}", dropped=dropped)

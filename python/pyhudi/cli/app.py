@@ -24,8 +24,8 @@ for _family in (inspect_commands, read, write, history, services, admin):
     _family.add_to(app)
 
 
-def _version(*, asked: bool) -> None:
-    if asked:
+def _version(*, is_set: bool) -> None:
+    if is_set:
         typer.echo(f"pyhudi {__version__}")
         raise typer.Exit
 
@@ -38,7 +38,7 @@ def _options(
         typer.Option(
             "--version",
             is_eager=True,
-            callback=lambda value: _version(asked=value),
+            callback=lambda value: _version(is_set=value),
             help="Print the version.",
         ),
     ] = False,
@@ -47,7 +47,7 @@ def _options(
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    """Runs one command and gives its exit code; a reader that has enough is no failure."""
+    """Run one command and return its exit code; a closed output pipe is not a failure."""
     code: object = 0
     try:
         app(args=None if arguments is None else list(arguments), prog_name="pyhudi")
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _without_reader() -> int:
-    """The code where nobody reads on; what is left in the buffer goes nowhere at exit."""
+    """Return the exit code after the reader closed the pipe, and discard the rest of the buffer."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and texts that become values."""
+"""Arguments that several commands share, and the parsing of their text."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CommitMetadata = Annotated[
 
 
 class UnreadableFile(ConfigError):
-    """A file of rows that no table could hold: wrong use, as a file that is damaged."""
+    """A file of rows that no table could hold: wrong use, like a damaged file."""
 
 
 class Format(str, Enum):
@@ -108,57 +108,63 @@ _ENDS = {
 }
 
 
-def format_of(path: Path, given: Format | None) -> Format:
-    """What a file is: as said, else by its end. Raises `BadParameter` where neither tells."""
-    found = given or _ENDS.get(path.suffix.lower())
-    if found is None:
-        raise typer.BadParameter(f"{path}: the file extension shows no format; give --format")
-    return found
+def format_of(path: Path, requested: Format | None) -> Format:
+    """Return the format of a file: the requested one, else by its extension.
 
-
-def delimiter_of(path: Path, form: Format, given: str | None) -> str:
-    r"""What parts the values of a CSV file: as said, else by its end; `\t` is a tab.
-
-    Raises `BadParameter` for what cannot part values, and for files of other formats.
+    Raises `BadParameter` if neither determines it.
     """
-    if given is None:
+    result = requested or _ENDS.get(path.suffix.lower())
+    if result is None:
+        raise typer.BadParameter(f"{path}: the file extension shows no format; give --format")
+    return result
+
+
+def delimiter_of(path: Path, file_format: Format, requested: str | None) -> str:
+    r"""Return the delimiter of a CSV file: the requested one, else by its extension; `\t` is a tab.
+
+    Raises `BadParameter` for an invalid delimiter, and for files of other formats.
+    """
+    if requested is None:
         return "\t" if path.suffix.lower() == ".tsv" else ","
-    found = "\t" if given == "\\t" else given
-    if form is not Format.csv:
+    delimiter = "\t" if requested == "\\t" else requested
+    if file_format is not Format.csv:
         raise typer.BadParameter(f"{path} is not a CSV file", param_hint="--delimiter")
-    if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        msg = f"{given!r} is not a delimiter; give one ASCII character"
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        msg = f"{requested!r} is not a delimiter; give one ASCII character"
         raise typer.BadParameter(msg, param_hint="--delimiter")
-    return found
+    return delimiter
 
 
 def names(text: str | None) -> list[str] | None:
-    """`a,b` as a list; None for nothing."""
+    """Return `a,b` as a list; None if there is no text."""
     if text is None:
         return None
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """`name=value` texts by name. Raises `BadParameter` for one without `=`, or a name twice."""
-    found: dict[str, str] = {}
-    for text in given or ():
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Return `name=value` texts by name.
+
+    Raises `BadParameter` for a text without `=` and for a name that is used twice.
+    """
+    values: dict[str, str] = {}
+    for text in texts or ():
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise typer.BadParameter(f"{option} is {text!r}; give name=value")
-        if name.strip() in found:
+        if name.strip() in values:
             raise typer.BadParameter(f"{option} names {name.strip()!r} twice")
-        found[name.strip()] = value
-    return found
+        values[name.strip()] = value
+    return values
 
 
-def said(given: Sequence[str] | None) -> Mapping[str, str] | None:
-    """Commit metadata as verbs take them."""
-    return pairs(given, "--commit-metadata") or None
+def said(texts: Sequence[str] | None) -> Mapping[str, str] | None:
+    """Return commit metadata as the methods of a table accept them."""
+    return pairs(texts, "--commit-metadata") or None
 
 
 def number_or_text(text: str | None) -> float | str | None:
-    """`90` as a number, `10m` as it is: a budget as `maintain` takes it."""
+    """Return `90` as a number and `10m` unchanged: a budget of `maintain`."""
     if text is None:
         return None
     try:

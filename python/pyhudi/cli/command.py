@@ -1,6 +1,6 @@
-"""What every command is made by: the options that all have, and what errors come to.
+"""Builds commands: the options that all commands have, and the handling of errors.
 
-Errors of pyhudi are told without a traceback and end with code 3, a wrong call with 2.
+Errors of pyhudi are printed without a traceback and end with exit code 3, wrong use with 2.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _PANEL = "Options of every command"
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword_only, default=default, annotation=annotation)
 
 
-def _flag(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
+def _flag(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
     return Annotated[bool, typer.Option(*names, help=help, rich_help_panel=_PANEL)]
 
 
-def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
+def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
     option = typer.Option(*names, metavar="NAME=VALUE", help=help, rich_help_panel=_PANEL)
     return Annotated[list[str] | None, option]
 
@@ -69,27 +69,27 @@ _SHARED = (
 
 @dataclass(frozen=True)
 class Call:
-    """What every command is told."""
+    """The context of a command: shared options and the output."""
 
     options: Mapping[str, str]
     storage_options: Mapping[str, str] | None
     out: Output
 
     def open(self, location: str, as_of: str | None = None) -> HudiTable:
-        """The table that the command is about."""
+        """Open the table of the command."""
         return open_table(
             location, storage_options=self.storage_options, options=self.options, as_of=as_of
         )
 
     @property
     def progress(self) -> bool:
-        """Whether verbs draw their bar, which they do in a terminal alone."""
+        """Whether methods draw a progress bar, which they do in a terminal only."""
         return not self.out.quiet
 
     def confirm(self, question: Callable[[], str], *, yes: bool) -> None:
-        """Asks before what cannot be taken back; without a terminal `--yes` must be given.
+        """Ask before an operation that cannot be undone; without a terminal `--yes` is required.
 
-        question: makes it, since what would go may have to be looked up.
+        question: builds the question, which may need to look up what would be removed.
         """
         if yes:
             return
@@ -106,16 +106,16 @@ Work = Callable[..., "int | None"]
 
 
 def commands(app: typer.Typer, works: Mapping[str, Work]) -> None:
-    """Makes functions commands, by name."""
+    """Register functions as commands, by name."""
     for name, work in works.items():
         command(app, name)(work)
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
-    """Makes a function a command of this name.
+    """Register a function as a command of this name.
 
-    Its first parameter is the `Call`; the options that make it are added to its own. It gives an
-    exit code, None for 0.
+    Its first parameter is the `Call`; the options for it are added to its own parameters. It
+    returns an exit code, None for 0.
     """
 
     def command(work: Work) -> Work:
@@ -144,7 +144,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
 
 @contextmanager
 def _report_errors(out: Output, *, traceback: bool) -> Iterator[None]:
-    """Turns errors into words and exit codes, and warnings into words."""
+    """Turn errors into messages and exit codes, and warnings into messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: out.warning(str(message))

@@ -1,4 +1,4 @@
-"""Rows of a CSV file, read as a stream."""
+"""Reads the rows of a CSV file as a stream."""
 
 from __future__ import annotations
 
@@ -13,50 +13,54 @@ from pyhudi.cli.text_parsing import check_no_bytes, floats
 from pyhudi.errors import ConfigError
 
 _OTHER_DELIMITERS = ";\t|"
-"""What parts values in files of others, and is in no name of a column."""
+"""Delimiters of other CSV dialects, which column names do not contain."""
 _LONGEST_HEADER = 1 << 20
-"""Of a longer one the reader says what is wrong."""
+"""Maximum header length that is checked here; pyarrow's reader reports errors of longer ones."""
 _PADDED = r"^\s*[+-]?0[0-9]"
 
 
 def csv_rows(
-    path: Path, wanted: pa.Schema | None, delimiter: str = ","
+    path: Path, table_schema: pa.Schema | None, delimiter: str = ","
 ) -> tuple[pa.Schema, Callable[[], pa.RecordBatchReader]]:
-    """The columns, and what opens a stream of the rows.
+    """Return the columns, and a function that opens a stream of the rows.
 
-    delimiter: the character of ASCII between two values.
+    An empty value is null, `""` is the empty string; in a file of one column an empty line is null.
+    Columns of the table are read with its types, other columns with the inferred type; a numeric
+    column with a zero-padded value is a string. Raises `ConfigError` for a file with another
+    delimiter, that is not UTF-8, or that has no rows to infer types from.
 
-    Nothing between two of them is null, `""` is the empty text; in a file of one column an empty
-    line is null. Columns that the table has are read with its types, others with those that the
-    values tell; numbers of which one is padded with zeros are text. Raises `ConfigError` for a file
-    whose values something else parts, that is not UTF-8, or has no rows to tell types.
+    delimiter: the ASCII character between two values.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
     _check_header(path, delimiter)
-    form = _form(delimiter, one_column=False)
-    found = ds.dataset(str(path), format=form).schema
-    if len(found) == 1:
-        form = _form(delimiter, one_column=True)
-    known = wanted.names if wanted is not None else ()
-    _check_told(path, found, known, lambda: ds.dataset(str(path), format=form))
-    numbers = [each.name for each in found if _is_number(each.type) and each.name not in known]
-    kinds = _kinds(found, wanted, _zero_padded_columns(path, form, found, numbers))
+    csv_format = _form(delimiter, one_column=False)
+    inferred = ds.dataset(str(path), format=csv_format).schema
+    if len(inferred) == 1:
+        csv_format = _form(delimiter, one_column=True)
+    table_columns = table_schema.names if table_schema is not None else ()
+    _check_told(path, inferred, table_columns, lambda: ds.dataset(str(path), format=csv_format))
+    numbers = [
+        each.name for each in inferred if _is_number(each.type) and each.name not in table_columns
+    ]
+    target = _kinds(
+        inferred, table_schema, _zero_padded_columns(path, csv_format, inferred, numbers)
+    )
     as_text = [
         column.with_type(pa.string()) if pa.types.is_floating(column.type) else column
-        for column in kinds
+        for column in target
     ]
-    rows = ds.dataset(str(path), format=form, schema=pa.schema(as_text))
+    rows = ds.dataset(str(path), format=csv_format, schema=pa.schema(as_text))
 
     def open_reader() -> pa.RecordBatchReader:
-        batches = _cast_batches(_read(path, rows.scanner().to_reader()), kinds)
-        return pa.RecordBatchReader.from_batches(kinds, batches)
+        batches = _cast_batches(_read(path, rows.scanner().to_reader()), target)
+        return pa.RecordBatchReader.from_batches(target, batches)
 
-    return kinds, open_reader
+    return target, open_reader
 
 
 def _check_header(path: Path, delimiter: str) -> None:
-    # As the reader opens it, which unpacks files by the ends of their names.
+    # Opened as pyarrow's reader opens it, which decompresses files by their extension.
     with pa.input_stream(str(path)) as file:
         header, _, rest = file.read(_LONGEST_HEADER).partition(b"\n")
     if not rest and len(header) == _LONGEST_HEADER:
@@ -65,19 +69,19 @@ def _check_header(path: Path, delimiter: str) -> None:
         names = header.decode()
     except UnicodeDecodeError as error:
         raise _not_utf_8(path) from error
-    found = next((each for each in _OTHER_DELIMITERS if each in names), None)
-    if found is not None and delimiter not in names:
+    other_delimiter = next((each for each in _OTHER_DELIMITERS if each in names), None)
+    if other_delimiter is not None and delimiter not in names:
         msg = f"{path} has one column, {names.strip()!r}"
-        raise ConfigError(msg, hint=f"Name the delimiter: --delimiter {found!r}.")
+        raise ConfigError(msg, hint=f"Name the delimiter: --delimiter {other_delimiter!r}.")
 
 
 def _check_told(
-    path: Path, found: pa.Schema, known: Collection[str], rows: Callable[[], Any]
+    path: Path, inferred: pa.Schema, table_columns: Collection[str], rows: Callable[[], Any]
 ) -> None:
-    told = [each.type for each in found if each.name not in known]
-    if any(map(pa.types.is_binary, told)):
+    types = [each.type for each in inferred if each.name not in table_columns]
+    if any(map(pa.types.is_binary, types)):
         raise _not_utf_8(path)
-    if told and all(map(pa.types.is_null, told)) and not rows().head(1).num_rows:
+    if types and all(map(pa.types.is_null, types)) and not rows().head(1).num_rows:
         msg = f"{path} has no rows, so its columns have no types"
         raise ConfigError(msg, hint="pyhudi create --schema makes a table without rows.")
 
@@ -103,7 +107,7 @@ def _form(delimiter: str, *, one_column: bool) -> Any:
     convert = csv.ConvertOptions(
         null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
-    # Without the first, rows with line breaks in texts are cut in two where a block of them ends.
+    # Without newlines_in_values, the reader splits rows with line breaks at block boundaries.
     parse = csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
     )
@@ -113,16 +117,16 @@ def _form(delimiter: str, *, one_column: bool) -> Any:
 
 
 def _zero_padded_columns(
-    path: Path, form: Any, found: pa.Schema, numbers: Collection[str]
+    path: Path, csv_format: Any, inferred: pa.Schema, numbers: Collection[str]
 ) -> set[str]:
-    """Columns with a number that begins with a zero too many: a code, such as one of a place."""
+    """Return columns with a zero-padded number: a code, such as a postal code."""
     import pyarrow.dataset as ds  # noqa: PLC0415 - as above
 
     padded: set[str] = set()
     if not numbers:
         return padded
-    as_text = [each.with_type(pa.string()) if each.name in numbers else each for each in found]
-    rows = ds.dataset(str(path), format=form, schema=pa.schema(as_text))
+    as_text = [each.with_type(pa.string()) if each.name in numbers else each for each in inferred]
+    rows = ds.dataset(str(path), format=csv_format, schema=pa.schema(as_text))
     for batch in rows.scanner(columns=list(numbers)).to_reader():
         padded |= {
             name
@@ -133,30 +137,33 @@ def _zero_padded_columns(
     return padded
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
-def _kinds(found: pa.Schema, wanted: pa.Schema | None, texts: Collection[str]) -> pa.Schema:
-    found = pa.schema(
-        [each.with_type(pa.string()) if each.name in texts else each for each in found]
+def _kinds(columns: pa.Schema, table_schema: pa.Schema | None, texts: Collection[str]) -> pa.Schema:
+    columns = pa.schema(
+        [each.with_type(pa.string()) if each.name in texts else each for each in columns]
     )
-    if wanted is not None:
-        known = set(wanted.names)
-        found = pa.schema(
-            [wanted.field(each.name) if each.name in known else each for each in found]
+    if table_schema is not None:
+        table_columns = set(table_schema.names)
+        columns = pa.schema(
+            [
+                table_schema.field(each.name) if each.name in table_columns else each
+                for each in columns
+            ]
         )
-    for column in found:
+    for column in columns:
         check_no_bytes(column.type, column.name)
-    return pa.schema([column.with_nullable(True) for column in found])
+    return pa.schema([column.with_nullable(True) for column in columns])
 
 
-def _cast_batches(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _cast_batches(batches: Iterator[pa.RecordBatch], target: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = [
             floats(pa.chunked_array([column]), field).combine_chunks()
             if pa.types.is_floating(field.type)
             else column
-            for column, field in zip(batch.columns, kinds, strict=True)
+            for column, field in zip(batch.columns, target, strict=True)
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=kinds)
+        yield pa.RecordBatch.from_arrays(columns, schema=target)

@@ -24,10 +24,10 @@ _NAMES = {Format.parquet: "parquet", Format.arrow: "ipc"}
 
 
 class FileRows(LazyRows):
-    """The rows of one file, read anew each time.
+    """The rows of one file, read again each time.
 
-    Text files know few types: columns that the table has are read with its types. Raises
-    `ConfigError` for those of bytes, which text files cannot tell from text, and for a pipe.
+    Text files have few types: columns of the table are read with its types. Raises `ConfigError`
+    for bytes columns, which text files cannot distinguish from strings, and for a pipe.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class FileRows(LazyRows):
             msg = f"{path} is not a regular file, and rows are read more than once"
             raise ConfigError(msg, hint="Save the rows in a file first.")
         self.schema: pa.Schema
-        """The columns, without what a file's writer noted beside them."""
+        """The columns, without the metadata of the file's writer."""
         self._open: Callable[[], pa.RecordBatchReader]
         if form is Format.csv:
             if not path.stat().st_size:
@@ -57,25 +57,25 @@ class FileRows(LazyRows):
             return
         import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
-        found = ds.dataset(str(path), format=_NAMES[form])
-        self.schema = found.schema.remove_metadata()
-        self._open = lambda: found.scanner().to_reader()
+        dataset = ds.dataset(str(path), format=_NAMES[form])
+        self.schema = dataset.schema.remove_metadata()
+        self._open = lambda: dataset.scanner().to_reader()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""
         return self._open()
 
 
 def rows_of(
     path: Path, form: Format | None, delimiter: str | None, wanted: pa.Schema | None = None
 ) -> FileRows:
-    """The rows of a file whose format is as said, else by its end, as is what parts its values."""
-    found = format_of(path, form)
-    return FileRows(path, found, wanted, delimiter=delimiter_of(path, found, delimiter))
+    """Return the rows of a file; the extension gives the format and the delimiter by default."""
+    file_format = format_of(path, form)
+    return FileRows(path, file_format, wanted, delimiter=delimiter_of(path, file_format, delimiter))
 
 
 def _check_lines(path: Path) -> None:
-    """Raises `ConfigError` for one array of all rows."""
+    """Raise `ConfigError` if the file is one array of all rows."""
     with path.open("rb") as file:
         begin = file.read(_BEGIN).lstrip(b"\xef\xbb\xbf \t\r\n")
     if begin.startswith(b"["):
@@ -90,7 +90,7 @@ _BEGIN = 1024
 def open_for_writing(
     path: Path, form: Format, schema: pa.Schema
 ) -> Iterator[Callable[[pa.RecordBatch], Any]]:
-    """A file in the making: gives what writes a batch. It is there when the block has ended well.
+    """Yield a function that writes a batch. The file appears when the block ends without an error.
 
     `-` is standard output.
     """
@@ -101,54 +101,54 @@ def open_for_writing(
                 msg = f"{form.value} is no text for a terminal"
                 raise ConfigError(msg, hint="Name a file, or send it through a pipe.")
             sink = _Terminal()
-        with ExitStack() as held:
-            yield _writer(sink, form, schema, held)
-            held.close()
+        with ExitStack() as stack:
+            yield _writer(sink, form, schema, stack)
+            stack.close()
             sys.stdout.flush()
         return
     part = path.with_name(f".{path.name}.part")
     try:
-        with ExitStack() as held:
-            yield _writer(held.enter_context(part.open("wb")), form, schema, held)
+        with ExitStack() as stack:
+            yield _writer(stack.enter_context(part.open("wb")), form, schema, stack)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 
 
 class _Terminal(RawIOBase):
-    """Standard output that shows control characters of a CSV file, and does not obey them."""
+    """Standard output that prints control characters of a CSV file in escaped form."""
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")()
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return true."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Writes all of it."""
+        """Write all of the data."""
         text = self._decoder.decode(bytes(data))
         sys.stdout.write(printable(text.replace("\r\n", "\n")))
         return len(data)
 
 
 def _writer(
-    sink: Any, form: Format, schema: pa.Schema, held: ExitStack
+    sink: Any, form: Format, schema: pa.Schema, stack: ExitStack
 ) -> Callable[[pa.RecordBatch], Any]:
     write: Callable[[pa.RecordBatch], Any]
     if form is Format.parquet:
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-        write = held.enter_context(pq.ParquetWriter(sink, schema)).write_batch
+        write = stack.enter_context(pq.ParquetWriter(sink, schema)).write_batch
     elif form is Format.arrow:
-        write = held.enter_context(pa.ipc.new_file(sink, schema)).write_batch
+        write = stack.enter_context(pa.ipc.new_file(sink, schema)).write_batch
     elif form is Format.csv:
         from pyarrow import csv  # noqa: PLC0415 - as above
 
         columns = pa.schema(
             [(column.name, flat(pa.array([], column.type)).type) for column in schema]
         )
-        lines = held.enter_context(csv.CSVWriter(sink, columns))
+        lines = stack.enter_context(csv.CSVWriter(sink, columns))
 
         def write(batch: pa.RecordBatch) -> None:
             values = [flat(column) for column in batch.columns]

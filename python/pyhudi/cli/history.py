@@ -1,4 +1,4 @@
-"""Commands about a table's past: who did what, keeping it, going back to it."""
+"""Commands about a table's past: history, savepoints, rollback, restore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OfCommit = Annotated[str, typer.Argument(metavar="INSTANT", help="The commit's i
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     works: dict[str, Work] = {
         "timeline": timeline,
         "commits": commits,
@@ -46,14 +46,16 @@ def history(
     call: Call,
     table: Location,
     limit: Limit = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Requested after it.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only instants requested after this.")
+    ] = None,
     *,
     archived: Archived = False,
 ) -> None:
     """Show the history of the table, newest first, with the metadata of commits.
 
-    Either time of a commit, `instant` or `completed`, is a --start or --end of `incremental` and
-    `changes`; to follow a table, use their --position.
+    Both times of a commit, `instant` and `completed`, can be a --start or --end of `incremental`
+    and `changes`; to follow a table, use their --position.
     """
     call.out.listing(call.open(table).history(limit, archived=archived, since=since))
 
@@ -66,7 +68,7 @@ def rollback(
     if not dry_run:
 
         def question() -> str:
-            return f"Take {instant} back, {_what_goes(opened.rollback(instant, dry_run=True))}?"
+            return f"Roll back {instant}, {_what_goes(opened.rollback(instant, dry_run=True))}?"
 
         call.confirm(question, yes=yes)
     call.out.result(opened.rollback(instant, dry_run=dry_run))
@@ -85,7 +87,7 @@ def restore(
     if not dry_run:
 
         def question() -> str:
-            return f"Go back to {to}, {_what_goes(opened.restore(to, dry_run=True))}?"
+            return f"Restore the table to {to}, {_what_goes(opened.restore(to, dry_run=True))}?"
 
         call.confirm(question, yes=yes)
     call.out.result(opened.restore(to, dry_run=dry_run))
@@ -94,7 +96,7 @@ def restore(
 def create(
     call: Call,
     table: Location,
-    comment: Annotated[str, typer.Option("--comment", help="Why.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="The reason.")] = "",
     instant: Annotated[
         str | None, typer.Option("--instant", help="The commit; default: the newest.")
     ] = None,
@@ -112,7 +114,7 @@ def list_(call: Call, table: Location) -> None:
 def delete(call: Call, table: Location, instant: OfCommit) -> None:
     """Delete a savepoint; the commit stays."""
     call.open(table).delete_savepoint(instant)
-    call.out.print_done(f"{instant} has no savepoint any more", instant=instant)
+    call.out.print_done(f"deleted the savepoint of {instant}", instant=instant)
 
 
 def _what_goes(planned: RestoreResult) -> str:

@@ -1,4 +1,4 @@
-"""Commands that look into a table: what it is, its files, its log blocks, its metadata table."""
+"""Commands that inspect a table: properties, files, log blocks, metadata table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyhudi.cli.command import FOUND, Call, command
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     command(app, "show")(show)
     command(app, "schema")(schema)
     for name in _SAID:
@@ -89,9 +89,9 @@ def metadata(
 
 def health(call: Call, table: Location) -> int:
     """Show figures and due services; exit code 1 if any is due. `maintain` runs them."""
-    found = call.open(table).inspect.health()
-    call.out.text(str(found), found)
-    return FOUND if found.advice else 0
+    result = call.open(table).inspect.health()
+    call.out.text(str(result), result)
+    return FOUND if result.advice else 0
 
 
 def report(
@@ -103,8 +103,8 @@ def report(
     as_of: AsOf = None,
 ) -> None:
     """Write an HTML report about the table."""
-    made = call.open(table, as_of).report(file)
-    call.out.print_done(f"wrote {made}", file=made)
+    path = call.open(table, as_of).report(file)
+    call.out.print_done(f"wrote {path}", file=path)
 
 
 _SAID = {
@@ -139,6 +139,6 @@ def _columns(table: HudiTable) -> pa.Table:
         }
         for column in table.schema
     ]
-    kinds = [pa.string(), pa.string(), pa.bool_(), pa.list_(pa.string())]
+    types = [pa.string(), pa.string(), pa.bool_(), pa.list_(pa.string())]
     names = ("column", "type", "nullable", "role")
-    return pa.Table.from_pylist(rows, pa.schema(list(zip(names, kinds, strict=True))))
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(names, types, strict=True))))

@@ -1,4 +1,4 @@
-"""Rows of a file of JSON lines, read into memory, since any line may have a field of its own."""
+"""Reads a file of JSON lines into memory, because any line may have a new field."""
 
 from __future__ import annotations
 
@@ -25,50 +25,51 @@ from pyhudi.input.exact_casts import with_leaves
 from pyhudi.input.python_objects import table_from_columns
 
 _BLOCK = 64 * 1024 * 1024
-"""The longest line that can be read; in larger blocks less is done at the same time."""
+"""The longest line that can be read; larger blocks would allow less parallelism."""
 _MOST_LEVELS = 64
-"""Lists and structs in a row that may be in one another; pyarrow's reader ends the process at some
+"""Maximum nesting of lists and structs in a row; pyarrow's reader crashes the process at some
 thousands."""
 _MOST_NAMES = 10_000
-"""Names in all rows together. Each is a column with a value for each row, while it is read."""
+"""Maximum number of names in all rows. Each becomes a column with a value for each row during the
+read."""
 _ZONED = ":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _SPECIAL = r'([:\[,]\s*)"(NaN|-?Infinity)"(\s*[,}\]])'
-"""Values of floats that JSON lacks, as `json_writer.py` writes them."""
+"""Float values that JSON does not have, as `json_writer.py` writes them."""
 _NUMBER = r'((?:"(?:[^"\\]|\\.)*"|[^"0-9-]|-[^0-9"])*?)(-?[0-9][0-9.eE+-]*|-?Inf(?:inity)?|NaN|$)'
-"""What is none, texts among it, and a number; at a line's end an empty one."""
+"""Text without a number, including strings, followed by a number; an empty one at a line's end."""
 
 
-def json_rows(path: Path, wanted: pa.Schema | None) -> pa.Table:
-    """All rows. Columns that the table has are read with its types.
+def json_rows(path: Path, table_schema: pa.Schema | None) -> pa.Table:
+    """Return all rows. Columns of the table are read with its types.
 
-    A file without rows has no columns, so those that are wanted stand in. Raises `ConfigError` for
-    a file that is no text, has no columns, is nested too deeply or has too many names, and for
-    bytes; `SchemaMismatch` for a value that would change.
+    A file without rows has no columns, so the table's columns are used. Raises `ConfigError` for a
+    file that is not text, has no columns, is nested too deeply or has too many names, and for bytes
+    columns; `SchemaMismatch` for a value that would change.
     """
     text = _text(path)
-    _check_shape(path, text, wanted)
-    found = _infer_columns(text) if len(text) else pa.table({})
-    if found.num_rows == 0:
-        if wanted is None:
+    _check_shape(path, text, table_schema)
+    inferred = _infer_columns(text) if len(text) else pa.table({})
+    if inferred.num_rows == 0:
+        if table_schema is None:
             msg = f"{path} has no rows, so the columns are unknown"
             raise ConfigError(msg, hint="Make the table with --schema first.")
-        return wanted.empty_table()
-    known = () if wanted is None else wanted.names
-    kinds = _kinds(found.schema, wanted)
+        return table_schema.empty_table()
+    table_columns = () if table_schema is None else table_schema.names
+    target = _kinds(inferred.schema, table_schema)
     columns: dict[str, Column] = {}
-    special = [column for column in kinds if _may_be_special(column.type) and _has_special(text)]
-    plain = [column for column in kinds if column not in special]
-    for source, some in ((text, plain), (_special_as(r"\2", text) if special else text, special)):
-        mapped = [column for column in some if _has_map(column.type)]
-        others = [column for column in some if column not in mapped]
-        columns |= _columns(source, others, known) | _maps(source, mapped)
-    return pa.table({name: columns[name] for name in found.column_names})
+    special = [column for column in target if _may_be_special(column.type) and _has_special(text)]
+    simple = [column for column in target if column not in special]
+    for source, group in ((text, simple), (_special_as(r"\2", text) if special else text, special)):
+        mapped = [column for column in group if _has_map(column.type)]
+        rest = [column for column in group if column not in mapped]
+        columns |= _columns(source, rest, table_columns) | _maps(source, mapped)
+    return pa.table({name: columns[name] for name in inferred.column_names})
 
 
 def _infer_columns(text: pa.Buffer) -> pa.Table:
-    """All columns with the types that their values have.
+    """Return all columns with the types of their values.
 
-    Where a column has numbers and texts that stand for such, it is one of numbers.
+    A column with numbers and strings that represent numbers is numeric.
     """
     try:
         return _read(text)
@@ -78,7 +79,7 @@ def _infer_columns(text: pa.Buffer) -> pa.Table:
     try:
         return _read(_special_as(r"\2", text))
     except pa.ArrowInvalid:
-        # There are columns of texts that have the same words.
+        # Some string columns contain the same strings.
         return _read(_special_as("null", text))
 
 
@@ -86,31 +87,33 @@ def _has_special(text: pa.Buffer) -> bool:
     return bool(pc.match_substring_regex(_as_one(text, pa.large_string()), _SPECIAL)[0].as_py())
 
 
-def _special_as(what: str, text: pa.Buffer) -> pa.Buffer:
-    found = _as_one(text, pa.large_string())
-    # Twice: what parts two values of a list is matched with the first of them.
+def _special_as(replacement: str, text: pa.Buffer) -> pa.Buffer:
+    result = _as_one(text, pa.large_string())
+    # Twice, because the separator of two list values is part of the first match.
     for _ in range(2):
-        found = pc.replace_substring_regex(found, _SPECIAL, rf"\1{what}\3")
-    return found.buffers()[2]
+        result = pc.replace_substring_regex(result, _SPECIAL, rf"\1{replacement}\3")
+    return result.buffers()[2]
 
 
-def _may_be_special(kind: pa.DataType) -> bool:
-    """Whether a column has floats, and no texts that could have the same words."""
-    kinds = _leaf_kinds(kind)
-    return any(map(pa.types.is_floating, kinds)) and pa.string() not in kinds
+def _may_be_special(data_type: pa.DataType) -> bool:
+    """Return whether a column has floats, and no strings that could equal their special values."""
+    leaf_types = _leaf_kinds(data_type)
+    return any(map(pa.types.is_floating, leaf_types)) and pa.string() not in leaf_types
 
 
-def _leaf_kinds(kind: pa.DataType) -> set[pa.DataType]:
-    """Types of the values in a column; keys of maps are none."""
-    if pa.types.is_map(kind):
-        return _leaf_kinds(kind.item_type)
-    if not kind.num_fields:
-        return {kind}
-    return set().union(*(_leaf_kinds(kind.field(at).type) for at in range(kind.num_fields)))
+def _leaf_kinds(data_type: pa.DataType) -> set[pa.DataType]:
+    """Return the types of the values in a column, without the keys of maps."""
+    if pa.types.is_map(data_type):
+        return _leaf_kinds(data_type.item_type)
+    if not data_type.num_fields:
+        return {data_type}
+    return set().union(
+        *(_leaf_kinds(data_type.field(at).type) for at in range(data_type.num_fields))
+    )
 
 
 def _text(path: Path) -> pa.Buffer:
-    """The file's bytes. pyarrow takes any bytes for text."""
+    """Return the file's bytes after checking that they are UTF-8, which pyarrow does not check."""
     with pa.OSFile(str(path)) as file:
         text = file.read_buffer()
     try:
@@ -121,8 +124,8 @@ def _text(path: Path) -> pa.Buffer:
     return text
 
 
-def _check_shape(path: Path, text: pa.Buffer, wanted: pa.Schema | None) -> None:
-    maps = [column.name for column in wanted or () if _has_map(column.type)]
+def _check_shape(path: Path, text: pa.Buffer, table_schema: pa.Schema | None) -> None:
+    maps = [column.name for column in table_schema or () if _has_map(column.type)]
     depth, names = _native.json_shape(
         _as_one(text, pa.large_binary()),
         apart=maps,
@@ -141,14 +144,14 @@ def _check_shape(path: Path, text: pa.Buffer, wanted: pa.Schema | None) -> None:
         raise UnreadableFile(msg, hint=hint)
 
 
-def _as_one(text: pa.Buffer, kind: pa.DataType) -> pa.Array[Any]:
-    """An array whose only value is the text."""
+def _as_one(text: pa.Buffer, data_type: pa.DataType) -> pa.Array[Any]:
+    """Return an array whose only value is the text."""
     ends = pa.array([0, text.size], pa.int64()).buffers()[1]
-    return pa.Array.from_buffers(kind, 1, [None, ends, text])
+    return pa.Array.from_buffers(data_type, 1, [None, ends, text])
 
 
 def _read(text: pa.Buffer, columns: pa.Schema | None = None) -> pa.Table:
-    """All columns of the file, or those that are given, with their types."""
+    """Return all columns of the file, or only `columns`, with their types."""
     from pyarrow import json  # noqa: PLC0415 - not for commands that read no file
 
     others = "infer" if columns is None else "ignore"
@@ -165,85 +168,90 @@ def _read(text: pa.Buffer, columns: pa.Schema | None = None) -> pa.Table:
 
 
 def _columns(
-    text: pa.Buffer, columns: list[pa.Field[Any]], known: Collection[str]
+    text: pa.Buffer, columns: list[pa.Field[Any]], table_columns: Collection[str]
 ) -> dict[str, Column]:
-    """known: those whose type is the table's."""
+    """Read columns and cast them. known: columns whose type is the table's."""
     as_read = [column.with_type(with_leaves(column.type, _leaf)) for column in columns]
     read = _read(text, pa.schema(as_read))
-    found = {}
+    result = {}
     for column in columns:
-        values, kind = read.column(column.name), column.type
-        kind = kind if column.name in known else _with_time_zones(kind, values)
-        found[column.name] = cast_column(values, column.with_type(kind))
-    _check_floats(found, text)
-    return found
+        values, data_type = read.column(column.name), column.type
+        data_type = (
+            data_type if column.name in table_columns else _with_time_zones(data_type, values)
+        )
+        result[column.name] = cast_column(values, column.with_type(data_type))
+    _check_floats(result, text)
+    return result
 
 
-def _kinds(found: pa.Schema, wanted: pa.Schema | None) -> pa.Schema:
+def _kinds(inferred: pa.Schema, table_schema: pa.Schema | None) -> pa.Schema:
     columns = [
-        column.with_type(_merge_types(column.type, wanted.field(column.name).type))
-        if wanted is not None and column.name in wanted.names
+        column.with_type(_merge_types(column.type, table_schema.field(column.name).type))
+        if table_schema is not None and column.name in table_schema.names
         else column
-        for column in found
+        for column in inferred
     ]
     for column in columns:
         check_no_bytes(column.type, column.name)
     return pa.schema(columns)
 
 
-def _merge_types(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The wanted type, with the fields that its structs lack, for verbs to refuse or to add.
+def _merge_types(inferred: pa.DataType, expected: pa.DataType) -> pa.DataType:
+    """Return the table's type, with the additional fields of structs, which writes reject or add.
 
-    pyarrow's reader has no lists of a fixed size: the write makes them of lists.
+    pyarrow's reader has no fixed-size lists: the write converts lists to them.
     """
-    if pa.types.is_fixed_size_list(wanted):
-        wanted = pa.list_(wanted.value_field)
-    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
-        fields = {each.name: each for each in found}
-        known = [
+    if pa.types.is_fixed_size_list(expected):
+        expected = pa.list_(expected.value_field)
+    if pa.types.is_struct(inferred) and pa.types.is_struct(expected):
+        fields = {each.name: each for each in inferred}
+        merged = [
             each.with_type(_merge_types(fields.pop(each.name, each).type, each.type))
-            for each in wanted
+            for each in expected
         ]
-        return pa.struct([*known, *fields.values()])
-    if pa.types.is_list(found) and pa.types.is_list(wanted):
-        item = wanted.value_field
-        return pa.list_(item.with_type(_merge_types(found.value_type, item.type)))
-    return wanted
+        return pa.struct([*merged, *fields.values()])
+    if pa.types.is_list(inferred) and pa.types.is_list(expected):
+        item = expected.value_field
+        return pa.list_(item.with_type(_merge_types(inferred.value_type, item.type)))
+    return expected
 
 
-def _leaf(kind: pa.DataType) -> pa.DataType:
-    """pyarrow takes dates and times for numbers, and leaves the zone of a moment out."""
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
+def _leaf(data_type: pa.DataType) -> pa.DataType:
+    """Return the type in which pyarrow reads a value exactly.
+
+    pyarrow converts dates and times from numbers, and drops the zone of a timestamp.
+    """
+    if pa.types.is_date(data_type) or pa.types.is_time(data_type):
         return pa.string()
-    if pa.types.is_timestamp(kind) and kind.tz is None:
+    if pa.types.is_timestamp(data_type) and data_type.tz is None:
         return pa.string()
-    return pa.float64() if pa.types.is_floating(kind) else kind
+    return pa.float64() if pa.types.is_floating(data_type) else data_type
 
 
-def _with_time_zones(kind: pa.DataType, read: Column) -> pa.DataType:
-    """The type that was found, moments with the zone that their texts have."""
-    if pa.types.is_struct(kind):
-        parts = enumerate(kind)
+def _with_time_zones(data_type: pa.DataType, read: Column) -> pa.DataType:
+    """Return the inferred type, with a time zone for timestamps whose texts have one."""
+    if pa.types.is_struct(data_type):
+        parts = enumerate(data_type)
         return pa.struct(
             [
                 each.with_type(_with_time_zones(each.type, pc.struct_field(read, at)))
                 for at, each in parts
             ]
         )
-    if pa.types.is_list(kind):
-        return pa.list_(_with_time_zones(kind.value_type, pc.list_flatten(read)))
-    if pa.types.is_timestamp(kind) and pc.any(pc.match_substring_regex(read, _ZONED)).as_py():
-        return pa.timestamp(kind.unit, "UTC")
-    return kind
+    if pa.types.is_list(data_type):
+        return pa.list_(_with_time_zones(data_type.value_type, pc.list_flatten(read)))
+    if pa.types.is_timestamp(data_type) and pc.any(pc.match_substring_regex(read, _ZONED)).as_py():
+        return pa.timestamp(data_type.unit, "UTC")
+    return data_type
 
 
 # --- whole numbers in columns of floats -----------------------------------------------------------
 
 
 def _check_floats(columns: dict[str, Column], text: pa.Buffer) -> None:
-    """Raises `SchemaMismatch` for a whole number that was rounded.
+    """Raise `SchemaMismatch` for an integer that was rounded to a float.
 
-    Floats do not tell, so where some are large the numbers' own digits are read once more.
+    Floats do not show it, so if some are large, the numbers' own digits are read again.
     """
     large = {name: column for name, column in columns.items() if _has_large(column)}
     if not large:
@@ -267,12 +275,12 @@ def _has_large(column: Column) -> bool:
     )
 
 
-def _digits(kind: pa.DataType) -> pa.DataType:
-    return kind if pa.types.is_boolean(kind) else pa.string()
+def _digits(data_type: pa.DataType) -> pa.DataType:
+    return data_type if pa.types.is_boolean(data_type) else pa.string()
 
 
 def _quote_numbers(text: pa.Buffer) -> pa.Buffer:
-    """The lines with their numbers as texts."""
+    """Return the lines with their numbers as strings."""
     lines = pc.split_pattern(_as_one(text, pa.large_string()), "\n").flatten()
     lines = pc.binary_join_element_wise(lines, *pa.array([" ", ""], pa.large_string()))
     quoted = pc.replace_substring_regex(lines, _NUMBER, r'\1"\2"')
@@ -282,14 +290,14 @@ def _quote_numbers(text: pa.Buffer) -> pa.Buffer:
 # --- maps -----------------------------------------------------------------------------------------
 
 
-def _has_map(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or any(
-        _has_map(kind.field(at).type) for at in range(kind.num_fields)
+def _has_map(data_type: pa.DataType) -> bool:
+    return pa.types.is_map(data_type) or any(
+        _has_map(data_type.field(at).type) for at in range(data_type.num_fields)
     )
 
 
 def _maps(text: pa.Buffer, columns: list[pa.Field[Any]]) -> dict[str, Column]:
-    """Columns with maps, by value: pyarrow takes the keys of one for the fields of a struct."""
+    """Return columns with maps, row by row: pyarrow reads map keys as fields of a struct."""
     if not columns:
         return {}
     try:
@@ -305,8 +313,8 @@ def _maps(text: pa.Buffer, columns: list[pa.Field[Any]]) -> dict[str, Column]:
     return {column.name: cast_column(read.column(column.name), column) for column in columns}
 
 
-def _map_leaf(kind: pa.DataType) -> pa.DataType:
-    """What JSON has no type for is text."""
-    if pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
+def _map_leaf(data_type: pa.DataType) -> pa.DataType:
+    """Return the type in which JSON has a value; string if it has no such type."""
+    if pa.types.is_decimal(data_type) or pa.types.is_temporal(data_type):
         return pa.string()
-    return pa.float64() if pa.types.is_floating(kind) else kind
+    return pa.float64() if pa.types.is_floating(data_type) else data_type

@@ -1,7 +1,8 @@
-"""Arrow columns as JSON text, a column at a time and not a row at a time.
+"""Arrow columns as JSON text, column by column instead of row by row.
 
-Decimals, times and dates are text, bytes base64, numbers that JSON lacks the texts "NaN",
-"Infinity" and "-Infinity". Maps with text for keys are objects, others lists of pairs.
+Decimals, times and dates are strings, bytes are base64. Numbers that JSON does not have are the
+strings "NaN", "Infinity" and "-Infinity". Maps with string keys are objects, other maps lists of
+pairs.
 """
 
 from __future__ import annotations
@@ -17,79 +18,81 @@ import pyarrow.compute as pc
 from pyhudi.config.formatting import shorten
 
 _CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
-"""What a terminal obeys, of 7 bits and of 8."""
+"""Control characters of terminals, of 7 bits and of 8."""
 _ANY_CONTROL = r"[\x{00}-\x{1f}\x{7f}-\x{9f}]"
 _IN_NAMES = {ord(letter): dumps(letter)[1:-1] for letter in _CONTROLS}
 _NOT_NUMBERS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
 def json_lines(batch: pa.RecordBatch) -> str:
-    """A row a line, each an object, with a line end after the last."""
+    """Return one object a line, with a line end after the last."""
     objects = _object(batch.schema.names, batch.columns, batch.num_rows)
     return "\n".join([*objects.to_pylist(), ""])
 
 
 def json_column(column: pa.Array) -> pa.Array:
-    """The values as JSON; null is the text `null`."""
+    """Return the values as JSON; null is the text `null`."""
     return pc.fill_null(_texts(column), "null")
 
 
 def flat(column: pa.Array) -> pa.Array:
-    """The values as lines of a file can have them: nested ones as JSON, bytes as base64."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    """Return the values as a flat file can hold them: nested ones as JSON, bytes as base64."""
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
         return flat(column.dictionary_decode())
-    if _is_nested(kind):
+    if _is_nested(data_type):
         return _texts(column)
-    return _base64(column) if is_binary(kind) else column
+    return _base64(column) if is_binary(data_type) else column
 
 
 def flat_text(column: pa.Array) -> pa.Array:
-    """The same, all as text; null stays null."""
+    """Return the values of `flat` as strings; null stays null."""
     return pc.cast(flat(column), pa.string())
 
 
-def is_binary(kind: pa.DataType) -> bool:
-    """Whether a type is of bytes."""
+def is_binary(data_type: pa.DataType) -> bool:
+    """Return whether a type is a type of bytes."""
     types = pa.types
     return bool(
-        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+        types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_fixed_size_binary(data_type)
     )
 
 
 def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
-    """The values as people read them in a table; nothing for null, long nested ones cut."""
-    kind = column.type
-    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+    """Return the values for display in a table; nothing for null, long nested ones shortened."""
+    data_type = column.type
+    if pa.types.is_list(data_type) and pa.types.is_string(data_type.value_type):
         texts = pc.binary_join(column, ", ").to_pylist()
     else:
         texts = [text for chunk in column.chunks for text in flat_text(chunk).to_pylist()]
-    if _is_nested(kind):
+    if _is_nested(data_type):
         return [shorten(text or "") for text in texts]
     return [text or "" for text in texts]
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_null(kind):
+    data_type = column.type
+    if pa.types.is_null(data_type):
         return pa.nulls(len(column), pa.string())
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(data_type):
         return _texts(column.dictionary_decode())
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+    if pa.types.is_boolean(data_type) or pa.types.is_integer(data_type):
         return pc.cast(column, pa.string())
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return _numbers(column)
-    if pa.types.is_struct(kind):
-        names = [kind.field(place).name for place in range(kind.num_fields)]
+    if pa.types.is_struct(data_type):
+        names = [data_type.field(at).name for at in range(data_type.num_fields)]
         return _null_where(column, _object(names, column.flatten(), len(column)))
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         return _map(column)
-    if _is_nested(kind):
+    if _is_nested(data_type):
         return _null_where(column, _join_lists("[", column, json_column(column.flatten()), "]"))
-    if is_binary(kind):
+    if is_binary(data_type):
         return _quote(_base64(column))
     text = pc.cast(column, pa.string())
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(data_type):
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
     return _quote(text)
 
@@ -126,7 +129,7 @@ def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.
 
 
 def _join_lists(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Array:
-    """The texts of each list's values in one; `texts` has those of all lists, one after another."""
+    """Join the texts of each list's values; `texts` has the values of all lists in order."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
@@ -135,7 +138,7 @@ def _join_lists(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Ar
 
 
 def _null_where(column: pa.Array, texts: pa.Array) -> pa.Array:
-    """The texts, null where the column is."""
+    """Return the texts, null where the column is null."""
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
@@ -148,10 +151,10 @@ def _quote(texts: pa.Array) -> pa.Array:
 
 
 def _base64(column: pa.Array) -> pa.Array:
-    """By value: Arrow has no such function, and bytes are rare in what is shown."""
+    """Encode value by value: Arrow has no such function, and bytes are rarely displayed."""
     values = [None if each is None else b64encode(each).decode() for each in column.to_pylist()]
     return pa.array(values, pa.string())
 
 
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind))
+def _is_nested(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(data_type))

@@ -1,7 +1,7 @@
-"""How results are shown: tables and facts for people, JSON for machines.
+"""Output of results: tables and facts for people, JSON for programs.
 
-Results go to standard output, all else to standard error. Colours and frames are rich's, which
-leaves colours out where there is no terminal.
+Results go to standard output, everything else to standard error. rich draws colors and frames, and
+omits colors without a terminal.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from pyhudi.cli.json_writer import cell_text, json_lines
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
 
 _UNBOUNDED = 100_000
-"""Columns of a line that goes to a file or a pipe: nothing is cut or folded there."""
+"""Width of a line that goes to a file or a pipe: nothing is cut or folded there."""
 _SIZES = ("size", "bytes", "base_size", "log_size")
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where one command's words go."""
+    """The output of one command."""
 
     json: bool
     quiet: bool
 
     def listing(self, rows: pa.Table) -> None:
-        """What pyhudi itself lists, whose columns of bytes people read as sizes."""
+        """Print rows that pyhudi itself lists; byte columns are printed as sizes."""
         self.rows(rows, sizes=_SIZES)
 
     def rows(self, rows: pa.Table, *, sizes: Collection[str] = ()) -> None:
-        """All rows of a table; each as a list of its values where lines would be too wide."""
+        """Print all rows of a table; each as a list of its values if lines would be too wide."""
         if self.json:
             self.lines(rows.to_batches())
             return
@@ -63,17 +63,17 @@ class Output:
             console.print()
 
     def lines(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Rows as JSON, one a line, as they come."""
+        """Print rows as JSON, one a line, as they arrive."""
         for batch in batches:
             if batch.num_rows:
                 sys.stdout.write(json_lines(batch))
 
     def stream(self, rows: Any) -> int:
-        """What a scan or the like gives, and how many rows that were."""
+        """Print lazy rows and return their number."""
         if not self.json:
-            found = rows.to_arrow()
-            self.rows(found)
-            return int(found.num_rows)
+            table = rows.to_arrow()
+            self.rows(table)
+            return int(table.num_rows)
         count = 0
 
         def count_rows() -> Iterator[pa.RecordBatch]:
@@ -86,28 +86,28 @@ class Output:
         return count
 
     def value(self, value: Any) -> None:
-        """One value, such as a count."""
+        """Print one value, such as a count."""
         text = dumps(plain(value)) if self.json else printable(str(value))
         sys.stdout.write(f"{text}\n")
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Names and values, the names as words."""
+        """Print names and values, the names as words."""
         if self.json:
             sys.stdout.write(f"{dumps(plain(facts))}\n")
             return
-        words = (name.removesuffix("_ms").replace("_", " ") for name in facts)
+        labels = (name.removesuffix("_ms").replace("_", " ") for name in facts)
         values = (_format_value(name, value) for name, value in facts.items())
-        _draw(_facts(zip(words, values, strict=True)))
+        _draw(_facts(zip(labels, values, strict=True)))
 
     def properties(self, properties: Mapping[str, str]) -> None:
-        """Names and values as they are."""
+        """Print names and values unchanged."""
         if self.json:
             self.facts(properties)
         else:
             _draw(_facts(properties.items()))
 
     def result(self, result: Any) -> None:
-        """What a verb did; what is nothing is left out for people."""
+        """Print the result of a method; empty fields are omitted for people."""
         facts = {each.name: getattr(result, each.name) for each in fields(result)}
         if self.json:
             self.facts(facts)
@@ -115,41 +115,41 @@ class Output:
             self.facts({name: value for name, value in facts.items() if _is_something(value)})
 
     def text(self, text: str, result: Any) -> None:
-        """What has a text of its own for people; for machines the result."""
+        """Print the text of a result for people, or the result for programs."""
         if self.json:
             self.facts(plain(result))
         else:
             _say(text)
 
-    def print_done(self, words: str, **facts: Any) -> None:
-        """What was done, in a few words; for machines as facts."""
+    def print_done(self, text: str, **facts: Any) -> None:
+        """Print what was done, in a few words; for programs as facts."""
         if self.json:
             self.facts(facts)
         elif not self.quiet:
-            _say(words)
+            _say(text)
 
-    def note(self, words: str) -> None:
-        """Something beside the result."""
+    def note(self, text: str) -> None:
+        """Print a remark in addition to the result."""
         if not self.quiet and not self.json:
-            _say(words, stderr=True, style="dim")
+            _say(text, stderr=True, style="dim")
 
-    def warning(self, words: str) -> None:
-        """A warning."""
-        _say(f"warning: {words}", stderr=True, style="yellow")
+    def warning(self, text: str) -> None:
+        """Print a warning."""
+        _say(f"warning: {text}", stderr=True, style="yellow")
 
-    def error(self, words: str, hint: str) -> None:
-        """What went wrong, and what to do about it."""
-        _say(f"error: {words}", stderr=True, style="bold red")
+    def error(self, text: str, hint: str) -> None:
+        """Print an error and its hint."""
+        _say(f"error: {text}", stderr=True, style="bold red")
         if hint:
             _say(f"hint: {hint}", stderr=True)
 
     @contextmanager
     def counting(self, label: str) -> Iterator[Any]:
-        """Draws a count of rows while the block runs; gives what to call with more of them."""
+        """Draw a row count while the block runs; yields a function to call with additional rows."""
         console = _console(stderr=True)
         parts = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        drawn = console.is_terminal and not self.quiet
-        with Progress(*parts, console=console, transient=True, disable=not drawn) as bar:
+        is_drawn = console.is_terminal and not self.quiet
+        with Progress(*parts, console=console, transient=True, disable=not is_drawn) as bar:
             task, count = bar.add_task(label), 0
 
             def more(rows: int) -> None:
@@ -161,7 +161,7 @@ class Output:
 
 
 def plain(value: Any) -> Any:
-    """A result in JSON's own types; whatever has no such type is text."""
+    """Return a result in JSON's own types; a value without such a type becomes a string."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -174,15 +174,15 @@ def plain(value: Any) -> Any:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """A console that takes texts as they are, as wide as they need where nobody looks."""
+    """Return a console that prints text unchanged, without a width limit outside of a terminal."""
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _UNBOUNDED
     return console
 
 
-def _say(words: str, *, stderr: bool = False, style: str | None = None) -> None:
-    _console(stderr=stderr).print(printable(words), style=style)
+def _say(text: str, *, stderr: bool = False, style: str | None = None) -> None:
+    _console(stderr=stderr).print(printable(text), style=style)
 
 
 def _full_width(console: Console) -> ConsoleOptions:
@@ -190,7 +190,7 @@ def _full_width(console: Console) -> ConsoleOptions:
 
 
 def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Names and values, one pair a line; those without a value are left out."""
+    """Return names and values, one pair a line; names without a value are omitted."""
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -201,20 +201,22 @@ def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
 
 
 def _draw(grid: Table) -> None:
-    """Shows a table; in a file or a pipe its lines end where their words do."""
+    """Print a table; in a file or a pipe without trailing blanks."""
     console = _console()
     if console.is_terminal:
         console.print(grid)
         return
-    with console.capture() as drawn:
+    with console.capture() as captured:
         console.print(grid)
-    for line in drawn.get().splitlines():
+    for line in captured.get().splitlines():
         sys.stdout.write(f"{line.rstrip()}\n")
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(data_type: pa.DataType) -> bool:
     return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_decimal(data_type)
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that read rows: of now, of then, what changed, by SQL, into a file."""
+"""Commands that read rows: snapshots, time travel, changes, SQL, export."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ Position = Annotated[
         "--position",
         metavar="FILE",
         dir_okay=False,
-        help="Read on from where this file says, and note there where the next read begins.",
+        help="Start at the position in this file, then store the next one in it.",
     ),
 ]
-MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Hudi's own columns too.")]
+MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Include Hudi's meta columns.")]
 
 
 class Hollow(str, Enum):
-    """What an incremental query does about a pending write below version 8."""
+    """What an incremental query does if a write is pending, below version 8."""
 
     fail = "fail"
     block = "block"
@@ -52,14 +52,14 @@ class Hollow(str, Enum):
 
 
 class Images(str, Enum):
-    """How changed records are given."""
+    """Format of changed records."""
 
     struct = "struct"
     json = "json"
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     works: dict[str, Work] = {
         "head": head,
         "count": count,
@@ -96,9 +96,9 @@ def head(
         read_optimized=read_optimized,
         memory_limit=memory_limit,
     )
-    found = scan.head(number)
-    call.out.rows(found)
-    return 0 if found.num_rows else FOUND
+    rows = scan.head(number)
+    call.out.rows(rows)
+    return 0 if rows.num_rows else FOUND
 
 
 def count(call: Call, table: Location, where: Where = None, as_of: AsOf = None) -> None:
@@ -121,25 +121,27 @@ def query(
 
     opened = call.open(table, as_of)
     with duckdb.connect() as connection:
-        # As everywhere else, and not this machine's.
+        # UTC as everywhere else, instead of this machine's zone.
         connection.execute("SET TimeZone = 'UTC'")
         for name in {"t", opened.name}:
             opened.scan().to_duckdb(connection, name)
         try:
-            found = connection.sql(sql)
-            rows = None if found is None else found.to_arrow_table()
+            relation = connection.sql(sql)
+            rows = None if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
             raise typer.BadParameter(str(error)) from error
     if rows is not None:
         if len(set(rows.column_names)) < len(rows.column_names):
-            raise typer.BadParameter("two columns of the result have one name; rename one by AS")
+            raise typer.BadParameter(
+                "two columns of the result have the same name; rename one with AS"
+            )
         call.out.rows(rows)
 
 
 def export(
     call: Call,
     table: Location,
-    file: Annotated[Path, typer.Argument(help="What to write; - is standard output.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; - is standard output.")],
     columns: Columns = None,
     where: Where = None,
     as_of: AsOf = None,
@@ -151,7 +153,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Export rows to a file: Parquet, CSV, JSON lines or Arrow, by its extension."""
-    chosen = format_of(file, form)
+    file_format = format_of(file, form)
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; --force replaces it")
     if not file.parent.is_dir():
@@ -160,14 +162,17 @@ def export(
         names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
     )
     rows = 0
-    with call.out.counting("export") as more, open_for_writing(file, chosen, scan.schema) as write:
+    with (
+        call.out.counting("export") as more,
+        open_for_writing(file, file_format, scan.schema) as write,
+    ):
         for batch in scan.to_reader():
             write(batch)
             more(batch.num_rows)
             rows += batch.num_rows
     if str(file) != "-":
         call.out.print_done(
-            f"{rows:,} rows to {file}", file=str(file), format=chosen.value, rows=rows
+            f"{rows:,} rows to {file}", file=str(file), format=file_format.value, rows=rows
         )
 
 
@@ -183,12 +188,13 @@ def incremental(
     *,
     meta_fields: MetaFields = False,
     hollow_commits: Annotated[
-        Hollow, typer.Option(help="Below version 8, about a pending write before completed ones.")
+        Hollow,
+        typer.Option(help="Below version 8: if a pending write is older than completed ones."),
     ] = Hollow.fail,
     position: Position = None,
 ) -> int:
     """Show rows that the commits of a range wrote; exit code 1 if there are no rows."""
-    found = call.open(table).incremental(
+    scan = call.open(table).incremental(
         _start(start, limit, position),
         end,
         columns=names(columns),
@@ -198,7 +204,7 @@ def incremental(
         hollow_commits=hollow_commits.value,
         memory_limit=memory_limit,
     )
-    return _stream(call, found, position)
+    return _stream(call, scan, position)
 
 
 def changes(
@@ -234,25 +240,27 @@ def diff(
     memory_limit: Memory = None,
 ) -> int:
     """Compare two snapshots by key; exit code 1 if they differ, like diff."""
-    found = call.open(table).diff(before, after, memory_limit=memory_limit)
-    return FOUND if call.out.stream(found) else 0
+    differences = call.open(table).diff(before, after, memory_limit=memory_limit)
+    return FOUND if call.out.stream(differences) else 0
 
 
 def _start(start: str | None, limit: int | None, position: Path | None) -> str | None:
-    """Where a range begins: as said, or where the last one has ended."""
+    """Return where a range begins: `start`, or the end of the previous range."""
     if position is None:
         return start
     if start is not None:
-        raise typer.BadParameter("--position tells where to begin: leave out --start")
+        raise typer.BadParameter(
+            "--position and --start both set where to begin: leave out --start"
+        )
     if limit is not None:
         raise typer.BadParameter("rows beyond --limit would be lost with --position: leave it out")
     return position.read_text("utf-8").strip() or None if position.exists() else None
 
 
-def _stream(call: Call, found: Scan | Changes, position: Path | None) -> int:
-    """Shows the rows of a range, then notes where the next one begins; gives the exit code."""
-    rows, after = call.out.stream(found), found.next_start
-    limit = found.request.limit
+def _stream(call: Call, rows_of_range: Scan | Changes, position: Path | None) -> int:
+    """Print the rows of a range, then store where the next one begins; returns the exit code."""
+    rows, after = call.out.stream(rows_of_range), rows_of_range.next_start
+    limit = rows_of_range.request.limit
     if position is not None:
         sys.stdout.flush()
         part = position.with_name(f".{position.name}.part")

@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape. No row changes by them, but for `expire`."""
+"""Commands that run table services. They change no rows, except `expire`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.cli.command import Call, Work, commands
 
 
 class Layout(str, Enum):
-    """How several columns count when rows are sorted."""
+    """Order of rows for several sort columns."""
 
     linear = "linear"
     zorder = "zorder"
@@ -29,7 +29,7 @@ class Layout(str, Enum):
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     works: dict[str, Work] = {
         "maintain": maintain,
         "compact": compact,

@@ -1,4 +1,4 @@
-"""Making a table by command: the arguments that say what it is, for `create` and `import`."""
+"""Arguments of `create` and `import` that define a new table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kind(str, Enum):
 
 
 class CreateMode(str, Enum):
-    """What to do where there is a table already."""
+    """What to do if a table exists."""
 
     error = "error"
     ignore = "ignore"
@@ -68,35 +68,35 @@ def new_table(
     key: str | None,
     partition_by: str | None,
     order_by: str | None,
-    kind: Kind,
+    table_type: Kind,
     version: int,
     index: str | None,
     mode: CreateMode = CreateMode.error,
     fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
-    """Makes a table without rows, or with those that `fill` writes into it.
+    """Create a table without rows, or with those that `fill` writes into it.
 
-    A table that gets no key is warned of, since it never has one.
+    It warns if the table has no key, because a key cannot be added later.
     """
     from pyhudi.api.create import create_and_fill  # noqa: PLC0415 - other commands start sooner
 
-    made = create_and_fill(
+    created = create_and_fill(
         location,
         columns,
         None if fill is None else lambda table, _: fill(table),
         key=names(key),
         partition_by=names(partition_by),
         order_by=names(order_by),
-        type=kind.value,
+        type=table_type.value,
         version=version,
         index=index,
         mode=mode.value,
         options=call.options,
         storage_options=call.storage_options,
     )
-    if not made.config.record_key_fields:
+    if not created.config.record_key_fields:
         call.out.warning(
             f"{location} has no key: rows cannot be upserted or deleted by key, and none can be "
-            "added later; make the table with --key to have one"
+            "added later; create the table with --key to have one"
         )
-    return made
+    return created

@@ -1,8 +1,8 @@
-"""Values that text files tell, in the types that a table wants: none is rounded, cut or guessed.
+"""Values of text files in the types that a table needs: none is rounded, cut or guessed.
 
-pyarrow's readers of CSV and JSON take the nearest float for a whole number and infinity for what
-is too large, know no time of the day, and leave the zone of a moment out. What they would change is
-read as another type first, and made into the wanted one here.
+pyarrow's readers of CSV and JSON read an integer as the nearest float and a number that is too
+large as infinity, do not support times of day, and drop the zone of a timestamp. Values that they
+would change are read as another type first, and converted here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pyhudi.input.exact_casts import cast_computed, sure_below
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
 _MOST_DIGITS = 70
-"""Of numbers that are compared as decimals."""
+"""Maximum digits of numbers that are compared as decimals."""
 
 
-def check_no_bytes(kind: pa.DataType, name: str) -> None:
-    """Raises `ConfigError` for a column with bytes, which a text file cannot tell from text."""
-    if any(map(is_binary, _leaf_types(kind))):
-        what = "is of bytes" if not pa.types.is_nested(kind) else "has bytes in it"
-        msg = f"column {name!r} {what}, which a text file cannot have"
+def check_no_bytes(data_type: pa.DataType, name: str) -> None:
+    """Raise `ConfigError` for a column with bytes, which look like text in a text file."""
+    if any(map(is_binary, _leaf_types(data_type))):
+        problem = "is of bytes" if not pa.types.is_nested(data_type) else "has bytes in it"
+        msg = f"column {name!r} {problem}, which a text file cannot have"
         raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
 
 
 def cast_column(column: Column, field: pa.Field[Any]) -> Column:
-    """A column that was read in the types of `with_leaves`, in those of the field.
+    """Cast a column that was read in the types of `with_leaves` to those of the field.
 
     Raises `SchemaMismatch` for a value that does not fit.
     """
@@ -43,21 +43,22 @@ def cast_column(column: Column, field: pa.Field[Any]) -> Column:
 
 
 def floats(texts: Column, field: pa.Field[Any]) -> Column:
-    """Numbers in text as floats.
+    """Return numbers in text as floats.
 
-    Raises `SchemaMismatch` for what is none, is too large, or is a whole number that floats lack.
+    Raises `SchemaMismatch` for text that is not a number, a number that is too large, or an integer
+    that the float type cannot hold.
     """
     texts = pc.ascii_trim_whitespace(texts)
     wide = cast_computed(texts, pa.field(field.name, pa.float64()))
     over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(texts, "(?i)inf")))
-    _refuse_first(texts.filter(over), field, "is out of range")
-    found = cast_computed(wide, field)
-    check_whole(found, texts, field.name)
-    return found
+    _refuse_first(texts.filter(over), field, "is out of its range")
+    numbers = cast_computed(wide, field)
+    check_whole(numbers, texts, field.name)
+    return numbers
 
 
 def check_whole(numbers: Column, texts: Column, name: str) -> None:
-    """Raises `SchemaMismatch` for a text of digits alone, of which the float is only near."""
+    """Raise `SchemaMismatch` for an integer in text whose float is only near it."""
     field = pa.field(name, numbers.type)
     wide = numbers.cast(pa.float64())
     large = may_be_rounded(numbers)
@@ -70,28 +71,28 @@ def check_whole(numbers: Column, texts: Column, name: str) -> None:
 
 
 def may_be_rounded(numbers: Column) -> Column:
-    """Which floats are so large that their type lacks whole numbers of that size."""
-    held = float(sure_below(numbers.type))
-    return pc.greater_equal(pc.abs(numbers.cast(pa.float64())), held)
+    """Return which floats are so large that their type cannot hold all integers of that size."""
+    bound = float(sure_below(numbers.type))
+    return pc.greater_equal(pc.abs(numbers.cast(pa.float64())), bound)
 
 
 def leaves(column: Column, name: str) -> Iterator[tuple[str, Column]]:
-    """The columns of values that a nested column has in its structs and lists, by their paths."""
-    kind = column.type
-    if pa.types.is_struct(kind):
-        for at, each in enumerate(kind):
+    """Yield the columns of values in the structs and lists of a nested column, with their paths."""
+    data_type = column.type
+    if pa.types.is_struct(data_type):
+        for at, each in enumerate(data_type):
             yield from leaves(pc.struct_field(column, at), f"{name}.{each.name}")
-    elif pa.types.is_list(kind):
+    elif pa.types.is_list(data_type):
         yield from leaves(pc.list_flatten(column), name)
-    elif not pa.types.is_map(kind):
+    elif not pa.types.is_map(data_type):
         yield name, column
 
 
-def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
-    if not pa.types.is_nested(kind):
-        yield kind
-    for at in range(kind.num_fields):
-        yield from _leaf_types(kind.field(at).type)
+def _leaf_types(data_type: pa.DataType) -> Iterator[pa.DataType]:
+    if not pa.types.is_nested(data_type):
+        yield data_type
+    for at in range(data_type.num_fields):
+        yield from _leaf_types(data_type.field(at).type)
 
 
 def _refuse_first(texts: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
@@ -101,32 +102,32 @@ def _refuse_first(texts: Column, field: pa.Field[Any], why: str = "would be roun
         raise SchemaMismatch(msg, hint=hint)
 
 
-def _cast_array(array: pa.Array[Any], kind: pa.DataType, name: str) -> pa.Array[Any]:
-    if array.type == kind:
+def _cast_array(array: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.Array[Any]:
+    if array.type == data_type:
         return array
-    if pa.types.is_struct(kind):
-        # Flattened, what stands below a null is null, and not an empty text.
+    if pa.types.is_struct(data_type):
+        # Flattened, values below a null are null instead of an empty string.
         parts = [
             _cast_array(part, each.type, f"{name}.{each.name}")
-            for part, each in zip(array.flatten(), kind, strict=True)
+            for part, each in zip(array.flatten(), data_type, strict=True)
         ]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+        return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=array.is_null())
     mask = array.is_null() if array.null_count else None
-    if pa.types.is_map(kind):
-        items = _cast_array(array.items, kind.item_type, name)
-        return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=kind, mask=mask)
-    if pa.types.is_list(kind):
-        values = _cast_array(array.values, kind.value_type, name)
-        return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=mask)
-    if pa.types.is_time(kind):
-        return _times(array, kind, name)
-    return cast_computed(pa.chunked_array([array]), pa.field(name, kind)).combine_chunks()
+    if pa.types.is_map(data_type):
+        items = _cast_array(array.items, data_type.item_type, name)
+        return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=data_type, mask=mask)
+    if pa.types.is_list(data_type):
+        values = _cast_array(array.values, data_type.value_type, name)
+        return pa.ListArray.from_arrays(array.offsets, values, type=data_type, mask=mask)
+    if pa.types.is_time(data_type):
+        return _times(array, data_type, name)
+    return cast_computed(pa.chunked_array([array]), pa.field(name, data_type)).combine_chunks()
 
 
-def _times(texts: pa.Array[Any], kind: pa.DataType, name: str) -> pa.Array[Any]:
-    """Times of the day, which Arrow reads from text only behind a day."""
-    moments = pc.binary_join_element_wise("1970-01-01T", texts, "")
+def _times(texts: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.Array[Any]:
+    """Cast times of day, which Arrow parses from text only after a date."""
+    timestamps = pc.binary_join_element_wise("1970-01-01T", texts, "")
     try:
-        return moments.cast(pa.timestamp("us")).cast(kind)
+        return timestamps.cast(pa.timestamp("us")).cast(data_type)
     except pa.ArrowInvalid as error:
-        raise SchemaMismatch(f"column {name!r} is {kind}: {error}") from error
+        raise SchemaMismatch(f"column {name!r} is {data_type}: {error}") from error

@@ -39,7 +39,7 @@ from pyhudi.errors import TableNotFound
 
 
 class SchemaMode(str, Enum):
-    """What may become of the table's columns."""
+    """How a write may change the table's columns."""
 
     strict = "strict"
     merge = "merge"
@@ -64,7 +64,7 @@ SortBy = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Add the commands to the application."""
     works: dict[str, Work] = {
         "upsert": upsert,
         "insert": insert,
@@ -167,7 +167,7 @@ def import_(
     key: Key = None,
     partition_by: PartitionBy = None,
     order_by: OrderBy = None,
-    kind: Type = Kind.cow,
+    table_type: Type = Kind.cow,
     version: Version = 9,
     index: Index = None,
     form: FileFormat = None,
@@ -203,7 +203,7 @@ def import_(
             key=key,
             partition_by=partition_by,
             order_by=order_by,
-            kind=kind,
+            table_type=table_type,
             version=version,
             index=index,
             fill=fill,
@@ -213,19 +213,19 @@ def import_(
     fill(opened)
 
 
-def _check_alike(table: HudiTable, **given: str | None) -> None:
-    """Refuses what is said of a table that is another one."""
+def _check_alike(table: HudiTable, **options: str | None) -> None:
+    """Raise `BadParameter` for options that differ from the existing table."""
     config = table.state.config
-    known = {
+    actual = {
         "key": config.record_key_fields,
         "partition_by": config.partition_fields,
         "order_by": config.ordering_fields,
     }
-    for name, columns in known.items():
-        said_of_it = names(given[name])
-        if said_of_it is not None and tuple(said_of_it) != tuple(columns):
+    for name, columns in actual.items():
+        requested = names(options[name])
+        if requested is not None and tuple(requested) != tuple(columns):
             has = ", ".join(columns) or "none"
-            msg = f"the table is there, and has {has}; leave the option out"
+            msg = f"the table exists, and has {has}; leave the option out"
             raise typer.BadParameter(msg, param_hint=f"--{name.replace('_', '-')}")
 
 
