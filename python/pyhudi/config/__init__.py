@@ -1,1 +1,1 @@
-"""hoodie.properties, options, table versions; the names of files and actions they decide."""
+"""Properties and options, table versions, and the file names and actions that follow from them."""

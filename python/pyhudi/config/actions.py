@@ -1,4 +1,4 @@
-"""Names of the timeline: actions, states, instants. No file names, no storage."""
+"""Names of the timeline: actions, states, instants. File names and storage are not used here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ACTIONS = frozenset(
         INDEXING,
     }
 )
-"""Every action of the data timeline, Hudi 0.11 to 1.2."""
+"""All actions of the data timeline, Hudi 0.11 to 1.2."""
 
 COMMIT_ACTIONS = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
 """Completed actions that changed the table's rows or files."""
@@ -42,45 +42,45 @@ COMPLETED_ACTION = {
     LOG_COMPACTION: DELTA_COMMIT,
     CLUSTERING: REPLACE_COMMIT,
 }
-"""What a pending action is called once it is complete, where that differs."""
+"""Name of a completed action by its pending action, if they differ."""
 
 
 class State(Enum):
-    """How far an instant has come."""
+    """How far an instant has progressed."""
 
     REQUESTED = "REQUESTED"
     INFLIGHT = "INFLIGHT"
     COMPLETED = "COMPLETED"
 
     def __init__(self, _: str) -> None:
-        """Members are made in the order of the states."""
+        """Set the rank; members are defined in the order of the states."""
         self.rank: int = len(type(self).__members__)
-        """Its place in that order."""
+        """Position in that order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One action on the table at one time, in the furthest state it has reached."""
+    """One action on the table at one time, in its furthest state."""
 
     requested: str
     """The instant time; instants compare as text."""
     action: str
-    """As in the file's name: a pending compaction is `compaction`, a completed one `commit`."""
+    """Action of the file's name: a pending compaction is `compaction`, a completed one `commit`."""
     state: State
     completed: str | None
     """Completion time, None while pending. In layout 1 it is the file's modification time, which a
     copy of the table changes, so nothing may depend on it there."""
     file_name: str
-    """Name, without folder, of the file of the furthest state."""
+    """Name of the file of the furthest state, without its directory."""
 
     @property
     def completed_action(self) -> str:
-        """What the action is called once complete."""
+        """Name of the action once it is completed."""
         return COMPLETED_ACTION.get(self.action, self.action)
 
     @property
     def is_completed(self) -> bool:
-        """Whether it is complete."""
+        """Whether the instant is completed."""
         return self.state is State.COMPLETED
 
     def __str__(self) -> str:

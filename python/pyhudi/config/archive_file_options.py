@@ -1,7 +1,7 @@
 """The options of the archive's files, read once (`HoodieArchivalConfig`, 1.2.0).
 
-When instants go there is said in `archive_options.py`; how the files of either layout are written,
-merged and kept is said here.
+They set how the files of either layout are written, merged and retained. `archive_options.py` sets
+when instants are archived.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ MERGED_FILES = "hoodie.timeline.compaction.batch.size"
 MERGED_BYTES = "hoodie.timeline.compaction.target.file.max.bytes"
 KEPT_MANIFESTS = "hoodie.timeline.manifest.retained.versions"
 HISTORY_OPTIONS = (BLOCK_RECORDS, MERGED_FILES, MERGED_BYTES, KEPT_MANIFESTS)
-"""Every option that `HistoryOptions.of` reads."""
+"""All options that `HistoryOptions.of` reads."""
 
 
 @dataclass(frozen=True)
 class HistoryOptions:
-    """How the archive's files are written, merged and kept."""
+    """How the archive's files are written, merged and retained."""
 
     block_records: int = 10
     """Records of a block in an archive log, which tables below version 8 have."""
     merged_files: int = 10
-    """Files of a level of an LSM history that go into one of the next; with 1 none ever do."""
+    """Files of one level of an LSM history that are merged into a file of the next; 1 disables
+    merging."""
     merged_bytes: int = 64 << 20
-    """Merging takes no more files once it has more than this. Hudi's default is 1000 MiB; here
-    what is merged is held in memory."""
+    """Size limit above which a merge takes no more files. Hudi's default is 1000 MiB; pyhudi merges
+    in memory."""
     kept_manifests: int = 3
     """Manifests of an LSM history that stay for readers, and one more for each merge just done."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> HistoryOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for what is no value of theirs.
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value.
 
-        So it does where no manifest would be kept, which in Hudi takes the whole history away.
+        It also raises if no manifest would be retained, which in Hudi deletes the whole history.
         """
         return cls(
             parse_int(options, BLOCK_RECORDS, default=cls.block_records),

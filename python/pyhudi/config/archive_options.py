@@ -14,29 +14,29 @@ LEAST = "hoodie.keep.min.commits"
 MOST = "hoodie.keep.max.commits"
 BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
 ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT, *HISTORY_OPTIONS)
-"""Every option that `ArchiveOptions.of` reads."""
+"""All options that `ArchiveOptions.of` reads."""
 
 
 @dataclass(frozen=True)
 class ArchiveOptions:
-    """How many commits the active timeline keeps, and when the others leave it."""
+    """How many commits stay on the active timeline, and when the others are archived."""
 
     automatic: bool = True
-    """After each commit what is due is archived."""
+    """Archive after each commit if archiving is due."""
     least: int = 20
-    """Commits that archiving leaves."""
+    """Commits that stay on the timeline."""
     most: int = 30
-    """Commits beyond which it begins."""
+    """Number of commits above which archiving begins."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
     """How the archive's files are written."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for what is no value of theirs.
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value.
 
-        So it does for a least number of commits that is not below the greatest. Raises
-        `UnsupportedTableFeature` where saved commits alone were to stay: no reader of Hudi's would
-        count what was archived behind them (0.15.0, 1.0.2, 1.2.0).
+        The minimum number of commits must be below the maximum. Raises `UnsupportedTableFeature`
+        for archiving beyond savepoints: no reader of Hudi (0.15.0, 1.0.2, 1.2.0) would count
+        commits that were archived after a savepoint.
         """
         if parse_bool(options, BEYOND_SAVEPOINT, default=False):
             msg = (
@@ -46,23 +46,26 @@ class ArchiveOptions:
             raise UnsupportedTableFeature(
                 msg, hint="Call delete_savepoint() to let archiving continue."
             )
-        least = parse_int(options, LEAST, default=cls.least)
-        most = parse_int(options, MOST, default=cls.most)
-        if most <= least:
-            raise ConfigError(f"{MOST} is {most}, not more than {LEAST}, which is {least}")
+        minimum = parse_int(options, LEAST, default=cls.least)
+        maximum = parse_int(options, MOST, default=cls.most)
+        if maximum <= minimum:
+            raise ConfigError(f"{MOST} is {maximum}, not more than {LEAST}, which is {minimum}")
         return cls(
             parse_bool(options, AUTOMATIC, default=cls.automatic),
-            least,
-            most,
+            minimum,
+            maximum,
             HistoryOptions.of(options),
         )
 
     def keeping(self, least: int | None, most: int | None) -> ArchiveOptions:
-        """With other numbers of commits, as far apart where one is given alone. Raises as `of`."""
-        between = self.most - self.least
+        """Return the options with other numbers of commits. Raises as `of`.
+
+        If only one is passed, the other keeps its distance to it.
+        """
+        distance = self.most - self.least
         if least is None:
-            least = self.least if most is None else max(most - between, 1)
+            least = self.least if most is None else max(most - distance, 1)
         if most is None:
-            most = least + between
+            most = least + distance
         numbers = ArchiveOptions.of({LEAST: str(least), MOST: str(most)})
         return replace(self, least=numbers.least, most=numbers.most)

@@ -1,7 +1,7 @@
-"""What kind of value each argument of a public call takes, checked before anything else is done.
+"""Type checks of the arguments of public calls, done before anything else.
 
-A value of another kind is a `ConfigError` that names the argument. Whether it fits the table is
-found out where it is used.
+A value of the wrong type raises a `ConfigError` that names the argument. Whether the value matches
+the table is checked where it is used.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from pyhudi.errors import ConfigError
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Kind = Callable[[str, Any], None]
-"""Raises `ConfigError` for a value that is none of the kind; gets the argument's name with it."""
+"""A check that raises `ConfigError` for an invalid value; it gets the argument's name and the
+value."""
 
 
 def check_arguments(**kinds: Kind) -> Callable[[Call], Call]:
-    """Checks some arguments of a function, by name, whenever it is called with them."""
+    """Check arguments of a function by name, if they are passed."""
 
     def of_call(call: Call) -> Call:
         signature = inspect.signature(call)
@@ -32,12 +33,12 @@ def check_arguments(**kinds: Kind) -> Callable[[Call], Call]:
         @wraps(call)
         def checking(*args: Any, **more: Any) -> Any:
             try:
-                given = signature.bind(*args, **more).arguments
+                passed = signature.bind(*args, **more).arguments
             except TypeError as error:
                 raise TypeError(_describe_misuse(call, signature, error, more)) from None
-            for name, kind in kinds.items():
-                if name in given:
-                    kind(name, given[name])
+            for name, check in kinds.items():
+                if name in passed:
+                    check(name, passed[name])
             return call(*args, **more)
 
         return cast("Call", checking)
@@ -55,32 +56,32 @@ _OFTEN_MEANT = {
     "options": ("config", "configuration", "properties"),
     "schema_mode": ("merge_schema",),
 }
-"""What other libraries call arguments."""
+"""Names that other libraries use for an argument."""
 
 
 def _describe_misuse(
     call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
 ) -> str:
-    """What is wrong with the arguments of a call, and what there are."""
+    """Return what is wrong with the arguments of a call, and the names that it accepts."""
     name = call.__qualname__.rpartition(".")[2]
-    known = [each for each in signature.parameters if each != "self"]
-    said = f"{name}(): {error}"
-    for unknown in (each for each in more if each not in known):
-        said = f"{name}() has no argument {unknown!r}"
-        meant = [each for each in known if unknown in _OFTEN_MEANT.get(each, ())]
-        meant += difflib.get_close_matches(unknown, known, n=1)
-        if meant:
-            said += f", did you mean {meant[0]!r}?"
+    parameters = [each for each in signature.parameters if each != "self"]
+    message = f"{name}(): {error}"
+    for unknown in (each for each in more if each not in parameters):
+        message = f"{name}() has no argument {unknown!r}"
+        candidates = [each for each in parameters if unknown in _OFTEN_MEANT.get(each, ())]
+        candidates += difflib.get_close_matches(unknown, parameters, n=1)
+        if candidates:
+            message += f", did you mean {candidates[0]!r}?"
         break
     return (
-        f"{said} It takes {', '.join(known)}."
-        if said.endswith("?")
-        else f"{said}; it takes {', '.join(known)}"
+        f"{message} It takes {', '.join(parameters)}."
+        if message.endswith("?")
+        else f"{message}; it takes {', '.join(parameters)}"
     )
 
 
 def optional(kind: Kind) -> Kind:
-    """The kind, or None."""
+    """Return a check that also accepts None."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -90,31 +91,31 @@ def optional(kind: Kind) -> Kind:
 
 
 def text(name: str, value: Any) -> None:
-    """A string."""
+    """Check for a string."""
     if not isinstance(value, str):
         raise _no(name, value, "text")
 
 
 def is_whole(text: str) -> bool:
-    """Not where a half of a surrogate pair stands alone, which no file could give back."""
+    """Return whether a string has no unpaired surrogate, which no file could store."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def name(name: str, value: Any) -> None:
-    """A string that is not empty."""
+    """Check for a non-empty string."""
     text(name, value)
     if not value or not is_whole(value):
         raise _no(name, value, "a string that is not empty, without halves of surrogate pairs")
 
 
 def flag(name: str, value: Any) -> None:
-    """True or false; texts such as "false" would count as true."""
+    """Check for true or false; strings such as "false" would count as true."""
     if not isinstance(value, bool):
         raise _no(name, value, "True or False")
 
 
 def whole(name: str, value: Any) -> None:
-    """A whole number, also one of NumPy's."""
+    """Check for an integer, including NumPy's integers."""
     try:
         fits = not isinstance(value, bool) and abs(index(value)) < _GREATEST
     except TypeError:
@@ -124,12 +125,12 @@ def whole(name: str, value: Any) -> None:
 
 
 def names(name: str, value: Any) -> None:
-    """Several texts, such as names of columns."""
+    """Check for several strings, such as column names."""
     if isinstance(value, str):
         raise ConfigError(f"{name} is a string", hint=f"Give a list: [{value!r}].")
     if isinstance(value, (Mapping, bytes)) or not isinstance(value, Iterable):
         raise _no(name, value, "a list of strings")
-    # An iterator would be used up by the check.
+    # The check would exhaust an iterator.
     if iter(value) is value:
         raise _no(name, value, "a list of strings")
     for each in value:
@@ -138,20 +139,20 @@ def names(name: str, value: Any) -> None:
 
 
 def name_or_names(name: str, value: Any) -> None:
-    """A text, or several."""
+    """Check for one string, or several."""
     if not isinstance(value, str):
         names(name, value)
 
 
 def check_ordered_names(name: str, value: Any) -> None:
-    """A text, or several whose order is kept with the table."""
+    """Check for one string, or several whose order the table stores."""
     if isinstance(value, (set, frozenset)):
         raise ConfigError(f"{name} is a set, which has no order", hint="Give a list.")
     name_or_names(name, value)
 
 
 def by_name(name: str, value: Any) -> None:
-    """A mapping whose keys are text."""
+    """Check for a mapping whose keys are strings."""
     if not isinstance(value, Mapping):
         raise _no(name, value, "a mapping")
     for key in value:
@@ -160,7 +161,7 @@ def by_name(name: str, value: Any) -> None:
 
 
 def location(name: str, value: Any) -> None:
-    """A path or URI as text, or a path object."""
+    """Check for a path or URI as a string, or a path object."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise _no(name, value, "a path or URI as a string, or a pathlib.Path")
     path = os.fspath(value)
@@ -169,7 +170,7 @@ def location(name: str, value: Any) -> None:
 
 
 def arrow_type(name: str, value: Any) -> None:
-    """A type of pyarrow's, or its name in SQL."""
+    """Check for a type of pyarrow, or its SQL name."""
     if not isinstance(value, (pa.DataType, str)):
         raise _no(
             name, value, "a pyarrow type such as pyarrow.int64(), or a string such as 'bigint'"
@@ -177,38 +178,38 @@ def arrow_type(name: str, value: Any) -> None:
 
 
 def progress(name: str, value: Any) -> None:
-    """Whether to show how far a verb is, or what to call."""
+    """Check for a flag, or a function to call with the progress."""
     if not isinstance(value, bool) and not callable(value):
         raise _no(name, value, "True, False or a function")
 
 
 def engine(name: str, value: Any) -> None:
-    """What runs tasks."""
+    """Check for an engine that runs tasks."""
     if not all(callable(getattr(value, verb, None)) for verb in ("run", "scan", "exchange")):
         raise _no(name, value, "an engine such as pyhudi.LocalEngine()")
 
 
 def catalog(name: str, value: Any) -> None:
-    """What has tables by name."""
+    """Check for a catalog of tables."""
     if not all(callable(getattr(value, verb, None)) for verb in ("get_table", "create_table")):
         raise _no(name, value, "a catalog such as pyhudi.catalog.HiveCatalog()")
 
 
 def duckdb_connection(name: str, value: Any) -> None:
-    """What views can be registered with."""
+    """Check for a connection that can register views."""
     if not callable(getattr(value, "register", None)):
         raise _no(name, value, "a DuckDB connection")
 
 
-def _no(name: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{name} is {_describe(value)}; it must be {wanted}")
+def _no(name: str, value: Any, expected: str) -> ConfigError:
+    return ConfigError(f"{name} is {_describe(value)}; it must be {expected}")
 
 
 def _describe(value: Any) -> str:
-    """The value if that is short, else its type."""
+    """Return the value if it is short, else its type."""
     if isinstance(value, (str, bytes, int, float, type(None))):
-        shown = ascii(value) if isinstance(value, str) and not is_whole(value) else repr(value)
-        return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+        literal = ascii(value) if isinstance(value, str) and not is_whole(value) else repr(value)
+        return literal if len(literal) <= _LONGEST else f"{literal[:_LONGEST]}..."
     return f"a {type(value).__module__}.{type(value).__qualname__}"
 
 

@@ -1,6 +1,6 @@
-"""What bloom filters of an expression index are like: the options that its definition has.
+"""Bloom filters of an expression index: the options of its definition.
 
-Names and what they stand for: `HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING`, defaults of
+Names and meanings: `HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING`, defaults of
 `HoodieStorageConfig` (Hudi 1.2.0).
 """
 
@@ -17,17 +17,17 @@ FILTER_OPTIONS = frozenset({"filtertype", "numentries", "fpp", "maxentries"})
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """The kind and the size of bloom filters."""
+    """Type and size of bloom filters."""
 
     simple: bool = False
-    """SIMPLE, else DYNAMIC_V0."""
+    """Whether the type is SIMPLE, else DYNAMIC_V0."""
     entries: int = 60000
     fpp: float = 1e-9
     max_entries: int = 100000
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> FilterOptions:
-        """From options that `refusal` has nothing against."""
+        """Read options that `refusal` accepts."""
         return cls(
             simple=options.get("filtertype", _DYNAMIC).upper() == _SIMPLE,
             entries=int(options.get("numentries", "60000")),
@@ -37,10 +37,10 @@ class FilterOptions:
 
     @staticmethod
     def refusal(options: Mapping[str, str]) -> str | None:
-        """What is wrong with the options of a filter, None for nothing."""
-        kind = options.get("filtertype", _DYNAMIC)
-        if kind.upper() not in (_SIMPLE, _DYNAMIC):
-            return f"its filtertype is {kind}"
+        """Return what is wrong with the options of a filter; None if they are valid."""
+        filter_type = options.get("filtertype", _DYNAMIC)
+        if filter_type.upper() not in (_SIMPLE, _DYNAMIC):
+            return f"its filtertype is {filter_type}"
         for name in ("numentries", "maxentries"):
             text = options.get(name, "1")
             if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):

@@ -1,4 +1,4 @@
-"""What a table's properties say about bootstrapping. The index itself is `slices/bootstrap.py`'s.
+"""Bootstrap properties of a table. `slices/bootstrap.py` reads the index itself.
 
 Source: `HoodieTableConfig`, `BootstrapIndexType` (Hudi 1.2.0).
 """
@@ -18,36 +18,36 @@ _INDEX_CLASSES = frozenset({_INDEX + "HFileBootstrapIndex", _HFILE_INDEX})
 
 
 def check_bootstrap(properties: Mapping[str, str]) -> None:
-    """Raises `UnsupportedTableFeature` for a bootstrapped table without the HFile index.
+    """Raise `UnsupportedTableFeature` for a bootstrapped table without the HFile index.
 
-    Nothing else tells where the rows of a skeleton are; Hudi then reads nulls.
+    Only the index shows where the rows of a skeleton are; without it, Hudi reads nulls.
     """
     if not properties.get(names.BOOTSTRAP_PATH):
         return
     enabled = properties.get(names.BOOTSTRAP_INDEX_ENABLE) or "true"
-    kind = properties.get(names.BOOTSTRAP_INDEX_TYPE)
+    index_type = properties.get(names.BOOTSTRAP_INDEX_TYPE)
     class_name = properties.get(names.BOOTSTRAP_INDEX_CLASS)
     if enabled.strip().lower() != "true":
         _refuse(names.BOOTSTRAP_INDEX_ENABLE, enabled)
-    if kind and kind.upper() != "HFILE":
-        _refuse(names.BOOTSTRAP_INDEX_TYPE, kind)
-    if not kind and class_name and class_name not in _INDEX_CLASSES:
+    if index_type and index_type.upper() != "HFILE":
+        _refuse(names.BOOTSTRAP_INDEX_TYPE, index_type)
+    if not index_type and class_name and class_name not in _INDEX_CLASSES:
         _refuse(names.BOOTSTRAP_INDEX_CLASS, class_name)
 
 
 def bootstrap_index(properties: Mapping[str, str]) -> tuple[str, str] | None:
-    """Class and type of the bootstrap index; None where the properties name neither.
+    """Return class and type of the bootstrap index; None if the properties name neither.
 
     Versions up to 6 store the class, those from 8 on both (`BootstrapIndexType.
     getBootstrapIndexClassName`).
     """
     class_name = properties.get(names.BOOTSTRAP_INDEX_CLASS)
-    kind = properties.get(names.BOOTSTRAP_INDEX_TYPE)
-    if not class_name and not kind:
+    index_type = properties.get(names.BOOTSTRAP_INDEX_TYPE)
+    if not class_name and not index_type:
         return None
     enabled = properties.get(names.BOOTSTRAP_INDEX_ENABLE) or "true"
     if not class_name:
-        class_name = _NO_INDEX if kind == "NONE" else _HFILE_INDEX
+        class_name = _NO_INDEX if index_type == "NONE" else _HFILE_INDEX
     if enabled.strip().lower() != "true":
         class_name = _NO_INDEX
     return class_name, "NONE" if class_name == _NO_INDEX else "HFILE"

@@ -1,7 +1,7 @@
-"""JSON that others wrote, read within bounds. What the values mean is not known here.
+"""Reads JSON of other programs within limits. The meaning of the values is not known here.
 
-Python's parser takes texts of any size, and raises what a caller would not expect for deep nesting
-and for long numbers.
+Python's parser accepts text of any size, and raises unexpected errors for deep nesting and for long
+numbers.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import Any
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 
 MAX_TEXT = 256 << 20
-"""Bytes of a file of JSON. The core takes as much of an Avro container, once it is inflated."""
+"""Maximum bytes of a JSON file. The core has the same limit for an inflated Avro container."""
 
 MAX_SCHEMA = 8 << 20
-"""Bytes of an Avro schema; of more than 100,000 types the core takes none."""
+"""Maximum bytes of an Avro schema; the core accepts none with more than 100,000 types."""
 
 
 def parse_json(text: str | bytes, where: str, *, most: int = MAX_TEXT, is_file: bool = True) -> Any:
-    """The value of a JSON text. where: the file; not `is_file`, what else the text stands in.
+    """Return the value of a JSON text.
 
-    Raises `CorruptTable` for what is no JSON, with the offset in bytes where one is known, and for
-    values nested too deeply, `UnsupportedTableFeature` for more than `most` bytes.
+    Raises `CorruptTable` for text that is not JSON, with the byte offset if it is known, and for
+    values nested too deeply; `UnsupportedTableFeature` for more than `most` bytes.
+
+    where: the file, or, without `is_file`, the place of the text.
     """
     file = where if is_file else None
     if len(text) > most:
@@ -39,5 +41,5 @@ def parse_json(text: str | bytes, where: str, *, most: int = MAX_TEXT, is_file: 
         raise CorruptTable(msg, file=file, offset=offset) from error
     except RecursionError as error:
         raise CorruptTable(f"{where}: JSON is nested too deeply", file=file) from error
-    except ValueError as error:  # a number of more digits than Python takes
+    except ValueError as error:  # a number with more digits than Python accepts
         raise CorruptTable(f"{where}: not JSON that can be read: {error}", file=file) from error

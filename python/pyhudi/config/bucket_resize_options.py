@@ -1,4 +1,4 @@
-"""The options of splitting and merging consistent-hashing buckets (`HoodieIndexConfig`, 1.2.0)."""
+"""Options of splitting and merging consistent-hashing buckets (`HoodieIndexConfig`, 1.2.0)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIN_BUCKETS = "hoodie.bucket.index.min.num.buckets"
 SPLIT_THRESHOLD = "hoodie.bucket.index.split.threshold"
 MERGE_THRESHOLD = "hoodie.bucket.index.merge.threshold"
 RESIZE_OPTIONS = (MAX_BUCKETS, MIN_BUCKETS, SPLIT_THRESHOLD, MERGE_THRESHOLD)
-"""Every option that `ResizeOptions.of` reads, but for those of the index and of writes."""
+"""All options that `ResizeOptions.of` reads, except those of the index and of writes."""
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,22 @@ class ResizeOptions:
     """Which buckets of a partition are split, and which are merged."""
 
     most: int
-    """Buckets of a partition beyond which none is split."""
+    """Number of buckets of a partition above which none is split."""
     fewest: int
-    """Buckets of a partition below which none are merged."""
+    """Number of buckets of a partition below which none are merged."""
     split_bytes: int
-    """A bucket of more is split."""
+    """A larger bucket is split."""
     merge_bytes: int
-    """Neighbours of no more each are merged, up to about so much together."""
+    """Adjacent buckets of at most this size are merged, up to about this size together."""
 
     @classmethod
     def of(cls, options: Mapping[str, str], extension: str | None = None) -> ResizeOptions:
-        """From `hoodie.…` options, with Hudi's defaults: as many buckets as there are at first.
+        """Read the options from `hoodie.…` names.
 
-        Bounds that the first number is not within are moved to it, as Hudi does. extension: as
-        `WriteOptions.of` takes it. Raises
-        `ConfigError` for a value that is none.
+        The numbers of buckets default to the initial one, as in Hudi. Bounds that exclude the
+        initial number are moved to it, as Hudi does. Raises `ConfigError` for an invalid value.
+
+        extension: as in `WriteOptions.of`.
         """
         first = IndexOptions.of(options).buckets
         largest = WriteOptions.of(options, extension).max_file_size

@@ -1,4 +1,4 @@
-"""The options that keep a table in step with a catalog, read once. Names and defaults are Hudi's.
+"""Options that sync a table with a catalog, read once. Names and defaults are Hudi's.
 
 Sources: `HiveSyncConfigHolder`, `HiveSyncConfig`, `HoodieSyncConfig`, `GlueCatalogSyncClientConfig`
 and `DataSourceOptions` (Hudi 1.2.0).
@@ -65,7 +65,7 @@ _WITHOUT_EFFECT = (
     f"{_META}no_partition_metadata",
     f"{_META}decode_partition",
 )
-"""Taken, since Hudi's pipelines have them: what a catalog holds does not depend on them here."""
+"""Options of Hudi pipelines that are accepted without an effect on what a catalog stores."""
 _OFF = (
     f"{_HIVE}create_managed_table",
     f"{_HIVE}bucket_sync",
@@ -74,10 +74,10 @@ _OFF = (
     f"{_META}touch.partitions.enabled",
     f"{_GLUE}partition_index_fields.enable",
 )
-"""Switches that are refused where they are on."""
+"""Switches that raise `UnsupportedTableFeature` if they are on."""
 
 SYNC_OPTIONS = (*_READ, *_WITHOUT_EFFECT, *_OFF)
-"""Every option that `SyncOptions.of` takes."""
+"""All options that `SyncOptions.of` accepts."""
 
 _HIVE_TOOL = "HiveSyncTool"
 _GLUE_TOOL = "AwsGlueCatalogSyncTool"
@@ -87,24 +87,24 @@ EXTRACTORS = (
     "HiveStylePartitionValueExtractor",
     "MultiPartKeysValueExtractor",
 )
-"""Simple names of the classes that read partition values off a path, as far as pyhudi has them."""
+"""Simple names of supported classes that parse partition values from a path."""
 
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """Which catalog a table is kept in step with, and what it is there."""
+    """The catalog that a table is synced with, and how it is registered there."""
 
     enabled: bool = False
-    """Each commit is followed by a sync."""
+    """Sync after each commit."""
     catalogs: tuple[Literal["hive", "glue"], ...] = ("hive",)
     uris: str = ""
     database: str = "default"
     table: str = ""
-    """"" for the table's own name."""
+    """Name of the table in the catalog, "" for the table's own name."""
     partition_fields: tuple[str, ...] | None = None
-    """None for the table's own."""
+    """Partition fields, None for the table's own."""
     extractor: str = ""
-    """"" for the one that fits the table."""
+    """Extractor class, "" for the one that matches the table."""
     create_database: bool = True
     skip_ro_suffix: bool = False
     timestamps: bool = False
@@ -112,25 +112,25 @@ class SyncOptions:
     serde_properties: Mapping[str, str] = field(default_factory=dict)
     as_spark_table: bool = True
     part_length: int = 4000
-    """Characters of the schema in one property, at most."""
+    """Maximum number of characters of the schema in one property."""
     meta_columns: bool = True
     batch: int = 1000
     comments: bool = False
     strategy: str = "ALL"
     snapshot_by_name: bool = True
-    """A merge-on-read table has its own name, too, besides those with suffixes."""
+    """Register a merge-on-read table under its own name, in addition to those with suffixes."""
     conditional: bool = False
-    """The last commit is noted only where something else changed."""
+    """Record the last commit only if something else changed."""
     spark_version: str = ""
     metadata_listing: bool = False
     skip_archive: bool = True
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SyncOptions:
-        """From `hoodie.…` options.
+        """Read the options from `hoodie.…` names.
 
-        Raises `ConfigError` for a value that an option cannot have, `UnsupportedTableFeature` for
-        one that pyhudi does not have.
+        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a value that pyhudi
+        does not support.
         """
         for name in _OFF:
             if parse_bool(options, name, default=False):
@@ -177,19 +177,19 @@ def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]:
-    found: list[Literal["hive", "glue"]] = []
-    for text in _parse_list(options.get(TOOLS, _HIVE_TOOL)):
-        name = text.rsplit(".", 1)[-1]
+    catalogs: list[Literal["hive", "glue"]] = []
+    for class_name in _parse_list(options.get(TOOLS, _HIVE_TOOL)):
+        name = class_name.rsplit(".", 1)[-1]
         if name not in (_HIVE_TOOL, _GLUE_TOOL):
             raise UnsupportedTableFeature(
-                f"{TOOLS} is {text!r}, which pyhudi does not support",
+                f"{TOOLS} is {class_name!r}, which pyhudi does not support",
                 hint=f"pyhudi has {_HIVE_TOOL} and {_GLUE_TOOL}.",
             )
-        found.append("hive" if name == _HIVE_TOOL else "glue")
-    # Hudi's own switch of Hive adds it to the tools that are named.
-    if parse_bool(options, HIVE_ENABLE, default=False) and "hive" not in found:
-        found.append("hive")
-    return tuple(dict.fromkeys(found))
+        catalogs.append("hive" if name == _HIVE_TOOL else "glue")
+    # Hudi's own switch adds Hive to the tools that are named.
+    if parse_bool(options, HIVE_ENABLE, default=False) and "hive" not in catalogs:
+        catalogs.append("hive")
+    return tuple(dict.fromkeys(catalogs))
 
 
 def _extractor(options: Mapping[str, str]) -> str:
@@ -202,8 +202,10 @@ def _extractor(options: Mapping[str, str]) -> str:
     return name
 
 
-def _check_one_of(options: Mapping[str, str], name: str, known: tuple[str, ...], hint: str) -> None:
-    if name in options and options[name].strip().lower() not in known:
+def _check_one_of(
+    options: Mapping[str, str], name: str, supported: tuple[str, ...], hint: str
+) -> None:
+    if name in options and options[name].strip().lower() not in supported:
         raise UnsupportedTableFeature(
             f"{name} is {options[name]!r}, which pyhudi does not support", hint=hint
         )
@@ -214,13 +216,13 @@ def _parse_list(text: str) -> tuple[str, ...]:
 
 
 def _pairs(options: Mapping[str, str], name: str) -> dict[str, str]:
-    """Lines of `key=value` (`ConfigUtils.toMap`)."""
-    found = {}
+    """Return lines of `key=value` as a mapping (`ConfigUtils.toMap`)."""
+    values = {}
     for line in options.get(name, "").splitlines():
         if not line.strip():
             continue
         key, equals, value = line.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{name} has the line {line!r}", hint="Give key=value lines.")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -1,4 +1,4 @@
-"""The options of cleaning, read once (`HoodieCleanConfig`, 1.2.0), by either release's names."""
+"""Options of cleaning, read once (`HoodieCleanConfig`, 1.2.0), under the names of both releases."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ CLEAN_OPTIONS = (
     *_INCREMENTAL,
     *_TRIGGER,
 )
-"""Every option that `CleanOptions.of` reads. Of two names the second is that of Hudi 0.15."""
+"""All options that `CleanOptions.of` reads. Of two names, the second is that of Hudi 0.15."""
 
 
 @dataclass(frozen=True)
 class CleanOptions:
-    """What of a table's past stays, and when the rest goes."""
+    """What of a table's past is retained, and when the rest is removed."""
 
     policy: str = KEEP_COMMITS
     commits: int = 10
-    """Of KEEP_LATEST_COMMITS: the files of so many commits stay."""
+    """Commits whose files stay, under KEEP_LATEST_COMMITS."""
     hours: int = 24
-    """Of KEEP_LATEST_BY_HOURS: those of the commits of so many hours."""
+    """Hours whose commits keep their files, under KEEP_LATEST_BY_HOURS."""
     versions: int = 3
-    """Of KEEP_LATEST_FILE_VERSIONS: so many slices of each file group."""
+    """File slices of each file group that stay, under KEEP_LATEST_FILE_VERSIONS."""
     automatic: bool = True
-    """After each commit what is due is cleaned."""
+    """Clean after each commit if a clean is due."""
     incremental: bool = True
-    """Only partitions are looked at that were written to since the last clean."""
+    """Check only partitions that were written to since the last clean."""
     after_commits: int = 5
-    """Commits since the last clean that make the next one due; in Hudi 1, which each one pays."""
+    """Commits since the last clean that make the next one due; the default is 1 in Hudi, where each
+    commit pays for it."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CleanOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for what is no value of theirs.
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value.
 
-        Without a policy the one is meant whose retention alone is given, as in Hudi.
+        Without a policy, the policy whose retention alone is set applies, as in Hudi.
         """
         return cls(
             _policy(options),
@@ -66,14 +67,16 @@ class CleanOptions:
         )
 
     def keeping(self, policy: str | None, retain: int | None) -> CleanOptions:
-        """With another policy, and so much of what it counts. Raises as `of`."""
-        given = {_POLICY[0]: policy or self.policy}
-        chosen = _policy(given)
+        """Return the options with another policy and its retention. Raises as `of`."""
+        policy_option = {_POLICY[0]: policy or self.policy}
+        new_policy = _policy(policy_option)
         if retain is None:
-            return replace(self, policy=chosen)
-        counted = _RETENTION[chosen]
-        asked = CleanOptions.of({**given, counted[0]: str(retain)})
-        return replace(self, policy=chosen, **{_FIELD[chosen]: getattr(asked, _FIELD[chosen])})
+            return replace(self, policy=new_policy)
+        counted = _RETENTION[new_policy]
+        requested = CleanOptions.of({**policy_option, counted[0]: str(retain)})
+        return replace(
+            self, policy=new_policy, **{_FIELD[new_policy]: getattr(requested, _FIELD[new_policy])}
+        )
 
 
 _FIELD = {KEEP_COMMITS: "commits", KEEP_HOURS: "hours", KEEP_VERSIONS: "versions"}
@@ -84,7 +87,7 @@ def _policy(options: Mapping[str, str]) -> str:
     name = next((name for name in _POLICY if name in options), None)
     if name is not None:
         return parse_enum(options, name, POLICIES, KEEP_COMMITS)
-    given = [
+    policies = [
         policy for policy, names in _RETENTION.items() if any(name in options for name in names)
     ]
-    return given[0] if len(given) == 1 else KEEP_COMMITS
+    return policies[0] if len(policies) == 1 else KEEP_COMMITS

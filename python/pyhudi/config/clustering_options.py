@@ -1,4 +1,4 @@
-"""The options of clustering, read once, as Hudi names them (`HoodieClusteringConfig`)."""
+"""The options of clustering, read once, with Hudi's names (`HoodieClusteringConfig`)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CLUSTERING_OPTIONS = (
     BEGIN,
     END,
 )
-"""Every option that `ClusteringOptions.of` reads."""
+"""All options that `ClusteringOptions.of` reads."""
 
 RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
@@ -76,9 +76,9 @@ _PLANNERS: Mapping[str, Filter | None] = {
     "SparkConsistentBucketClusteringPlanStrategy": None,
     "FlinkConsistentBucketClusteringPlanStrategy": None,
 }
-"""Classes by what they are short for: older ones name a partition filter.
+"""Partition filters by plan strategy class: older classes imply a filter.
 
-Buckets are split and merged where the table has consistent-hashing ones, whatever is named.
+Consistent-hashing buckets are split and merged whatever class is named.
 """
 _RUNNERS = (
     "SparkSortAndSizeExecutionStrategy",
@@ -91,53 +91,53 @@ _ALLOW = "SparkAllowUpdateStrategy"
 _UPDATES = (
     "SparkRejectUpdateStrategy",
     _ALLOW,
-    # Hudi then writes to the old and the new buckets; to give way is as good.
+    # Hudi then writes to the old and the new buckets; aborting on conflict is equivalent.
     "SparkConsistentBucketDuplicateUpdateStrategy",
 )
 
 
 @dataclass(frozen=True)
 class ClusteringOptions:
-    """When a table is clustered, what of it and how. Sizes in bytes."""
+    """When a table is clustered, which part of it and how. Sizes in bytes."""
 
     inline: bool = False
-    """After each commit what is due is planned and carried out."""
+    """Schedule and execute a clustering after each commit if it is due."""
     schedule_inline: bool = False
-    """After each commit what is due is planned only."""
+    """Only schedule a clustering after each commit if it is due."""
     max_commits: int = 4
-    """Commits since the last clustering from which one is due."""
+    """Commits since the last clustering that make the next one due."""
     sort_columns: tuple[str, ...] = ()
     layout: Layout | None = None
-    """None where nobody says: as the plan has it, else linear."""
+    """Layout of a new plan; None for that of the plan, else linear."""
     small_file_limit: int = 300 * 1024 * 1024
     """Base files below this are clustered."""
     max_group_bytes: int = 2 * 1024 * 1024 * 1024
     max_groups: int = 30
-    """Groups of one plan, and of one partition in it."""
+    """Maximum number of groups of one plan, and of one partition in it."""
     target_bytes: int = 1024 * 1024 * 1024
-    """About so large are the files that are written, at most."""
+    """Approximate maximum size of the files that are written."""
     single_group: bool = True
-    """Groups of one file that would become one file are written anew, too."""
+    """Also rewrite groups of one file that would become one file."""
     selected: tuple[str, ...] = ()
-    """Paths of the partitions that are looked at; none for all."""
+    """Paths of the partitions to consider; empty for all."""
     pattern: str = ""
     filter_mode: Filter = "NONE"
     lookback: int = 2
-    """So many partitions; 0 for all."""
+    """Number of partitions to consider; 0 for all."""
     skip_latest: int = 0
     begin: str = ""
     end: str = ""
     allows_updates: bool = False
-    """Writers may change file groups that wait for a clustering."""
+    """Writers may change file groups with a pending clustering."""
     drops_overtaken: bool = False
-    """A writer that does so takes the plan off the timeline."""
+    """A writer that does so cancels the plan."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ClusteringOptions:
-        """From `hoodie.…` options.
+        """Read the options from `hoodie.…` names.
 
-        Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for the class of a
-        strategy that pyhudi does not have.
+        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a strategy class
+        that pyhudi does not support.
         """
         inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
         _parse_class(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
@@ -167,21 +167,21 @@ class ClusteringOptions:
 
 
 def layout_of(name: str | None) -> Layout | None:
-    """The layout that a caller names. Raises `ConfigError` for one that is none."""
+    """Return the layout of this name. Raises `ConfigError` for an unknown one."""
     if name is not None and name not in _LAYOUTS:
         raise ConfigError(f"layout is {name!r}", hint=f"One of {', '.join(_LAYOUTS)}.")
     return cast("Layout | None", name)
 
 
 def _parse_class(
-    options: Mapping[str, str], name: str, package: str, known: tuple[str, ...]
+    options: Mapping[str, str], name: str, package: str, supported: tuple[str, ...]
 ) -> str:
-    """The class that an option names, without its package; "" for none."""
-    given = options.get(name, "").strip().removeprefix(package)
-    if given and given not in known:
-        msg = f"{name} is {given}, which pyhudi does not support"
-        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(known)}.")
-    return given
+    """Return the class that an option names, without its package; "" if it names none."""
+    class_name = options.get(name, "").strip().removeprefix(package)
+    if class_name and class_name not in supported:
+        msg = f"{name} is {class_name}, which pyhudi does not support"
+        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(supported)}.")
+    return class_name
 
 
 def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:

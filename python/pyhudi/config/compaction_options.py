@@ -1,4 +1,4 @@
-"""The options of compaction, read once, as Hudi names them (`HoodieCompactionConfig`)."""
+"""The options of compaction, read once, with Hudi's names (`HoodieCompactionConfig`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPACTION_OPTIONS = (
     TARGET_DAYS,
     PARTITION_PATTERN,
 )
-"""Every option that `CompactionOptions.of` reads."""
+"""All options that `CompactionOptions.of` reads."""
 
 LOG_FILE_SIZE = "LogFileSizeBasedCompactionStrategy"
 LOG_FILE_NUMBER = "LogFileNumBasedCompactionStrategy"
@@ -68,29 +68,30 @@ class CompactionOptions:
     """When a table is compacted, and which file groups."""
 
     inline: bool = False
-    """After each commit what is due is planned and carried out."""
+    """Schedule and execute a compaction after each commit if it is due."""
     schedule_inline: bool = False
-    """After each commit what is due is planned only."""
+    """Only schedule a compaction after each commit if it is due."""
     trigger: str = NUM_COMMITS
     max_delta_commits: int = 5
     max_delta_seconds: int = 3600
     strategies: tuple[str, ...] = (LOG_FILE_SIZE,)
-    """Names of classes without their package; each takes from what the one before it left."""
+    """Class names without their package; each strategy selects from the result of the one
+    before."""
     target_io_mib: int = 512_000
     log_size: int = 0
     log_number: int = 0
     target_days: int = 10
     partition_pattern: str = ""
     automatic: bool = True
-    """Neither switch is given: file groups with far too many log files are compacted by themselves,
-    a few after some commits. Hudi leaves them."""
+    """Neither switch is set: file groups with far too many log files are compacted automatically, a
+    few after some commits. Hudi does not compact them."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CompactionOptions:
-        """From `hoodie.…` options.
+        """Read the options from `hoodie.…` names.
 
-        Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for the class of a
-        strategy that pyhudi does not have.
+        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a strategy class
+        that pyhudi does not support.
         """
         inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
         return cls(
@@ -110,9 +111,9 @@ class CompactionOptions:
 
 
 def strategies_of(text: str) -> tuple[str, ...]:
-    """Strategies by the names of their classes, with commas between them.
+    """Return strategies by the names of their classes, separated by commas.
 
-    The package may be left out. Raises `UnsupportedTableFeature` for one that pyhudi does not have.
+    The package may be omitted. Raises `UnsupportedTableFeature` for an unsupported class.
     """
     names = [name.strip().removeprefix(_PACKAGE) for name in text.split(",") if name.strip()]
     for name in names:

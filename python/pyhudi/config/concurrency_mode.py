@@ -1,4 +1,4 @@
-"""Whether a table has many writers, and which of two gives way (`WriteConcurrencyMode`, 1.2.0)."""
+"""Whether a table has several writers, and which one aborts (`WriteConcurrencyMode`, 1.2.0)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ MODE = "hoodie.write.concurrency.mode"
 
 
 class ConcurrencyMode(Enum):
-    """How the writers of a table keep out of each other's way."""
+    """How the writers of a table handle conflicts."""
 
     SINGLE_WRITER = "SINGLE_WRITER"
-    """Not at all: there is one."""
+    """There is one writer, so there are no conflicts."""
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
-    """Who completes second gives way, if both changed the same."""
+    """The writer that completes second aborts, if both changed the same file groups."""
     NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
-    """Nobody gives way: writers append to the same buckets, and readers merge."""
+    """No writer aborts: writers append to the same buckets, and readers merge."""
 
 
 def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
-    """From `hoodie.…` options. Raises `UnsupportedTableFeature` for another one."""
+    """Read the mode from the options. Raises `UnsupportedTableFeature` for an unknown one."""
     text = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
     try:
         return ConcurrencyMode(text.strip().upper())
     except ValueError as error:
-        known = ", ".join(mode.value for mode in ConcurrencyMode)
+        supported = ", ".join(mode.value for mode in ConcurrencyMode)
         raise UnsupportedTableFeature(
-            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"One of {known}."
+            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"One of {supported}."
         ) from error

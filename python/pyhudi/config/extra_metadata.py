@@ -1,4 +1,4 @@
-"""What a caller has commits say: entries of their extra metadata, from options or for one call."""
+"""Extra metadata that a caller adds to commits, from options or for one call."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from pyhudi.config.property_names import KEYS
 from pyhudi.errors import ConfigError, CorruptTable
 
 COMMIT_METADATA_PREFIX = "_"
-"""Options whose names begin so go into the extra metadata of commits, as in Hudi by the default of
+"""Prefix of options that go into the extra metadata of commits, as with Hudi's default of
 `hoodie.datasource.write.commitmeta.key.prefix`."""
 
 _FOR_ONE_CALL = "pyhudi.commit.metadata."
-"""Stands before the names of entries of one call, of which any will do, among the options."""
+"""Option prefix of the entries of one call, whose names are arbitrary."""
 
 COMMIT_ID = "_pyhudi_commit_id"
-"""Of a commit that is made once: its caller's name for it."""
+"""Entry of an idempotent commit: the id that its caller chose."""
 
 STREAM_BATCHES = "_hudi_streaming_sink_checkpoint"
-"""Of a commit: JSON of the last batch of each stream. `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
+"""Entry with JSON of the last batch of each stream: `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
 
 _TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID})
-"""Names of what every commit says of itself."""
+"""Names of entries that every commit writes itself."""
 
 
 def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
-    """The options of one call whose commit says these entries besides.
+    """Return the options of one call whose commit gets these entries.
 
-    Raises `ConfigError` for entries that are no texts by name, or have a name that is taken.
+    Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
     """
     if not isinstance(entries, Mapping):
         raise ConfigError("commit_metadata is not a mapping", hint='Give {"name": "text"}.')
-    for name, text in entries.items():
-        if not isinstance(name, str) or not isinstance(text, str):
+    for name, value in entries.items():
+        if not isinstance(name, str) or not isinstance(value, str):
             raise ConfigError(
-                f"commit_metadata has {name!r}: {text!r}", hint="Names and values are strings."
+                f"commit_metadata has {name!r}: {value!r}", hint="Names and values are strings."
             )
-        if not is_whole(name) or not is_whole(text):
-            msg = f"commit_metadata has {name!a}: {text!a}: it contains half of a surrogate pair"
+        if not is_whole(name) or not is_whole(value):
+            msg = f"commit_metadata has {name!a}: {value!a}: it contains half of a surrogate pair"
             raise ConfigError(msg)
         if not name or name in _TAKEN:
             msg = f"commit_metadata has the name {name!r}, which is taken"
             raise ConfigError(msg, hint="Choose another name.")
     _check_batches(entries)
-    return {**options, **{f"{_FOR_ONE_CALL}{name}": text for name, text in entries.items()}}
+    return {**options, **{f"{_FOR_ONE_CALL}{name}": value for name, value in entries.items()}}
 
 
 def _check_batches(entries: Mapping[str, str]) -> None:
@@ -61,26 +61,26 @@ def _check_batches(entries: Mapping[str, str]) -> None:
 
 
 def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]:
-    """The options of one call whose commit says that id."""
+    """Return the options of one call whose commit gets this id."""
     return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
 
 
 def stream_batches_by_id(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:
-    """What an entry of a commit's extra metadata says of each stream. said: all entries.
+    """Return the value for each stream in an entry of a commit's extra metadata.
 
-    Raises `CorruptTable` naming `where` for an entry that is no object of JSON.
+    said: all entries. Raises `CorruptTable` naming `where` for an entry that is not a JSON object.
     """
     text = said.get(name)
-    found = parse_json(text, f"{where}: {name}", is_file=False) if text else {}
-    if not isinstance(found, dict):
+    batches = parse_json(text, f"{where}: {name}", is_file=False) if text else {}
+    if not isinstance(batches, dict):
         raise CorruptTable(f"{where}: {name} is {text!r}, which has no streams by name")
-    return {stream: str(value) for stream, value in found.items()}
+    return {stream: str(value) for stream, value in batches.items()}
 
 
 def stream_batch(said: Mapping[str, str], stream: str, where: object) -> int | None:
-    """The last batch of a stream, by a commit's extra metadata; None where it has none.
+    """Return the last batch of a stream in a commit's extra metadata; None if it has none.
 
-    Raises `CorruptTable` naming `where` for what is no number.
+    Raises `CorruptTable` naming `where` for a value that is not a number.
     """
     text = stream_batches_by_id(said, STREAM_BATCHES, where).get(stream)
     if text is None:
@@ -92,13 +92,13 @@ def stream_batch(said: Mapping[str, str], stream: str, where: object) -> int | N
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:
-    """What the options add to the extra metadata of each commit."""
+    """Return what the options add to the extra metadata of each commit."""
     always = {
-        name: text for name, text in options.items() if name.startswith(COMMIT_METADATA_PREFIX)
+        name: value for name, value in options.items() if name.startswith(COMMIT_METADATA_PREFIX)
     }
     once = {
-        name.removeprefix(_FOR_ONE_CALL): text
-        for name, text in options.items()
+        name.removeprefix(_FOR_ONE_CALL): value
+        for name, value in options.items()
         if name.startswith(_FOR_ONE_CALL)
     }
     return {**always, **once}

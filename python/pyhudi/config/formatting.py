@@ -1,4 +1,4 @@
-"""Numbers, times and lists as people read them, for texts that a result is shown by."""
+"""Formats numbers, times and lists for people, for the text of results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MINUTE = 60 * _SECOND
 _LONGEST = 160
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that a terminal obeys, but for tabs and ends of lines."""
+"""Control characters of a terminal, except tabs and line ends."""
 
 
 def printable(text: str) -> str:
-    """A text of anybody's as a terminal may have it: control characters as Python writes them."""
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+    """Escape control characters of untrusted text for a terminal, as Python writes them."""
+    return _CONTROLS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def size_text(size: float) -> str:
-    """Bytes, such as `870 bytes` or `1.2 MiB`."""
+    """Format bytes, such as `870 bytes` or `1.2 MiB`."""
     if size < _STEP:
         return f"{size:.0f} bytes"
     for unit in _UNITS[:-1]:
@@ -32,12 +32,12 @@ def size_text(size: float) -> str:
 
 
 def count_text(number: int, thing: str) -> str:
-    """How many there are, such as `1 file` or `2,000 files`."""
+    """Format a count, such as `1 file` or `2,000 files`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def duration_text(milliseconds: float) -> str:
-    """A time span, such as `20 ms`, `1.5 s` or `3 min`."""
+    """Format a duration, such as `20 ms`, `1.5 s` or `3 min`."""
     if milliseconds < _SECOND:
         return f"{milliseconds:.0f} ms"
     if milliseconds < _MINUTE:
@@ -46,7 +46,7 @@ def duration_text(milliseconds: float) -> str:
 
 
 def instant_text(instant: str | None) -> str:
-    """An instant with its parts apart, `2026-01-31 12:30:00.123`; as it is where it is no time."""
+    """Format an instant as `2026-01-31 12:30:00.123`; text that is not a time is unchanged."""
     if not instant or not instant.isdecimal() or len(instant) < 14:
         return instant or ""
     day = f"{instant[:4]}-{instant[4:6]}-{instant[6:8]}"
@@ -55,13 +55,13 @@ def instant_text(instant: str | None) -> str:
 
 
 def names_text(names: Sequence[str], most: int = 8) -> str:
-    """Names with commas between them, the first of many."""
+    """Join names with commas; of many, only the first."""
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most:,} more"
 
 
 def shorten(text: str, most: int = _LONGEST) -> str:
-    """The text on one line, cut where it is long."""
+    """Return the text on one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -1,4 +1,4 @@
-"""What results have in common that notebooks show: that there is HTML of them, not how it looks."""
+"""Base class of results that notebooks display; the HTML itself is made elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 class HtmlRepr:
     """A result with HTML for notebooks, which `api/display` makes.
 
-    That stands above all that gives results, so it is found by name, when somebody looks.
+    That package is above all packages with results, so it is imported by name when it is needed.
     """
 
     def _repr_html_(self) -> str:

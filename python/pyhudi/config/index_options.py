@@ -1,7 +1,7 @@
 """The options of indexes, read once. Names and defaults are Hudi's (`HoodieIndexConfig`, 1.2.0).
 
-No table stores any of them: Hudi keeps them with the writer. Which index a table gets is
-`index/selection.py`'s part.
+No table stores any of them: in Hudi they belong to the writer. `index/selection.py` selects the
+index of a table.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INDEX_OPTIONS = (
     MOVE_BLOOM,
     MOVE_RECORD,
 )
-"""Every option that `IndexOptions.of` reads."""
+"""All options that `IndexOptions.of` reads."""
 
 RECORD_INDEX = "RECORD_INDEX"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
-"""The record index with file groups of each data partition, as Hudi 1.1 and later call it."""
+"""The record index with file groups of each data partition, with its name of Hudi 1.1 and later."""
 
 _MOVES = (MOVE_SIMPLE, MOVE_BLOOM, MOVE_RECORD)
 CONSISTENT = "CONSISTENT_HASHING"
@@ -49,30 +49,31 @@ _KINDS = (
     PARTITIONED_RECORD_INDEX,
 )
 _HUDIS_ALONE = ("HBASE", "INMEMORY", "FLINK_STATE")
-"""Types that a handle may have and a write refuses."""
+"""Types that a handle may have and that writes do not support."""
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
 
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """Which index a writer asks for, and how it works."""
+    """The index that a writer requests, and its settings."""
 
     kind: str | None = None
-    """In capitals, None to take what the table shows."""
+    """Index type in capitals, None for the one that is detected from the table."""
     buckets: int = 256
-    """File groups of a partition under a simple bucket index; those that a ring starts with."""
+    """File groups of a partition with a simple bucket index, or initial buckets with consistent
+    hashing."""
     bucket_fields: tuple[str, ...] = ()
-    """Key fields that are hashed; none for all."""
+    """Key fields that are hashed; empty for all."""
     consistent: bool = False
-    """The bucket index hashes onto a ring."""
+    """Whether the bucket index uses consistent hashing."""
     shares_buckets: bool = False
-    """Writers make the same buckets, and append to them beside each other."""
+    """Whether writers create the same buckets, and append to them concurrently."""
     moves: frozenset[str] = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
-    """Those options that let a row move whose partition path changed."""
+    """The options that let a row move when its partition path changes."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> IndexOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for a value that Hudi does not know."""
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an unknown value."""
         fields = options.get(BUCKET_FIELDS, "").split(",")
         return cls(
             kind=index_kind(options),
@@ -87,17 +88,17 @@ class IndexOptions:
 
 
 def index_kind(options: Mapping[str, str]) -> str | None:
-    """The type of index that options name, in capitals; None where they name none.
+    """Return the index type that options name, in capitals; None if they name none.
 
-    Raises `ConfigError` for one that Hudi does not know.
+    Raises `ConfigError` for a type that Hudi does not have.
     """
     if INDEX_TYPE not in options:
         return None
     if options[INDEX_TYPE].strip().upper() in _HUDIS_ALONE:
         return options[INDEX_TYPE].strip().upper()
-    kind = parse_enum(options, INDEX_TYPE, _KINDS, "")
-    return _SAME.get(kind, kind)
+    index_type = parse_enum(options, INDEX_TYPE, _KINDS, "")
+    return _SAME.get(index_type, index_type)
 
 
 _MOST_BUCKETS = 99999
-"""More would make file ids that are not told from random ones."""
+"""More buckets would make file ids that look like random ones."""

@@ -1,4 +1,4 @@
-"""The options of many writers, read once. Names and defaults are Hudi's where not said otherwise.
+"""Options of concurrent writers, read once, with Hudi's names and (unless noted) its defaults.
 
 Sources: `WriteConcurrencyMode`, `LockConfiguration`, `HoodieLockConfig`, `StorageBasedLockConfig`,
 `HoodieTimeGeneratorConfig` and the configurations of the providers (Hudi 1.2.0).
@@ -49,7 +49,7 @@ PROVIDERS = (
     DYNAMODB_IMPLICIT,
     HIVE_METASTORE,
 )
-"""Simple names of the provider classes that pyhudi speaks the protocol of."""
+"""Simple names of the provider classes whose protocol pyhudi supports."""
 
 _PREFER_WRITERS = "PreferWriterConflictResolutionStrategy"
 _STRATEGIES = (
@@ -57,7 +57,7 @@ _STRATEGIES = (
     "BucketIndexConcurrentFileWritesConflictResolutionStrategy",
     _PREFER_WRITERS,
 )
-"""Of the first two pyhudi always takes the one that fits the table's index."""
+"""Of the first two, pyhudi always uses the one that matches the table's index."""
 
 _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "connection_timeout_ms")
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
@@ -81,55 +81,54 @@ LOCK_OPTIONS = (
     *(f"{DYNAMODB}{name}" for name in _DYNAMODB_NAMES),
     *(f"{HIVE}{name}" for name in _HIVE_NAMES),
 )
-"""Every option that `LockOptions.of` reads."""
+"""All options that `LockOptions.of` reads."""
 
 _MOST_ROUNDS = 10
-"""A writer waits so many rounds at most unless it is told otherwise; Hudi waits 51."""
+"""Default number of rounds in which a writer waits for the lock; Hudi's is 51."""
 
 
 @dataclass(frozen=True)
 class LockOptions:
-    """Which lock a table is written under, and how long it is waited for."""
+    """The lock of a table's writers, and how long they wait for it."""
 
     mode: ConcurrencyMode = ConcurrencyMode.OPTIMISTIC
     """Hudi's default is a single writer."""
     retries: int = 5
-    """How often a write that gave way is made again; Hudi's default is 0."""
+    """How often a write is retried after a conflict; Hudi's default is 0."""
     early_detection: bool = False
-    """A write looks, before it writes files, whether a living one changes the same file groups."""
+    """Check before writing files whether an active writer changes the same file groups."""
     given_skew_ms: int | None = None
-    """What the clocks of writers may differ by, where an option says it."""
+    """Maximum clock difference of writers, if an option sets it."""
     provider: str = STORAGE
     """Simple name of Hudi's class."""
     is_given: bool = False
-    """The options name the provider: it is no default."""
+    """Whether the options name the provider."""
     wait_ms: int = 60_000
-    """Of one round; DynamoDB's lease is as long."""
+    """Length of one round; DynamoDB's lease is as long."""
     rounds: int = _MOST_ROUNDS
     validity_ms: int = 60_000
-    """How long a storage lock is valid unless it is renewed: so long others wait for a holder that
-    has died. Hudi's default is 300 s."""
+    """How long a storage lock is valid unless it is renewed: other writers wait this long for a
+    holder that has failed. Hudi's default is 300 s."""
     renew_ms: int = 6_000
-    """Hudi's default is 30 s."""
+    """Interval of renewals. Hudi's default is 30 s."""
     file_path: str = ""
-    """Folder of the file lock, "" for the table's `.hoodie`."""
+    """Directory of the file lock, "" for the table's `.hoodie`."""
     file_expires_ms: int = 0
-    """Age at which a file lock is a dead writer's; 0 for never."""
+    """Age at which a file lock belongs to a failed writer; 0 for never."""
     zookeeper: Mapping[str, str] = field(default_factory=dict)
     dynamodb: Mapping[str, str] = field(default_factory=dict)
     hive: Mapping[str, str] = field(default_factory=dict)
     heartbeat_ms: int = 60_000
-    """How often a lock of the Hive metastore is renewed."""
+    """Interval at which a lock of the Hive metastore is renewed."""
     prefers_writers: bool = False
-    """Of a write and a clustering of the same file groups the clustering gives way."""
+    """If a write and a clustering change the same file groups, the clustering aborts."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LockOptions:
-        """From `hoodie.…` options.
+        """Read the options from `hoodie.…` names.
 
-        Raises `ConfigError` for a number out of bounds and for a name that is missing,
-        `UnsupportedTableFeature` for a provider that pyhudi cannot speak to, and for a strategy
-        that it does not have.
+        Raises `ConfigError` for a number out of bounds and for a missing name,
+        `UnsupportedTableFeature` for a provider or strategy that pyhudi does not support.
         """
         provider = _class_of(options, PROVIDER, PROVIDERS, _ONE_LOCK)
         validity = parse_int(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
@@ -161,14 +160,16 @@ class LockOptions:
 
     @property
     def patience_ms(self) -> int:
-        """How long a writer waits for the lock in all."""
+        """How long a writer waits for the lock in total."""
         return self.wait_ms * self.rounds
 
     def skew_ms(self, *, remote: bool) -> int:
-        """How long a writer waits until a time that it took is past for every writer's clock.
+        """Return how long a writer waits until its time has passed on the clocks of all writers.
 
-        Hudi's writers do not look which times are taken. remote: the table lies in a bucket. A
-        local table under the default lock has no writers but pyhudi's, which do look.
+        Hudi's writers do not check which times are used already. A local table with the default
+        lock has only pyhudi's writers, which do check.
+
+        remote: the table is on object storage.
         """
         if self.given_skew_ms is not None:
             return self.given_skew_ms
@@ -179,14 +180,14 @@ _SKEW_MS = 200
 _ONE_LOCK = "All writers of a table need one lock; "
 
 
-def _class_of(options: Mapping[str, str], key: str, known: tuple[str, ...], why: str) -> str:
-    """The simple name of a class that an option names, the first where it names none."""
-    text = options.get(key, known[0])
-    name = text.strip().rsplit(".", 1)[-1]
-    if name not in known:
+def _class_of(options: Mapping[str, str], key: str, supported: tuple[str, ...], why: str) -> str:
+    """Return the simple name of the class that an option names, by default the first."""
+    class_name = options.get(key, supported[0])
+    name = class_name.strip().rsplit(".", 1)[-1]
+    if name not in supported:
         raise UnsupportedTableFeature(
-            f"{key} is {text!r}, which pyhudi does not support",
-            hint=f"{why}pyhudi has {', '.join(known)}.",
+            f"{key} is {class_name!r}, which pyhudi does not support",
+            hint=f"{why}pyhudi has {', '.join(supported)}.",
         )
     return name
 

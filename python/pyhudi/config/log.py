@@ -1,8 +1,8 @@
-"""What a program can hear of pyhudi through Python's `logging`, all under the name `pyhudi`.
+"""Messages of pyhudi through Python's `logging`, all under the logger `pyhudi`.
 
-Nothing is set up here: without a handler of the program's own nothing is shown. INFO: what commits
-did, and services after them. WARNING: what is a Python warning too. DEBUG: tries again and waits
-for locks.
+Nothing is configured here: without a handler of the program, nothing is printed. INFO: what commits
+and services after them did. WARNING: everything that is also a Python warning. DEBUG: retries and
+waiting for locks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ logger.addHandler(logging.NullHandler())
 
 
 _PASSED = ("pyhudi", "contextlib")
-"""Packages whose lines are no caller's."""
+"""Packages whose frames do not belong to the caller."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warns, at the line from which pyhudi was called; and logs it."""
+    """Log a warning, and raise it at the line that called pyhudi."""
     logger.warning(message)
     frame, level = inspect.currentframe(), 0
     while frame is not None and _package(frame) in _PASSED:

@@ -1,4 +1,4 @@
-"""The options of log compaction, read once, as Hudi names them (`HoodieCompactionConfig`)."""
+"""The options of log compaction, read once, with Hudi's names (`HoodieCompactionConfig`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pyhudi.config.option_parsing import parse_bool, parse_int
 INLINE = "hoodie.log.compaction.inline"
 BLOCKS = "hoodie.log.compaction.blocks.threshold"
 LOG_COMPACTION_OPTIONS = (INLINE, BLOCKS)
-"""Every option that `LogCompactionOptions.of` reads."""
+"""All options that `LogCompactionOptions.of` reads."""
 
 
 LEAST = 2
-"""Fewer log files need not be merged with each other."""
+"""Minimum number of log files: fewer need no merge."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,14 @@ class LogCompactionOptions:
     """When log files are merged with each other."""
 
     inline: bool = False
-    """After each commit that makes it due."""
+    """Run after each commit that makes a log compaction due."""
     least: int = 5
-    """Log files of a file group from which they are, and delta commits after which it is due."""
+    """Minimum number of log files of a file group, and delta commits that make a log compaction
+    due."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogCompactionOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value."""
         return cls(
             parse_bool(options, INLINE, default=False),
             parse_int(options, BLOCKS, default=cls.least, least=LEAST),

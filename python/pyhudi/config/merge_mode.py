@@ -1,9 +1,9 @@
-"""How two records of one key become one: what a table's properties say, made explicit.
+"""The merge rules of two records of one key, derived from a table's properties.
 
-Tables before version 9 name a payload class, a strategy id, or nothing, and the merge mode follows
-from them; version 9 stores the mode. Merging itself is the Rust core's. The rules are those of Hudi
-1.2.0 (`HoodieTableConfig.inferMergingConfigsForPreV9Table`): where the release that wrote a table
-merges it differently, 1.2.0's reading counts.
+Tables before version 9 store a payload class, a strategy id, or neither, and the merge mode follows
+from them; version 9 stores the mode. The Rust core merges. The rules are those of Hudi 1.2.0
+(`HoodieTableConfig.inferMergingConfigsForPreV9Table`), also where the release that wrote a table
+merges it differently.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MODE_OF_PAYLOAD: dict[str, MergeMode] = {
     EVENT_TIME_PAYLOAD: "EVENT_TIME_ORDERING",
     _MODEL + "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
-    # Its only rule beyond "the last commit wins" is the delete marker, which is expressed apart.
+    # Besides "the last commit wins" it has only the delete marker, which is a separate rule.
     AWS_DMS_PAYLOAD: "COMMIT_TIME_ORDERING",
 }
 _MODE_OF_STRATEGY: dict[str, MergeMode] = {
@@ -56,7 +56,7 @@ _DELETE_RULE_OF_PAYLOAD = {
     AWS_DMS_PAYLOAD: ("Op", "D"),
     **dict.fromkeys(DEBEZIUM_PAYLOADS, ("_change_operation_type", "d")),
 }
-"""Before version 9 it is implied, and the classes compare ignoring case."""
+"""Implied before version 9; the classes compare case-insensitively."""
 _MODES = ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM")
 
 
@@ -66,7 +66,7 @@ class MergeConfig:
 
     mode: MergeMode
     payload_class: str | None = None
-    """As stored, the package of Hudi's first years renamed; None when none is stored."""
+    """The stored class, with the package of Hudi's first years renamed; None if none is stored."""
     strategy_id: str | None = None
     partial_update_mode: str | None = None
     """IGNORE_DEFAULTS or FILL_UNAVAILABLE."""
@@ -74,15 +74,15 @@ class MergeConfig:
     """Column that marks deletes, with `delete_marker` as the text of its value; both or neither."""
     delete_marker: str | None = None
     marked_in_any_case: bool = False
-    """Rows that a write brings are deletes by the marker in capitals or not."""
+    """Whether the marker of written rows is compared case-insensitively."""
 
 
 def merge_config(
     properties: Mapping[str, str], version: TableVersion, *, has_ordering: bool
 ) -> MergeConfig:
-    """The merge rules of a table with those properties.
+    """Return the merge rules of a table with these properties.
 
-    Raises `UnsupportedTableFeature` for a mode that is not known, or a delete field without marker.
+    Raises `UnsupportedTableFeature` for an unknown mode, or a delete field without a marker.
     """
     payload = _payload_class(properties)
     strategy = properties.get(STRATEGY_ID) or properties.get(OLD_STRATEGY_ID) or None
@@ -105,15 +105,18 @@ def merge_config(
 
 
 def mode_of_payload(payload: str) -> MergeMode:
-    """The mode that Hudi infers from a payload class (`inferRecordMergeModeFromPayloadClass`)."""
+    """Return the mode that Hudi infers from a payload class.
+
+    Source: `inferRecordMergeModeFromPayloadClass`.
+    """
     mode = _MODE_OF_PAYLOAD.get(payload, "CUSTOM")
     return "CUSTOM" if payload == AWS_DMS_PAYLOAD else mode
 
 
 def find_unsupported_property(merge: MergeConfig) -> str | None:
-    """The property that keeps records of a table from being merged, None when nothing does.
+    """Return the property that prevents merging of a table's records, None if there is none.
 
-    It matters only where records are merged: copy-on-write tables are read without.
+    It matters only if records are merged: copy-on-write tables are read without merging.
     """
     if merge.partial_update_mode is not None:
         return f"{PARTIAL_UPDATE_MODE}={merge.partial_update_mode}"
@@ -149,10 +152,10 @@ def _infer_mode(
     *,
     has_ordering: bool,
 ) -> MergeMode:
-    """The mode of a table before version 9.
+    """Return the mode of a table before version 9.
 
-    A table that Spark made with Hudi 0.15.0 and an ordering field, but without naming a payload,
-    has OverwriteWithLatestAvroPayload beside the event-time strategy id. There the payload counts.
+    A table that Spark created with Hudi 0.15.0 and an ordering field, but without a payload, has
+    OverwriteWithLatestAvroPayload together with the event-time strategy id. The payload wins then.
     """
     of_payload = None if payload is None else _MODE_OF_PAYLOAD.get(payload, "CUSTOM")
     of_strategy = None if strategy is None else _MODE_OF_STRATEGY.get(strategy, "CUSTOM")
@@ -170,15 +173,15 @@ def _mode_of_ordering(*, has_ordering: bool) -> MergeMode:
 
 
 def _partial_update_mode(properties: Mapping[str, str], version: TableVersion) -> str | None:
-    """Versions before 9 ignore the property."""
+    """Return the partial update mode; versions before 9 ignore the property."""
     mode = properties.get(PARTIAL_UPDATE_MODE, "").upper()
     return None if version.merge_inferred or mode in {"", "NONE"} else mode
 
 
 def delete_rule(properties: Mapping[str, str]) -> tuple[str, str] | None:
-    """The column that marks deletes and the text of its value; None where nothing says so.
+    """Return the column that marks deletes and the text of its value; None without a rule.
 
-    Raises `UnsupportedTableFeature` for one without the other.
+    Raises `UnsupportedTableFeature` if only one of them is set.
     """
     field, marker = (
         properties.get(MERGE_PROPERTY + key) or properties.get(key)

@@ -1,4 +1,4 @@
-"""The metadata table's folder, and the names of its partitions."""
+"""The metadata table's directory, and the names of its partitions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pyhudi.errors import UnsupportedTableFeature
 
 FOLDER = ".hoodie/metadata"
 MAKE_ANEW = "Call rebuild_metadata() to rebuild it."
-"""What helps where it is damaged."""
+"""Hint for a damaged metadata table."""
 FILES = "files"
 RECORD_INDEX = "record_index"
 COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
 ALL_PARTITIONS = "__all_partitions__"
-"""The key of `files` under which the data table's partitions are named."""
+"""The key of `files` whose record lists the data table's partitions."""
 NO_PATH = "."
-"""How the partition path "" is called in keys."""
+"""The partition path "" in keys."""
 PROPERTIES = ".hoodie/hoodie.properties"
-"""Its own, relative to its folder."""
+"""The metadata table's properties, relative to its own directory."""
 
 
 def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
-    """The error for a partition that pyhudi cannot make or keep up to date."""
+    """Return the error for a partition that pyhudi cannot create or keep up to date."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} has {name}: {reason}",
         hint='Take the index away with table.drop_index, which for "files" takes all of the '
@@ -31,7 +31,7 @@ def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
 
 
 def not_made(name: str, reason: str) -> UnsupportedTableFeature:
-    """The error for a partition that a table is not to get."""
+    """Return the error for a partition that a table cannot have."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} cannot have {name}: {reason}",
         hint="Create the index over supported columns.",

@@ -1,8 +1,8 @@
-"""The options that say which partitions a metadata table gets, read once.
+"""Options for the partitions of a metadata table, read once.
 
-Names are Hudi's (`HoodieMetadataConfig`, 1.2.0, and the older names that it still takes), defaults
-are those of the release that matches the table's version. They matter only where partitions come
-into being: those that a table has are kept up to date whatever the options say.
+Names are Hudi's (`HoodieMetadataConfig`, 1.2.0, and the older names that it still accepts),
+defaults are those of the release that matches the table's version. They matter only when partitions
+are created: existing ones are kept up to date whatever the options say.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pyhudi.config.option_parsing import number, parse_bool, parse_int
 from pyhudi.errors import ConfigError
 
 METADATA_ENABLE = "hoodie.metadata.enable"
-"""Whether a new table gets a metadata table, and one that is there is used: true by default. Given
-as true, the next write makes what a table lacks of it."""
+"""Whether a new table gets a metadata table, and an existing one is used: true by default. If it is
+set to true, the next write creates missing partitions."""
 COLUMN_STATS_ENABLE = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_ENABLE = "hoodie.metadata.index.partition.stats.enable"
 BLOOM_ENABLE = "hoodie.metadata.index.bloom.filter.enable"
@@ -66,15 +66,15 @@ METADATA_OPTIONS = (
     RECORD_GROWTH,
     RECORD_GROUP_BYTES,
 )
-"""Every option that `MetadataOptions.of` reads."""
+"""All options that `MetadataOptions.of` reads."""
 
 _RECORD_BYTES = 48
-"""Of one entry of a record index, as Hudi reckons (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
+"""Bytes of a record index entry, as Hudi estimates them (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
 
 
 @dataclass(frozen=True)
 class MetadataOptions:
-    """What a writer wants of a metadata table. None: what the table's version has by default."""
+    """What a writer requests of a metadata table. None: the default of the table's version."""
 
     enable: bool | None = None
     column_stats: bool | None = None
@@ -82,27 +82,27 @@ class MetadataOptions:
     bloom_filters: bool = False
     record_index: bool | None = None
     record_index_by_partition: bool | None = None
-    """A record index is one by data partition."""
+    """Whether a record index is one by data partition."""
     stats_columns: tuple[str, ...] = ()
-    """None named: the first ones that can have statistics."""
+    """Columns with statistics; if empty, the first ones that can have statistics."""
     most_stats_columns: int = 32
     column_stats_groups: int = 2
-    """Numbers of file groups."""
+    """Number of file groups; also the following fields."""
     partition_stats_groups: int = 1
     bloom_groups: int = 4
     least_record_groups: int = 10
     most_record_groups: int = 10000
     least_partitioned_groups: int = 1
-    """Of each data partition."""
+    """For each data partition."""
     most_partitioned_groups: int = 10
     expression_groups: int = 2
     record_growth: float = 2.0
-    """How many times as many keys the record index is laid out for."""
+    """Factor of key growth that the record index is sized for."""
     record_group_bytes: int = 1 << 30
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> MetadataOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for a value that is none."""
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value."""
         record_index = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
         if index_kind(options) == RECORD_INDEX:
             record_index = True if record_index is None else record_index
@@ -144,13 +144,15 @@ class MetadataOptions:
         return self.enable is not False
 
     def record_groups(self, records: int) -> int:
-        """Number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
+        """Return the number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
         return self._estimate(records, self.least_record_groups, self.most_record_groups)
 
     def groups_per_partition(self, records: int) -> int:
-        """Number of file groups of a data partition in a record index by data partition."""
+        """Return the number of file groups of one data partition in a partitioned record index."""
         return self._estimate(records, self.least_partitioned_groups, self.most_partitioned_groups)
 
-    def _estimate(self, records: int, least: int, most: int) -> int:
+    def _estimate(self, records: int, minimum: int, maximum: int) -> int:
         expected = -(-records * self.record_growth // 1)
-        return int(min(max(expected // (self.record_group_bytes // _RECORD_BYTES), least), most))
+        return int(
+            min(max(expected // (self.record_group_bytes // _RECORD_BYTES), minimum), maximum)
+        )

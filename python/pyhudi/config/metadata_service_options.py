@@ -1,4 +1,4 @@
-"""The options of the metadata table's own services, read once. Names and defaults are Hudi's."""
+"""Options of the metadata table's own services, read once. Names and defaults are Hudi's."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pyhudi.config.option_parsing import parse_int
 SERVICES_ENABLED = "hoodie.table.services.enabled"
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
 SERVICE_OPTIONS = (SERVICES_ENABLED, COMPACT_AFTER)
-"""The switch of all services after a commit, and every option that `ServiceOptions.of` reads."""
+"""The switch of all services after a commit, and all options that `ServiceOptions.of` reads."""
 
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """When services of the metadata table are due. It is archived by the data table's options."""
+    """When services of the metadata table are due; archiving has the data table's options."""
 
     compact_after: int = 10
-    """Delta commits after which it is compacted."""
+    """Number of delta commits after which it is compacted."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ServiceOptions:
-        """From `hoodie.…` options. Raises `ConfigError` for what is no number from 1 on."""
+        """Read the options from `hoodie.…` names. Raises `ConfigError` for a number below 1."""
         return cls(parse_int(options, COMPACT_AFTER, default=cls.compact_after))

@@ -1,4 +1,4 @@
-"""The properties of a metadata table that is about to be made, for each version of its data table.
+"""The properties of a new metadata table, for each version of its data table.
 
 They are those that the matching release writes (`HoodieBackedTableMetadataWriter`, 0.15.0, 1.0.2
 and 1.2.0).
@@ -18,7 +18,7 @@ _PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 
 def own_config(data: TableConfig) -> TableConfig:
-    """The configuration of a data table's metadata table."""
+    """Return the configuration of a data table's metadata table."""
     version = data.version
     properties = {
         TABLE_NAME: f"{data.name}_metadata",

@@ -1,8 +1,8 @@
-"""The properties of a table that is about to be made, for each version that pyhudi writes.
+"""The properties of a new table, for each version that pyhudi writes.
 
-They are what the Hudi release of that version would have stored, so that it writes on: version 6
-with the names that 0.15 knows, version 8 with the old and the new name of the ordering fields,
-since 1.0 knows only the old one. Reading properties is `table_config.py`'s part.
+They are those that the Hudi release of that version would have stored, so that it can write to the
+table: version 6 has the names of 0.15, version 8 both names of the ordering fields, since 1.0 knows
+only the old one. `table_config.py` reads properties.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STRATEGIES = {
 
 @dataclass(frozen=True)
 class NewTable:
-    """What its maker decides about a new table."""
+    """The choices of a caller for a new table."""
 
     name: str
     table_type: TableType = "COPY_ON_WRITE"
@@ -42,15 +42,16 @@ class NewTable:
     record_key_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
-    """Order records of one key; without them the last commit wins."""
+    """Fields that order records of one key; without them the last commit wins."""
     merge_mode: MergeMode | None = None
-    """None: as the payload class has it, else event time with ordering fields, else commit time."""
+    """Merge mode; None for that of the payload class, else event time with ordering fields, else
+    commit time."""
     payload: str = ""
-    """The payload class; "" for none of its own."""
+    """The payload class; "" for none."""
     partial_update_mode: str = ""
-    """What of an older record stays in a newer one, from version 9 on; "" for nothing."""
+    """Which values of an older record stay in a newer one, from version 9 on; "" for none."""
     unavailable: str = ""
-    """The text of values that stay, under FILL_UNAVAILABLE."""
+    """The text of values that are not updated, under FILL_UNAVAILABLE."""
     deletes: tuple[str, str] | None = None
     """The column that marks deletes, and the text of its value."""
     database: str = ""
@@ -59,15 +60,15 @@ class NewTable:
     hive_style: bool = False
     url_encode: bool = False
     partition_types: tuple[str, ...] = ()
-    """SIMPLE or TIMESTAMP for each partition field of a custom key generator; else none."""
+    """SIMPLE or TIMESTAMP for each partition field of a custom key generator; else empty."""
     generator: str = ""
-    """Type of the key generator; "" for the one that Hudi takes for these fields."""
+    """Type of the key generator; "" for Hudi's choice for these fields."""
     extra: Mapping[str, str] = field(default_factory=dict)
-    """More properties; they win over those made here."""
+    """Additional properties, which take precedence."""
 
     @property
     def key_generator(self) -> str:
-        """Type of the key generator, as `KeyGenUtils.inferKeyGeneratorType` (1.2.0) has it."""
+        """Type of the key generator, as in `KeyGenUtils.inferKeyGeneratorType` (1.2.0)."""
         if self.generator:
             return self.generator
         if self.partition_types:
@@ -79,23 +80,23 @@ class NewTable:
 
     @property
     def effective_merge_mode(self) -> MergeMode:
-        """The merge mode, chosen or by default; the payload class is not looked at."""
+        """The merge mode, chosen or by default; the payload class is ignored."""
         if self.merge_mode is not None:
             return self.merge_mode
         return "EVENT_TIME_ORDERING" if self.ordering_fields else "COMMIT_TIME_ORDERING"
 
 
 def new_table_config(new: NewTable) -> TableConfig:
-    """The configuration of a new table, without a metadata table.
+    """Return the configuration of a new table, without a metadata table.
 
     Raises `ConfigError` for a version that pyhudi does not write, a CUSTOM merge mode without a
-    payload class, or choices that do not go together; `UnsupportedTableFeature` for rules that
-    tables of the version do not have.
+    payload class, or choices that do not match; `UnsupportedTableFeature` for rules that tables of
+    the version do not have.
     """
-    able = [code for code in VERSIONS if table_version(code).writable]
-    if new.version not in able:
+    writable = [code for code in VERSIONS if table_version(code).writable]
+    if new.version not in writable:
         msg = f"version is {new.version}: pyhudi does not create tables of this version"
-        raise ConfigError(msg, hint=f"Give one of {', '.join(map(str, able))}.")
+        raise ConfigError(msg, hint=f"Give one of {', '.join(map(str, writable))}.")
     version = table_version(new.version)
     _check(new, version)
     properties = {
@@ -126,17 +127,17 @@ def new_table_config(new: NewTable) -> TableConfig:
 
 
 def _key_fields(new: NewTable) -> dict[str, str]:
-    """Without key fields Hudi generates keys; the property is absent then."""
+    """Return the key fields; without them Hudi generates keys, and the property is absent."""
     fields = ",".join(new.record_key_fields)
     return {names.RECORD_KEY_FIELDS: fields} if fields else {}
 
 
 def _partition_spec(new: NewTable, version: TableVersion) -> str:
-    """With the types of a custom key generator, which Hudi 0.15 does not store."""
+    """Return the partition fields, with key generator types, which Hudi 0.15 does not store."""
     if not new.partition_types or version.writes_old_property_names:
         return ",".join(new.partition_fields)
     pairs = zip(new.partition_fields, new.partition_types, strict=True)
-    return ",".join(f"{name}:{kind}" for name, kind in pairs)
+    return ",".join(f"{name}:{field_type}" for name, field_type in pairs)
 
 
 def _check(new: NewTable, version: TableVersion) -> None:
@@ -178,7 +179,7 @@ def _by_version(new: NewTable, version: TableVersion) -> dict[str, str]:
 
 
 def _old_names(new: NewTable) -> dict[str, str]:
-    """As Hudi 0.15 stores them."""
+    """Return the properties as Hudi 0.15 stores them."""
     return {
         names.ARCHIVE_FOLDER: "archived",
         names.KEY_GENERATOR_CLASS: names.KEY_GENERATOR_CLASSES[new.key_generator],
@@ -187,9 +188,9 @@ def _old_names(new: NewTable) -> dict[str, str]:
 
 
 def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
-    """How records of one key are merged, and which are deletes."""
+    """Return the rules of merging records of one key, and of deletes."""
     if version.merge_inferred:
-        # Up to version 8 writers are told each time which rows delete, and store nothing of it.
+        # Up to version 8, writers get the delete rule with each write and do not store it.
         return {**_infer_rules(new, version), **_deletes(new, "")}
     if new.payload:
         rules = rules_of_payload(new.payload)
@@ -210,7 +211,7 @@ def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
 def _infer_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
     payload = new.payload or _payload(new)
     if version.writes_old_property_names:
-        # Hudi 0.15 knows one strategy id, also beside the payload of commit time.
+        # Hudi 0.15 has one strategy id, also with the payload of commit time.
         return {
             merging.PAYLOAD_CLASS: payload,
             merging.OLD_STRATEGY_ID: merging.EVENT_TIME_STRATEGY,
@@ -231,7 +232,7 @@ def _deletes(new: NewTable, prefix: str) -> dict[str, str]:
 
 
 def _mode(new: NewTable, version: TableVersion) -> str:
-    """The mode that counts when records are merged."""
+    """Return the mode that applies when records are merged."""
     if not new.payload:
         return new.effective_merge_mode
     if version.merge_inferred:

@@ -1,7 +1,7 @@
-"""What the text of one `hoodie.…` option means: switches, numbers and choices, refused alike.
+"""Parses the text of `hoodie.…` options: booleans, numbers and enums, with the same errors.
 
-Where several names are given, the first one that is there counts. Which options there are, and
-their defaults, is said where they are used.
+If several names are passed, the first one that is set counts. The options and their defaults are
+defined where they are used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Default = TypeVar("Default")
 
 
 def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> bool | Default:
-    """True or false. Raises `ConfigError` for anything else."""
+    """Return true or false. Raises `ConfigError` for anything else."""
     name = _lookup(options, names)
     if name is None:
         return default
@@ -26,20 +26,20 @@ def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> boo
 
 
 def one_switch(options: Mapping[str, str], first: str, second: str) -> tuple[bool, bool]:
-    """Two switches of which one is on at most, both off by default.
+    """Return two switches of which at most one is on; both are off by default.
 
     Raises `ConfigError` for anything else.
     """
-    found = parse_bool(options, first, default=False), parse_bool(options, second, default=False)
-    if all(found):
+    switches = parse_bool(options, first, default=False), parse_bool(options, second, default=False)
+    if all(switches):
         raise ConfigError(f"{first} and {second} are both true", hint="Set one.")
-    return found
+    return switches
 
 
 def parse_int(
     options: Mapping[str, str], *names: str, default: int, least: int = 1, most: int | None = None
 ) -> int:
-    """A whole number within bounds. Raises `ConfigError` for anything else."""
+    """Return an integer within bounds. Raises `ConfigError` for anything else."""
     name = _lookup(options, names)
     if name is None:
         return default
@@ -54,7 +54,10 @@ def parse_int(
 def number(
     options: Mapping[str, str], name: str, fits: Callable[[float], bool], what: str, default: float
 ) -> float:
-    """A number that fits; `what` says which do. Raises `ConfigError` for anything else."""
+    """Return a number that `fits`. Raises `ConfigError` for anything else.
+
+    what: describes the valid numbers.
+    """
     if name not in options:
         return default
     try:
@@ -67,13 +70,13 @@ def number(
 
 
 def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
-    """One of the allowed texts, in any case. Raises `ConfigError` for anything else."""
+    """Return one of the allowed values, in any case. Raises `ConfigError` for anything else."""
     text = options.get(name, default).strip().lower()
-    found = next((choice for choice in allowed if choice.lower() == text), None)
-    if found is None:
+    match = next((choice for choice in allowed if choice.lower() == text), None)
+    if match is None:
         hint = f"One of {', '.join(allowed)}."
         raise ConfigError(f"{name} is {options[name]!r}", hint=hint)
-    return found
+    return match
 
 
 def _lookup(options: Mapping[str, str], names: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The `hoodie.…` options that a table handle takes. What each means is said where it is read."""
+"""The `hoodie.…` options of a table handle. Each is documented where it is read."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
 from pyhudi.errors import ConfigError
 
 DATA_SKIPPING = "hoodie.enable.data.skipping"
-"""Whether files are left out by indexes; true by default."""
+"""Whether indexes prune files; true by default."""
 CHECK_SIZES = "pyhudi.read.check.file.sizes"
-"""Whether a data file of another size than was written is an error; true by default."""
+"""Whether a data file whose size differs from the written one is an error; true by default."""
 
 READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
 
@@ -70,7 +70,7 @@ KNOWN_OPTIONS = frozenset(
         DELETE_MARKER,
     )
 )
-"""Names and meanings are Hudi's, but of those that begin with `pyhudi`."""
+"""Names and meanings are Hudi's, except those that begin with `pyhudi`."""
 
 WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
 WRITE_PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
@@ -96,7 +96,7 @@ CREATE_OPTIONS = (
     CDC_MODE,
     BASE_FILE_FORMAT,
 )
-"""What `create_table` takes besides: the table keeps it, or what follows from it."""
+"""Additional options of `create_table`: the table stores them, or what follows from them."""
 
 _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES, SERVICES_ENABLED)
 
@@ -104,9 +104,9 @@ _SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES, SERVICES_ENABLED)
 def check_options(
     options: Mapping[str, object] | None, *, creating: bool = False
 ) -> dict[str, str]:
-    """The options as text. Raises `ConfigError` for an unknown one, and a value that is none.
+    """Return the options as text. Raises `ConfigError` for an unknown option or an invalid value.
 
-    creating: those that say what a new table is are known too.
+    creating: also accept options of a new table.
     """
     checked = {}
     for name, value in (options or {}).items():
@@ -137,5 +137,5 @@ def check_options(
 
 
 def is_handle_option(name: str) -> bool:
-    """Whether a table handle takes an option of this name."""
+    """Return whether a table handle accepts an option of this name."""
     return name in KNOWN_OPTIONS or name.startswith(COMMIT_METADATA_PREFIX)

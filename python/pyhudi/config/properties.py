@@ -1,9 +1,9 @@
-r"""The text of `hoodie.properties`: Java's properties format and Hudi's checksum over it.
+r"""The text of `hoodie.properties`: Java's properties format and Hudi's checksum of it.
 
-Only text and keys are known here; what a key means is `table_config.py`'s part, when the file is
-read or replaced is `properties_file.py`'s. The format (`java.util.Properties`): ISO-8859-1, one
-`key=value` a logical line, `#` or `!` starts a comment, a line that ends in an odd number of
-backslashes goes on in the next one, and `\uXXXX` stands for a UTF-16 unit.
+Only text and keys are known here; `table_config.py` interprets the keys, `properties_file.py` reads
+and replaces the file. The format (`java.util.Properties`): ISO-8859-1, one `key=value` a logical
+line, `#` or `!` starts a comment, a line that ends in an odd number of backslashes continues in the
+next one, and `\uXXXX` is a UTF-16 unit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PRINTABLE = range(0x20, 0x7F)
 
 
 def parse_properties(data: bytes, file: str) -> dict[str, str]:
-    r"""Keys and values in the order of the file; of a repeated key the last value counts.
+    r"""Return keys and values in the order of the file; the last value of a repeated key counts.
 
-    Raises `CorruptTable` with `file` and the offset of a broken `\u` escape or of a zero byte:
-    no writer makes one, and a file that was not written to its end can have some.
+    Raises `CorruptTable` with `file` and the offset of a broken `\u` escape or of a zero byte: no
+    writer makes one, but a file that was not completely written can have some.
     """
     if len(data) > _MAX_BYTES:
         raise _corrupt_error(file, _MAX_BYTES, f"it has {len(data)} bytes, {_MAX_BYTES} at most")
@@ -54,20 +54,20 @@ def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _logical_lines(text: str, file: str) -> Iterator[str]:
-    """Each logical line that is no comment and not blank, its escapes checked but left in."""
-    begun: str | None = None
+    """Yield each logical line with content, its escapes checked but not replaced."""
+    line_so_far: str | None = None
     for match in _LINE.finditer(text):
         line = match.group(1).lstrip(_BLANKS)
-        if begun is None and (not line or line[0] in "#!"):
+        if line_so_far is None and (not line or line[0] in "#!"):
             continue
         _check_escapes(line, match.end(1) - len(line), file)
         if _continues(line):
-            begun = (begun or "") + line[:-1]
+            line_so_far = (line_so_far or "") + line[:-1]
             continue
-        yield (begun or "") + line
-        begun = None
-    if begun is not None:
-        yield begun
+        yield (line_so_far or "") + line
+        line_so_far = None
+    if line_so_far is not None:
+        yield line_so_far
 
 
 def _continues(line: str) -> bool:
@@ -77,8 +77,8 @@ def _continues(line: str) -> bool:
 def _check_escapes(line: str, offset: int, file: str) -> None:
     for match in _ESCAPE.finditer(line):
         if match.group(1) == "u":
-            what = "a \\u escape without four hexadecimal digits"
-            raise _corrupt_error(file, offset + match.start(), what)
+            problem = "a \\u escape without four hexadecimal digits"
+            raise _corrupt_error(file, offset + match.start(), problem)
 
 
 def _unescape(text: str) -> str:
@@ -92,12 +92,12 @@ def _character(escape: str) -> str:
     return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
 
-def _corrupt_error(file: str, offset: int, what: str) -> CorruptTable:
-    return CorruptTable(f"{file}: {what} at byte {offset}", file=file, offset=offset)
+def _corrupt_error(file: str, offset: int, problem: str) -> CorruptTable:
+    return CorruptTable(f"{file}: {problem} at byte {offset}", file=file, offset=offset)
 
 
 def render_properties(properties: Mapping[str, str], comments: Sequence[str] = ()) -> bytes:
-    """The file's bytes: the comments as `#` lines, then every property in order."""
+    """Return the file's bytes: the comments as `#` lines, then every property in order."""
     lines = [f"#{comment}" for comment in comments]
     lines += [
         f"{_escape(key, blanks=True)}={_escape(value, blanks=False)}"
@@ -107,7 +107,7 @@ def render_properties(properties: Mapping[str, str], comments: Sequence[str] = (
 
 
 def _escape(text: str, *, blanks: bool) -> str:
-    """`blanks`: escape every blank, as in keys; else only leading ones."""
+    """Escape a text. blanks: escape every blank, as in keys; else only leading ones."""
     body = text if blanks else text.lstrip(" ")
     leading = "\\ " * (len(text) - len(body))
     return leading + "".join(_escape_character(character, blanks=blanks) for character in body)
@@ -125,7 +125,7 @@ def _escape_character(character: str, *, blanks: bool) -> str:
 
 
 def checksum(properties: Mapping[str, str]) -> str:
-    """Hudi's checksum of a table's properties: CRC-32 of `<database name>.<table name>`, decimal.
+    """Return Hudi's checksum of properties: CRC-32 of `<database name>.<table name>`, decimal.
 
     Nothing else is covered (`HoodieTableConfig.generateChecksum`, Hudi 0.15.0 to 1.2.0).
     """
@@ -134,5 +134,5 @@ def checksum(properties: Mapping[str, str]) -> str:
 
 
 def has_valid_checksum(properties: Mapping[str, str]) -> bool:
-    """Whether the checksum is there and right."""
+    """Return whether the checksum exists and is right."""
     return properties.get(CHECKSUM) == checksum(properties)

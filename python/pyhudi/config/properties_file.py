@@ -1,10 +1,9 @@
-"""When and how `.hoodie/hoodie.properties` is read, made and changed.
+"""Reads, creates and changes `.hoodie/hoodie.properties`.
 
-A change first keeps the old file as `hoodie.properties.backup`; readers take whichever of the two
-is valid, so a writer that dies at any point loses nothing (`HoodieTableConfig`, Hudi 1.2.0). Hudi
-deletes the file before it writes the new one, so readers must bear its absence for a moment;
-storage that replaces a file in one step spares pyhudi the deletion. What the keys mean is
-`table_config.py`'s part.
+A change first copies the old file to `hoodie.properties.backup`; readers use whichever of the two
+is valid, so a writer that crashes loses nothing (`HoodieTableConfig`, Hudi 1.2.0). Hudi deletes the
+file before it writes the new one, so readers must tolerate its absence for a short time. On storage
+that replaces a file in one step, pyhudi does not delete it. `table_config.py` interprets the keys.
 """
 
 from __future__ import annotations
@@ -36,29 +35,29 @@ FILE = f"{FOLDER}/hoodie.properties"
 BACKUP = f"{FILE}.backup"
 
 _PARSED = 64
-"""Files that are remembered: each commit reads those of its two tables again and again."""
+"""Number of cached files: each commit reads those of its two tables repeatedly."""
 _ROUNDS = 5
 _SECONDS_BETWEEN_ROUNDS = 1.0
 
 
 def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
-    """The table's properties: the file's, or the backup's where the file is missing or invalid.
+    """Return the table's properties: of the file, or of the backup if the file is not valid.
 
-    Waits a few seconds for a file that is invalid while another writer may be replacing it. Raises
-    `TableNotFound` when there is no file, `CorruptTable` when none is valid.
+    Waits a few seconds if the file is invalid, because another writer may be replacing it. Raises
+    `TableNotFound` if there is no file, `CorruptTable` if none is valid.
     """
     damage: CorruptTable | None = None
     missed = 0
     for remaining in reversed(range(_ROUNDS)):
         try:
-            found = _read_once(storage)
+            properties = _read_once(storage)
         except CorruptTable as error:
             damage = error
         else:
-            if found is not None:
-                return found
-            # There is a valid backup while Hudi replaces the file. So both lack at most between
-            # two calls, where the file came after it was looked for.
+            if properties is not None:
+                return properties
+            # A valid backup exists while Hudi replaces the file. So both can only be missing if the
+            # file appeared after this reader looked for it.
             missed += 1
             if missed > 1 or not _may_appear(storage):
                 break
@@ -72,7 +71,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
 
 
 def read_now(storage: Storage) -> dict[str, str] | None:
-    """The properties as `read_config` gives them, without waiting: None when there are none."""
+    """Return the properties as `read_config` does, without waiting; None if there are none."""
     return _read_once(storage)
 
 
@@ -82,9 +81,9 @@ def _may_appear(storage: Storage) -> bool:
 
 
 def _read_once(storage: Storage) -> dict[str, str] | None:
-    """The properties of the first valid file, None when there is no file at all.
+    """Return the properties of the first valid file, None if there is no file.
 
-    A file without a checksum, as tables before version 4 have, is taken if no backup is valid.
+    A file without a checksum, as in tables before version 4, is used if no backup is valid.
     """
     without_checksum: dict[str, str] | None = None
     damage: CorruptTable | None = None
@@ -123,7 +122,7 @@ def _parse(data: bytes, path: str) -> Mapping[str, str]:
 
 
 def create_config(storage: Storage, properties: Mapping[str, str], clock: Clock) -> None:
-    """Writes a new table's file. Raises `ConfigError` when there is a table already."""
+    """Write a new table's file. Raises `ConfigError` if a table exists already."""
     data = _render(properties, f"Properties saved on {_iso(clock)}")
     if storage.exists(BACKUP) or not storage.put_if_absent(FILE, data):
         msg = f"a Hudi table exists at {storage.uri}"
@@ -138,23 +137,25 @@ def update_config(
     removed: Collection[str] = (),
     before: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Sets and removes properties, keeps all others, and gives the new ones.
+    """Set and remove properties, keep all others, and return the new ones.
 
-    Of two writers at a time one fails, also where one stands still meanwhile: the file is replaced
-    only while it is the one that was read. before: what the properties have to be, where the change
-    goes by that. Raises `CommitConflict` where they are not, or another writer was faster,
-    `CorruptTable` or `TableNotFound` as reading does, `StorageError` while another writer changes
-    them, or when what was written does not read back; the backup then still holds the old ones.
+    One of two concurrent writers fails, even if one stalls: the file is replaced only while it is
+    the version that was read. Raises `CommitConflict` if the properties are not `before` or another
+    writer was faster, `CorruptTable` or `TableNotFound` as reading does, `StorageError` while
+    another writer changes them, or if the written file does not read back; the backup then still
+    has the old properties.
+
+    before: the properties that the change depends on.
     """
     recover_config(storage, clock)
-    found = storage.read_version(FILE)
-    if found is None:
+    stored = storage.read_version(FILE)
+    if stored is None:
         raise retryable_conflict(f"another writer is changing {FILE}")
-    old, version = found
-    was = _parse_valid(old, FILE)
-    if before is not None and was != before:
+    old, version = stored
+    current = _parse_valid(old, FILE)
+    if before is not None and current != before:
         raise retryable_conflict("another writer changed the table's properties concurrently")
-    properties = {k: v for k, v in was.items() if k not in removed}
+    properties = {k: v for k, v in current.items() if k not in removed}
     properties.update(changes)
     if not storage.put_if_absent(BACKUP, old):
         msg = f"another writer is changing {FILE}"
@@ -173,7 +174,7 @@ def update_config(
 
 
 def _replace(storage: Storage, data: bytes, version: str) -> bool:
-    """Whether the file was that version still, where the storage can tell."""
+    """Replace the file; return false if it had another version and the storage can check that."""
     try:
         return storage.replace_version(FILE, data, version, durable=True) is not None
     except UnsupportedTableFeature:
@@ -182,7 +183,7 @@ def _replace(storage: Storage, data: bytes, version: str) -> bool:
 
 
 def recover_config(storage: Storage, clock: Clock) -> None:
-    """Ends a change that another writer left half done: the valid file stays, the backup goes."""
+    """Complete an interrupted change of another writer: keep the valid file, delete the backup."""
     backup = storage.read_or_none(BACKUP)
     if backup is None:
         return

@@ -1,7 +1,7 @@
 """Names of the properties in `hoodie.properties`, and Hudi's key generators by type.
 
-Names alone: defaults and meaning are `table_config.py`'s part; those of merge rules stand in
-`merge_mode.py`. Source: Hudi 1.2.0 `HoodieTableConfig`, `KeyGeneratorType`.
+`table_config.py` has defaults and meanings; `merge_mode.py` has the names of merge rules. Source:
+Hudi 1.2.0 `HoodieTableConfig`, `KeyGeneratorType`.
 """
 
 from __future__ import annotations
@@ -66,13 +66,15 @@ KEY_GENERATOR_TYPES = {name: kind for kind, name in KEY_GENERATOR_CLASSES.items(
 
 
 PARTITION_SPEC = "hoodie.datasource.write.partitionpath.field"
-"""Option that tells the types of a custom key generator's fields: version 6 does not store them."""
+"""Option with the types of a custom key generator's fields, which version 6 does not store."""
 
 
 UNFINISHED = "pyhudi.unfinished"
-"""The property. It is no `hoodie.` one, so that no release of Hudi takes it for its own."""
+"""Property of a pending operation. It does not begin with `hoodie.`, so no Hudi release reads
+it."""
 
 KEYS = "pyhudi.keys"
-"""Also in the extra metadata of commits: what is known of the table's keys after it.
+"""Also in the extra metadata of commits: what is known of the table's keys after the commit.
 
-In the table's properties: a commit's instant, and what was counted after it."""
+In the table's properties: a commit's instant, and what was counted after it.
+"""

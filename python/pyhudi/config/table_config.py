@@ -1,7 +1,7 @@
-"""A table's configuration: what is in `.hoodie/hoodie.properties`, read with Hudi's defaults.
+"""A table's configuration: the content of `.hoodie/hoodie.properties`, with Hudi's defaults.
 
-`TableConfig` is a frozen view; changing a table's file is `properties_file.py`'s part, merge rules
-are `merge_mode.py`'s. Keys and defaults: Hudi 1.2.0 `HoodieTableConfig`.
+`TableConfig` is a frozen view; `properties_file.py` changes a table's file, `merge_mode.py` has the
+merge rules. Keys and defaults: Hudi 1.2.0 `HoodieTableConfig`.
 """
 
 from __future__ import annotations
@@ -52,28 +52,29 @@ _KNOWN_VALUES = {
     names.SEVERAL_FORMATS: ("FALSE", "TRUE"),
     names.TABLE_FORMAT: ("NATIVE",),
 }
-"""Properties of which only some values are supported, and these; the first is the default."""
+"""Properties with a limited set of supported values; the first is the default."""
 
 
 @dataclass(frozen=True)
 class TableConfig:
-    """What a table's properties say. A missing property reads as Hudi's default for readers."""
+    """The properties of a table. A missing property reads as Hudi's default for readers."""
 
     properties: Mapping[str, str]
-    """All of them, also those that pyhudi does not know, in the order of the file."""
+    """All properties in the order of the file, including those that pyhudi does not know."""
     told: tuple[str, str] | None = None
-    """Delete field and marker that options of a handle name, where no property does."""
+    """Delete field and marker from the options of a handle, if no property has them."""
 
     @classmethod
     def load(
         cls, storage: Storage, clock: Clock | None = None, known: TableConfig | None = None
     ) -> TableConfig:
-        """Reads a table's properties.
+        """Read a table's properties.
 
-        known: what they were when it was decided what to ask for ahead. Where they have changed,
-        all of it is asked for again: it may be older than the change. Raises `TableNotFound`
-        without a table, `CorruptTable` for damaged or incomplete properties,
-        `UnsupportedTableFeature` for a table that pyhudi cannot read at all.
+        Raises `TableNotFound` without a table, `CorruptTable` for damaged or incomplete properties,
+        `UnsupportedTableFeature` for a table that pyhudi cannot read.
+
+        known: the properties that the prefetch assumed. If they have changed, prefetched data are
+        dropped, because they may be older than the change.
         """
         config = cls(properties_file.read_config(storage, clock or SystemClock()))
         if known is not None and known.properties != config.properties:
@@ -83,15 +84,15 @@ class TableConfig:
 
     @classmethod
     def parse(cls, data: bytes, file: str = properties_file.FILE) -> TableConfig:
-        """From the bytes of a properties file; nothing about them is checked but their syntax."""
+        """Return the configuration of a properties file; only its syntax is checked."""
         return cls(parse_properties(data, file))
 
     def render(self) -> bytes:
-        """The bytes of a properties file with these properties and the right checksum."""
+        """Return the bytes of a properties file with these properties and the right checksum."""
         return render_properties({**self.properties, CHECKSUM: checksum(self.properties)})
 
     def save_new(self, storage: Storage, clock: Clock) -> None:
-        """Makes a new table of this configuration. Raises `ConfigError` when there is one."""
+        """Create a table with this configuration. Raises `ConfigError` if one exists."""
         properties_file.create_config(storage, self.properties, clock)
 
     def update(
@@ -102,9 +103,9 @@ class TableConfig:
         *,
         removed: Collection[str] = (),
     ) -> TableConfig:
-        """Changes properties of the table on storage, which are these, and gives all.
+        """Change properties of the table on storage, if they are these, and return all of them.
 
-        See `update_config`; raises `CommitConflict` where they are others by now.
+        See `update_config`; raises `CommitConflict` if the stored ones differ.
         """
         after = properties_file.update_config(
             storage, changes, clock, removed=removed, before=self.properties
@@ -112,9 +113,9 @@ class TableConfig:
         return TableConfig(after, self.told)
 
     def check_readable(self) -> None:
-        """Raises `UnsupportedTableFeature` naming the property that rules out reading.
+        """Raise `UnsupportedTableFeature` naming the property that rules out reading.
 
-        Merge rules are not among them: `find_unsupported_merge` tells of those.
+        Merge rules are not checked here but by `find_unsupported_merge`.
         """
         _ = self.table_type
         layout = self.version.layout.version
@@ -138,18 +139,18 @@ class TableConfig:
 
     @cached_property
     def database(self) -> str:
-        """The database's name, "" when there is none."""
+        """The database's name, "" if there is none."""
         return self.properties.get(DATABASE_NAME, "")
 
     @cached_property
     def table_type(self) -> TableType:
         """COPY_ON_WRITE or MERGE_ON_READ."""
-        kind = self.properties.get(names.TABLE_TYPE) or COPY_ON_WRITE
-        if kind == COPY_ON_WRITE:
+        stored = self.properties.get(names.TABLE_TYPE) or COPY_ON_WRITE
+        if stored == COPY_ON_WRITE:
             return COPY_ON_WRITE
-        if kind == MERGE_ON_READ:
+        if stored == MERGE_ON_READ:
             return MERGE_ON_READ
-        msg = f"{names.TABLE_TYPE} is {kind}; pyhudi knows {COPY_ON_WRITE} and {MERGE_ON_READ}"
+        msg = f"{names.TABLE_TYPE} is {stored}; pyhudi knows {COPY_ON_WRITE} and {MERGE_ON_READ}"
         raise UnsupportedTableFeature(msg)
 
     @property
@@ -167,7 +168,7 @@ class TableConfig:
 
     @cached_property
     def layout(self) -> TimelineLayout:
-        """The timeline's layout, with the folder that this table names."""
+        """The timeline's layout, with the directory that this table names."""
         layout = self.version.layout
         folder = self.properties.get(names.TIMELINE_PATH, "").strip("/")
         if not layout.completion_in_name or not folder:
@@ -176,12 +177,12 @@ class TableConfig:
 
     @property
     def timeline_path(self) -> str:
-        """Folder of the active timeline, relative to the table."""
+        """Directory of the active timeline, relative to the table."""
         return self.layout.folder
 
     @property
     def history_folder(self) -> str:
-        """Folder of the archived timeline, relative to the table."""
+        """Directory of the archived timeline, relative to the table."""
         if not self.layout.completion_in_name:
             folder = self.properties.get(names.ARCHIVE_FOLDER) or "archived"
             return f"{properties_file.FOLDER}/{folder.strip('/')}"
@@ -190,7 +191,7 @@ class TableConfig:
 
     @cached_property
     def timezone(self) -> Zone:
-        """In which zone instants are rendered."""
+        """Zone in which instants are rendered."""
         try:
             return parse_zone(self.properties.get(names.TIMEZONE) or "LOCAL")
         except ConfigError as error:
@@ -198,31 +199,31 @@ class TableConfig:
 
     @cached_property
     def record_key_fields(self) -> tuple[str, ...]:
-        """Fields of the record key; none where Hudi makes the keys itself."""
+        """Fields of the record key; empty if Hudi generates the keys."""
         return self._names(names.RECORD_KEY_FIELDS)
 
     @cached_property
     def partition_fields(self) -> tuple[str, ...]:
-        """Fields of the partition path, without the types that custom key generators add."""
+        """Fields of the partition path, without the types of custom key generators."""
         return tuple(field.partition(":")[0] for field in self._names(names.PARTITION_FIELDS))
 
     @cached_property
     def ordering_fields(self) -> tuple[str, ...]:
-        """Fields whose values order records of one key; either property name counts."""
+        """Fields whose values order records of one key, under either property name."""
         return self._names(names.ORDERING_FIELDS) or self._names(names.PRECOMBINE_FIELD)
 
     @cached_property
     def key_generator(self) -> str:
         """Type of the key generator: a key of `KEY_GENERATOR_CLASSES`, or USER_PROVIDED."""
-        named = self.properties.get(names.KEY_GENERATOR_CLASS)
-        if named:
-            return names.KEY_GENERATOR_TYPES.get(named, "USER_PROVIDED")
-        kind = self.properties.get(names.KEY_GENERATOR_TYPE)
-        return kind.upper() if kind else self._infer_key_generator()
+        class_name = self.properties.get(names.KEY_GENERATOR_CLASS)
+        if class_name:
+            return names.KEY_GENERATOR_TYPES.get(class_name, "USER_PROVIDED")
+        generator_type = self.properties.get(names.KEY_GENERATOR_TYPE)
+        return generator_type.upper() if generator_type else self._infer_key_generator()
 
     @cached_property
     def merge(self) -> MergeConfig:
-        """How records of one key are merged."""
+        """The rules for merging records of one key."""
         stored = merge_config(
             self.properties, self.version, has_ordering=bool(self.ordering_fields)
         )
@@ -232,9 +233,9 @@ class TableConfig:
         return replace(stored, delete_field=field, delete_marker=marker)
 
     def with_delete_marks(self, options: Mapping[str, str]) -> TableConfig:
-        """With the rows that delete, as a handle's options may name them.
+        """Return the configuration with the delete rule of a handle's options.
 
-        Writers of Hudi are told with each write. Raises `ConfigError` where the table has another
+        Hudi's writers get the rule with each write. Raises `ConfigError` if the table has another
         rule.
         """
         rule = delete_rule(options)
@@ -250,27 +251,27 @@ class TableConfig:
 
     @property
     def hive_style(self) -> bool:
-        """Partition folders are named `field=value`."""
+        """Whether partition directories are named `field=value`."""
         return self._flag(names.HIVE_STYLE)
 
     @property
     def url_encode(self) -> bool:
-        """Values in partition paths are URL-encoded."""
+        """Whether values in partition paths are URL-encoded."""
         return self._flag(names.URL_ENCODE)
 
     @property
     def slash_separated_dates(self) -> bool:
-        """Dates in partition paths have `/` for `-` (Hudi 1.2)."""
+        """Whether dates in partition paths have `/` instead of `-` (Hudi 1.2)."""
         return self._flag(names.SLASH_DATES)
 
     @property
     def drop_partition_columns(self) -> bool:
-        """Data files lack the partition columns."""
+        """Whether data files omit the partition columns."""
         return self._flag(names.DROP_PARTITION_COLUMNS)
 
     @property
     def populate_meta_fields(self) -> bool:
-        """Records carry their `_hoodie_` fields."""
+        """Whether records have their `_hoodie_` fields."""
         return self._flag(names.META_FIELDS, default=True)
 
     @property
@@ -280,12 +281,12 @@ class TableConfig:
 
     @property
     def base_extension(self) -> str | None:
-        """What names of base files end with, None where each file has a format of its own."""
+        """Extension of base files, None if each file has its own format."""
         return None if self._flag(names.SEVERAL_FORMATS) else self.base_file_format.lower()
 
     @property
     def not_parquet(self) -> str | None:
-        """The property that lets base files be other than Parquet, and its value; else None."""
+        """The property that allows base files other than Parquet, and its value; else None."""
         if self._flag(names.SEVERAL_FORMATS):
             return f"{names.SEVERAL_FORMATS} is true"
         if self.base_file_format != "PARQUET":
@@ -299,22 +300,22 @@ class TableConfig:
 
     @property
     def cdc_enabled(self) -> bool:
-        """Writers log changes."""
+        """Whether writers log changes."""
         return self._flag(names.CDC_ENABLED)
 
     @property
     def cdc_mode(self) -> str:
-        """What CDC files hold, upper case."""
+        """Content of CDC files, upper case."""
         return (self.properties.get(names.CDC_MODE) or "DATA_BEFORE_AFTER").upper()
 
     @property
     def bootstrap_path(self) -> str | None:
-        """The folder of the files that the table was bootstrapped from, None for other tables."""
+        """Directory of the files that the table was bootstrapped from, None for other tables."""
         return self.properties.get(names.BOOTSTRAP_PATH) or None
 
     @property
     def create_schema(self) -> str | None:
-        """The Avro schema, without meta fields, that the table was created with."""
+        """The Avro schema of the table's creation, without meta fields."""
         return self.properties.get(names.CREATE_SCHEMA) or None
 
     def _require(self, key: str) -> str:
@@ -342,17 +343,18 @@ class TableConfig:
 
 
 def find_unsupported_merge(config: TableConfig) -> str | None:
-    """The property, with its value, that keeps a table's records from being merged; None if none.
+    """Return the property, with its value, that prevents merging records; None if none does.
 
-    It matters only where records are merged: copy-on-write tables are read without.
+    It matters only if records are merged: copy-on-write tables are read without merging.
     """
     return find_unsupported_property(config.merge)
 
 
 def _check_inside(key: str, folder: str) -> None:
-    """Refuses a folder outside the table's own: Hudi resolves such a path as Hadoop does.
+    """Raise `UnsupportedTableFeature` for a directory outside the table's own.
 
-    Taken for one below `.hoodie` it would show a table without rows.
+    Hudi resolves such a path as Hadoop does. Interpreted below `.hoodie`, the table would have no
+    rows.
     """
     if folder.startswith("/") or ":" in folder or ".." in folder.split("/"):
         within = properties_file.FOLDER

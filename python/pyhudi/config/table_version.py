@@ -1,7 +1,7 @@
-"""All that differs by table version, chosen once when a table is opened.
+"""All differences between table versions, selected once when a table is opened.
 
-The rest of the code asks the `TableVersion` and never compares version numbers. A new version is
-one more object here. Source: Hudi 0.15.0 and 1.2.0 `HoodieTableVersion`.
+Other code uses the `TableVersion` and never compares version numbers. A new version is one more
+object here. Source: Hudi 0.15.0 and 1.2.0 `HoodieTableVersion`.
 """
 
 from __future__ import annotations
@@ -20,53 +20,55 @@ class TableVersion:
 
     code: int
     layout: TimelineLayout
-    """Folder and names of the timeline's files."""
+    """Directory and file names of the timeline."""
     writable: bool
     """Whether pyhudi writes to tables of this version."""
     logs_named_by_base_instant: bool
-    """A log file's name holds its slice's base instant (else: the delta commit's own instant)."""
+    """A log file's name has its slice's base instant (else: the delta commit's own instant)."""
     blocks_need_commit_check: bool
-    """One log file can hold blocks of failed commits, so each block's instant must be looked up."""
+    """One log file can have blocks of failed commits, so each block's instant must be looked up."""
     rollback_appends_command: bool
     """A rollback appends command blocks to log files (else: it deletes the log files)."""
     log_marker_type: Literal["APPEND", "CREATE"]
-    """The kind of marker of a log file; the wrong one makes Hudi's rollback fail or miss it."""
+    """Marker type of a log file; with the wrong one, Hudi's rollback fails or misses the file."""
     partition_statistics_hold: bool
-    """Those of merge-on-read tables are right, whichever release of Hudi wrote them."""
+    """Partition statistics of merge-on-read tables are right, whichever Hudi release wrote them."""
     writes_positions: bool
-    """Log blocks may tell which rows of the base file they update; older readers fail on that."""
+    """Log blocks may record which rows of the base file they update; older readers fail on that."""
     hfile_blocks: bool
-    """Hudi's readers take HFile log blocks (Spark's since 1.0 fail: the rows are Avro records)."""
+    """Hudi's readers accept HFile log blocks (Spark's since 1.0 fail: the rows are Avro
+    records)."""
     commit_metadata_as_json: bool
     """Commit metadata is JSON text (else: an Avro container)."""
     writes_old_property_names: bool
-    """New tables get the property names that Hudi 0.15 knows, and no merge mode."""
+    """New tables get the property names of Hudi 0.15, and no merge mode."""
     merge_inferred: bool
     """The merge mode follows from payload class, strategy id and ordering field."""
     payload_outranks_strategy: bool
     """When the merge mode is inferred, the payload class wins over the strategy id."""
     splits_bucket_keys: bool
-    """The version's first release cuts hash fields out of record keys by commas alone."""
+    """The version's first release splits hash fields of record keys at commas only."""
     incremental_by_completion_time: bool
     """Ranges of incremental reads are completion times (else: requested times)."""
     lists_absent_partitions: bool
-    """A commit that deletes partitions lists those too that the table lacks."""
+    """A commit that deletes partitions also lists those that the table does not have."""
     delete_partition_is_named: bool
-    """The requested file of such a commit says what it is (else: as that of an overwrite)."""
+    """The requested file of such a commit names its operation (else: that of an overwrite)."""
     metadata_schema: str
-    """Name of the schema of metadata records, that of the matching release."""
+    """Schema name of metadata records, that of the matching release."""
     virtual_log_keys: int
-    """With so many key columns Hudi's readers merge log files of rows without stored keys: 0.15
-    takes one, 1.0.2 fails on every such log file."""
+    """Maximum number of key columns with which Hudi's readers merge log files of rows without
+    stored keys: 0.15 supports one, 1.0.2 fails on every such log file."""
     virtual_logs_of_any_type: bool
-    """They merge them by keys of any type (else: 0.15 takes each for text)."""
+    """They merge them by keys of any type (else: 0.15 reads each key as a string)."""
     internal_schema_has_all_types: bool
-    """Internal schemas tell how decimals are stored, millisecond and local times (else: not)."""
+    """Internal schemas record how decimals are stored, and millisecond and local times (else:
+    not)."""
     has_index_definitions: bool
-    """Index definitions say which columns have statistics (else: all that can)."""
+    """Index definitions record which columns have statistics (else: all columns that can)."""
     index_versions: bool
-    """Index definitions name their version, statistics are of version 2, and the record index has
-    a definition too."""
+    """Index definitions have a version, statistics are of version 2, and the record index has a
+    definition too."""
     column_stats_by_default: bool
     """A new metadata table has column statistics."""
     metadata_starts_with_data: bool
@@ -78,8 +80,8 @@ class TableVersion:
     clean_inflight_has_plan: bool
     """The inflight file of a clean repeats the plan (else: it is empty)."""
     confirms_rings: bool
-    """A file beside a hash ring says that it counts (0.15 goes by base files, and fails on the next
-    resize beside such a file)."""
+    """A file next to consistent-hashing metadata marks them as committed (0.15 uses base files, and
+    fails on the next resize if such a file exists)."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
@@ -188,7 +190,7 @@ _VERSIONS = {
 
 
 def table_version(code: int) -> TableVersion:
-    """The rules of a table version. Raises `UnsupportedTableFeature` for one that is not known."""
+    """Return the rules of a table version. Raises `UnsupportedTableFeature` for an unknown one."""
     version = _VERSIONS.get(code)
     if version is None:
         known = ", ".join(str(known) for known in _VERSIONS)

@@ -1,13 +1,13 @@
-"""The two timeline layouts: which folder, which file names, and how a state is reached.
+"""The two timeline layouts: directory, file names, and how a state is reached.
 
-Layout 1 (table versions up to 6) keeps instants in `.hoodie/`, layout 2 (8 and later) in
+Layout 1 (table versions up to 6) stores instants in `.hoodie/`, layout 2 (8 and later) in
 `.hoodie/timeline/` with the completion time in completed names::
 
     layout 1   <t>.commit.requested   <t>.inflight   <t>.commit
     layout 2   <t>.commit.requested   <t>.inflight   <t>_<c>.commit
 
 `<t>.inflight` alone belongs to a commit; every other action has `<t>.<action>.inflight`. A layout-2
-name without `<c>` is a completed instant that a half-done upgrade left. Sources: Hudi 1.2.0
+name without `<c>` is a completed instant of an interrupted upgrade. Sources: Hudi 1.2.0
 `InstantFileNameGeneratorV1/V2`, `InstantFileNameParserV1/V2`.
 """
 
@@ -24,9 +24,9 @@ from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.storage.storage import Storage
 
 KEEPER = ".keep"
-"""A file that keeps a folder and that nobody asks for: Hudi and pyhudi pass over such names."""
+"""A file that keeps a directory alive; Hudi and pyhudi ignore such names."""
 META_FOLDER = ".hoodie"
-"""Folder of everything that is not data, relative to the table."""
+"""Directory of everything that is not data, relative to the table."""
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)
 _PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
@@ -34,7 +34,7 @@ _PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
 
 @lru_cache(PARSED)
 def _parse_file_name(name: str) -> Instant | None:
-    """An instant's file of either layout."""
+    """Parse the name of an instant's file of either layout."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -52,24 +52,24 @@ def _parse_file_name(name: str) -> Instant | None:
 
 @dataclass(frozen=True)
 class TimelineLayout:
-    """Folder and names of the files of an active timeline, and the only way to make new ones."""
+    """Directory and file names of an active timeline, and the only way to create such files."""
 
     version: int
     """`hoodie.timeline.layout.version`."""
     folder: str
-    """Folder of the active timeline, relative to the table."""
+    """Directory of the active timeline, relative to the table."""
     completion_in_name: bool
     has_clustering_action: bool
     """A pending clustering is its own action (else: `replacecommit`)."""
 
     def parse(self, name: str) -> Instant | None:
-        """What a file name says, None for a file that is no instant.
+        """Return the instant of a file name, None for a file that is not an instant.
 
-        Without a completion time where the name has none. Left-over `<name>.<uuid>` files of a
-        writer that died before its rename, and checksum side files, are no instants.
+        It has no completion time if the name has none. Leftover `<name>.<uuid>` files of a writer
+        that crashed before its rename, and checksum side files, are not instants.
         """
-        found = _parse_file_name(name)
-        return found if found is not None and self._is_possible(found) else None
+        instant = _parse_file_name(name)
+        return instant if instant is not None and self._is_possible(instant) else None
 
     def _is_possible(self, instant: Instant) -> bool:
         if instant.completed is not None and not self.completion_in_name:
@@ -79,7 +79,7 @@ class TimelineLayout:
     def file_name(
         self, time: str, action: str, state: State, completion_time: str | None = None
     ) -> str:
-        """The name of an instant's file; a completed one takes its completed action's name."""
+        """Return the name of an instant's file; a completed one has its completed action's name."""
         if state is State.REQUESTED:
             return f"{time}.{action}.requested"
         if state is State.INFLIGHT:
@@ -93,19 +93,19 @@ class TimelineLayout:
         return f"{time}_{completion_time}.{done}"
 
     def path(self, name: str) -> str:
-        """A timeline file's path, relative to the table."""
+        """Return a timeline file's path, relative to the table."""
         return f"{self.folder}/{name}"
 
     def request(self, storage: Storage, time: str, action: str, content: bytes = b"") -> None:
-        """Creates the requested file. Raises `CommitConflict` if the instant is there already."""
+        """Create the requested file. Raises `CommitConflict` if the instant exists already."""
         self._create(storage, self.file_name(time, action, State.REQUESTED), content)
 
     def inflight(self, storage: Storage, time: str, action: str, content: bytes = b"") -> None:
-        """Creates the inflight file. Raises `CommitConflict` if there is one."""
+        """Create the inflight file. Raises `CommitConflict` if it exists already."""
         self._create(storage, self.file_name(time, action, State.INFLIGHT), content)
 
     def check_inflight(self, storage: Storage, time: str, action: str) -> None:
-        """Raises `CommitConflict` unless the instant is inflight, and not complete by any time."""
+        """Raise `CommitConflict` unless the instant is inflight, and not complete at any time."""
         name = self.file_name(time, action, State.INFLIGHT)
         if not self.completion_in_name:
             inflight = storage.exists(self.path(name))
@@ -122,9 +122,9 @@ class TimelineLayout:
     def publish(
         self, storage: Storage, time: str, action: str, completion_time: str, content: bytes
     ) -> None:
-        """Creates the completed file, which publishes the instant.
+        """Create the completed file, which publishes the instant.
 
-        The caller has just seen that it is inflight. Raises `CommitConflict` if the file is there.
+        The caller has just checked that it is inflight. Raises `CommitConflict` if the file exists.
         Layout 1 does not store `completion_time`.
         """
         name = self.file_name(time, action, State.COMPLETED, completion_time)
@@ -133,7 +133,7 @@ class TimelineLayout:
     def is_completed_otherwise(
         self, storage: Storage, time: str, action: str, completion_time: str
     ) -> bool:
-        """Whether the instant is complete by another time than this, as two writers can have it."""
+        """Return whether another writer completed the instant at another time."""
         if not self.completion_in_name:
             return False
         own = self.file_name(time, action, State.COMPLETED, completion_time)
@@ -143,7 +143,7 @@ class TimelineLayout:
         )
 
     def remove(self, storage: Storage, time: str, action: str, state: State) -> bool:
-        """Removes the file of one state, False when there was none. What a rollback ends with."""
+        """Remove the file of one state, as the last step of a rollback; false if there was none."""
         if state is not State.COMPLETED:
             return storage.delete(self.path(self.file_name(time, action, state)))
         names = [entry.name for entry in storage.list_dir(self.folder)[1]]
@@ -162,7 +162,7 @@ class TimelineLayout:
     def _create(self, storage: Storage, name: str, content: bytes) -> None:
         if storage.put_if_absent(self.path(name), content):
             return
-        # A store whose answer was lost tries again and finds the file that it made.
+        # After a lost response the store retries, and finds the file that it created itself.
         if not content or storage.read_or_none(self.path(name)) != content:
             raise _already_there(name)
 

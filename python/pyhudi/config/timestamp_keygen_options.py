@@ -25,4 +25,5 @@ TIME_OPTIONS = (
     OUTPUT_ZONE,
     ZONE,
 )
-"""What a table may hold, or its writer may have to say: Hudi 0.15 does not store all of them."""
+"""Names that a table may store, or that its writer must pass: Hudi 0.15 does not store all of
+them."""

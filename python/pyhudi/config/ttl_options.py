@@ -1,4 +1,4 @@
-"""The options of partitions that expire, read once, as Hudi names them (`HoodieTTLConfig`)."""
+"""The options of partitions that expire, read once, with Hudi's names (`HoodieTTLConfig`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAYS = "hoodie.partition.ttl.strategy.days.retain"
 SELECTED = "hoodie.partition.ttl.strategy.partition.selected"
 MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
 TTL_OPTIONS = (INLINE, BY, CLASS, DAYS, SELECTED, MOST)
-"""Every option that `TtlOptions.of` reads."""
+"""All options that `TtlOptions.of` reads."""
 
 BY_TIME = "keep_by_time"
 BY_CREATION = "keep_by_creation_time"
@@ -26,22 +26,21 @@ class TtlOptions:
     """Which partitions are too old."""
 
     inline: bool = False
-    """Looked at after each commit."""
+    """Expire partitions after each commit."""
     by_creation: bool = False
-    """By when they were made, else by when they were written to last."""
+    """Use the time of a partition's creation, else that of its last write."""
     days: int = 0
-    """Older ones go; 0 for none."""
+    """Maximum age; 0 for no limit."""
     selected: tuple[str, ...] = ()
-    """Paths of those that are looked at; none for all."""
+    """Paths of the partitions to check; empty for all."""
     most: int = 1000
-    """Partitions that go at once."""
+    """Maximum number of partitions that one run drops."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TtlOptions:
-        """From `hoodie.…` options.
+        """Read the options from `hoodie.…` names.
 
-        Raises `ConfigError` for a value that is none, `UnsupportedTableFeature` for a strategy of
-        the user's own.
+        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a custom strategy.
         """
         if options.get(CLASS):
             msg = f"{CLASS} is {options[CLASS]}, which pyhudi does not support"

@@ -1,7 +1,8 @@
-"""What is said of a `hoodie.…` option that pyhudi does not take.
+"""Errors for a `hoodie.…` option that pyhudi does not have.
 
-An option without effect would be worse than none, so each is refused: with the near name that was
-meant, with the argument that says the same, or with what pyhudi lacks of Apache Hudi.
+An option without effect would be worse than none, so pyhudi raises an error: with the similar name,
+with the argument that has the same meaning, or with the part of Apache Hudi that pyhudi does not
+have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Collection
 from pyhudi.errors import ConfigError, HudiError, UnsupportedTableFeature
 
 _NEAR = 0.9
-"""Of two names with this share of letters in common one is taken for the other, misspelt."""
+"""Minimum share of common letters at which a name counts as a misspelling of another."""
 
 _ARGUMENTS = {
     **dict.fromkeys(
@@ -77,7 +78,7 @@ _ARGUMENTS = {
         "incremental takes it as `fallback_full_scan`."
     ),
 }
-"""Options of Apache Hudi, and where pyhudi has the same."""
+"""Options of Apache Hudi, and their equivalent in pyhudi."""
 
 _PARTS = {
     "compaction of data tables": (
@@ -124,7 +125,7 @@ _PARTS = {
         "hoodie.delete.shuffle.",
     ),
 }
-"""Parts of Apache Hudi that pyhudi has no options for, and how the names of theirs begin."""
+"""Parts of Apache Hudi without options in pyhudi, and the prefixes of their names."""
 
 _MERGING = (
     "hoodie.payload.",
@@ -138,13 +139,13 @@ _MERGING = (
     "hoodie.datasource.write.payload.",
     "hoodie.datasource.write.record.merger.",
 )
-"""How names begin of what says which of two records of a key wins: without it rows are wrong."""
+"""Prefixes of options about the winner among records of a key: without them rows are wrong."""
 
 
 def option_error(name: str, known: Collection[str], at_creation: Collection[str] = ()) -> HudiError:
-    """The refusal of an option that is not known here.
+    """Return the error for an unknown option.
 
-    at_creation: options that are known only where a table is made.
+    at_creation: options that only the creation of a table accepts.
     """
     if name in at_creation:
         return ConfigError(

@@ -1,8 +1,8 @@
-"""What a step between two table versions changes in `hoodie.properties`. Pure.
+"""The changes in `hoodie.properties` between two table versions, without I/O.
 
 Sources: `SevenToEightUpgradeHandler`, `EightToNineUpgradeHandler`, `NineToEightDowngradeHandler`,
-`EightToSevenDowngradeHandler` (Hudi 1.2.0). Where those leave properties behind that the older
-release would misread, such as the folder of its archive, they are put right here.
+`EightToSevenDowngradeHandler` (Hudi 1.2.0). If those leave properties behind that the older release
+would misread, such as the directory of its archive, they are corrected here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUILT_IN_STRATEGIES = (
     merging.COMMIT_TIME_STRATEGY,
     PAYLOAD_STRATEGY,
 )
-"""Strategy ids that stand for no merger of somebody's own."""
+"""Strategy ids that do not belong to a custom merger."""
 
 _MODEL = "org.apache.hudi.common.model."
 MYSQL_PAYLOAD = merging.DEBEZIUM_PAYLOADS[0]
@@ -40,8 +40,8 @@ _DEBEZIUM = {
     merging.DELETE_MARKER: "d",
 }
 
-# Payload class: merge mode, partial update mode, merge properties, ordering fields it brings. Two
-# bring no mode: the stored one stays, with the id of a merger of somebody's own.
+# Payload class: merge mode, partial update mode, merge properties, and the ordering fields that it
+# sets. Two classes set no mode: the stored one stays, with the id of a custom merger.
 _OF_PAYLOAD: Mapping[str, tuple[str | None, str | None, Properties, str | None]] = {
     merging.EVENT_TIME_PAYLOAD: (None, None, {}, None),
     _MODEL + "EventTimeAvroPayload": ("EVENT_TIME_ORDERING", None, {}, None),
@@ -75,18 +75,18 @@ _KEEP_THEIR_CLASS = (
 
 
 def convert_properties(properties: Properties, target: int) -> dict[str, str]:
-    """All properties of the table once it has the target version, the checksum left out."""
-    found = dict(properties)
-    for step in steps(int(found[names.TABLE_VERSION]), target):
+    """Return all properties of the table at the target version, without the checksum."""
+    converted = dict(properties)
+    for step in steps(int(converted[names.TABLE_VERSION]), target):
         change = _CHANGES.get(step)
-        found = change(found) if change else found
-        found[names.TABLE_VERSION] = str(step[1])
-        found[names.LAYOUT_VERSION] = str(table_version(step[1]).layout.version)
-    return found
+        converted = change(converted) if change else converted
+        converted[names.TABLE_VERSION] = str(step[1])
+        converted[names.LAYOUT_VERSION] = str(table_version(step[1]).layout.version)
+    return converted
 
 
 def steps(start: int, target: int) -> list[tuple[int, int]]:
-    """The steps from one version to another, each between neighbours."""
+    """Return the steps from one version to another, each between adjacent versions."""
     between = [code for code in VERSIONS if min(start, target) <= code <= max(start, target)]
     if target < start:
         between.reverse()
@@ -94,10 +94,10 @@ def steps(start: int, target: int) -> list[tuple[int, int]]:
 
 
 def _six_to_eight(properties: Properties) -> dict[str, str]:
-    found = dict(properties)
-    config = TableConfig(found)
+    converted = dict(properties)
+    config = TableConfig(converted)
     mode, payload, strategy = _merge_rules(config)
-    found.update(
+    converted.update(
         {
             names.TIMELINE_PATH: "timeline",
             names.HISTORY_PATH: "history",
@@ -108,27 +108,27 @@ def _six_to_eight(properties: Properties) -> dict[str, str]:
             merging.STRATEGY_ID: strategy,
         }
     )
-    found.setdefault(INITIAL_VERSION, found[names.TABLE_VERSION])
-    found.pop(merging.OLD_STRATEGY_ID, None)
+    converted.setdefault(INITIAL_VERSION, converted[names.TABLE_VERSION])
+    converted.pop(merging.OLD_STRATEGY_ID, None)
     if config.ordering_fields:
-        found.setdefault(names.PRECOMBINE_FIELD, ",".join(config.ordering_fields))
-    index = bootstrap_index(found)
+        converted.setdefault(names.PRECOMBINE_FIELD, ",".join(config.ordering_fields))
+    index = bootstrap_index(converted)
     if index is not None:
-        found[names.BOOTSTRAP_INDEX_CLASS], found[names.BOOTSTRAP_INDEX_TYPE] = index
-    return found
+        converted[names.BOOTSTRAP_INDEX_CLASS], converted[names.BOOTSTRAP_INDEX_TYPE] = index
+    return converted
 
 
 def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
-    """Mode, payload class and strategy id from version 8 on.
+    """Return mode, payload class and strategy id from version 8 on.
 
-    A merge-on-read table with an ordering field goes by event time, whatever its payload class, and
-    a copy-on-write table where no class is stored, as Hudi 0.15 leaves it.
+    A merge-on-read table with an ordering field uses event time, whatever its payload class, and so
+    does a copy-on-write table that stores no class, as Hudi 0.15 leaves it.
     """
     payload = config.merge.payload_class or _class_of(config.merge.mode)
     if payload not in _KEEP_THEIR_CLASS:
         return "CUSTOM", payload, PAYLOAD_STRATEGY
     if payload != merging.COMMIT_TIME_PAYLOAD:
-        # Hudi 1.0 takes no other class beside that id.
+        # Hudi 1.0 accepts no other class with that id.
         return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
     if config.is_merge_on_read and config.ordering_fields:
         return "EVENT_TIME_ORDERING", merging.EVENT_TIME_PAYLOAD, merging.EVENT_TIME_STRATEGY
@@ -136,73 +136,73 @@ def _merge_rules(config: TableConfig) -> tuple[str, str, str]:
 
 
 def _class_of(mode: merging.MergeMode) -> str:
-    """The payload class that stands for a mode."""
+    """Return the payload class that is equivalent to a mode."""
     if mode == "EVENT_TIME_ORDERING":
         return merging.EVENT_TIME_PAYLOAD
     return merging.COMMIT_TIME_PAYLOAD
 
 
 def _eight_to_nine(properties: Properties) -> dict[str, str]:
-    found = dict(properties)
-    found[merging.MERGE_MODE] = TableConfig(properties).merge.mode
-    ordering = found.pop(names.PRECOMBINE_FIELD, None) or found.get(names.ORDERING_FIELDS)
+    converted = dict(properties)
+    converted[merging.MERGE_MODE] = TableConfig(properties).merge.mode
+    ordering = converted.pop(names.PRECOMBINE_FIELD, None) or converted.get(names.ORDERING_FIELDS)
     if ordering:
-        found[names.ORDERING_FIELDS] = ordering
-    payload = found.get(merging.PAYLOAD_CLASS, "").replace("com.uber.hoodie", "org.apache.hudi")
+        converted[names.ORDERING_FIELDS] = ordering
+    payload = converted.get(merging.PAYLOAD_CLASS, "").replace("com.uber.hoodie", "org.apache.hudi")
     if payload in _OF_PAYLOAD:
         mode, partial, _, forced = _OF_PAYLOAD[payload]
-        found.pop(merging.PAYLOAD_CLASS)
-        found[LEGACY_PAYLOAD] = payload
+        converted.pop(merging.PAYLOAD_CLASS)
+        converted[LEGACY_PAYLOAD] = payload
         if mode:
-            found[merging.MERGE_MODE] = mode
+            converted[merging.MERGE_MODE] = mode
         if partial:
-            found[merging.PARTIAL_UPDATE_MODE] = partial
+            converted[merging.PARTIAL_UPDATE_MODE] = partial
         if forced:
-            found[names.ORDERING_FIELDS] = forced
-        found.update(_properties_of_payload(payload))
+            converted[names.ORDERING_FIELDS] = forced
+        converted.update(_properties_of_payload(payload))
         for name in (merging.DELETE_FIELD, merging.DELETE_MARKER):
-            if name in found:
-                found[merging.MERGE_PROPERTY + name] = found[name]
-    if found[merging.MERGE_MODE] != "CUSTOM":
-        found.pop(merging.STRATEGY_ID, None)
-    return found
+            if name in converted:
+                converted[merging.MERGE_PROPERTY + name] = converted[name]
+    if converted[merging.MERGE_MODE] != "CUSTOM":
+        converted.pop(merging.STRATEGY_ID, None)
+    return converted
 
 
 def _nine_to_eight(properties: Properties) -> dict[str, str]:
     mode = TableConfig(properties).merge.mode
-    found = dict(properties)
-    found.pop(merging.PARTIAL_UPDATE_MODE, None)
-    payload = found.pop(LEGACY_PAYLOAD, None)
-    brought = _properties_of_payload(payload)
-    if brought.items() <= found.items():
-        found = {name: value for name, value in found.items() if name not in brought}
+    converted = dict(properties)
+    converted.pop(merging.PARTIAL_UPDATE_MODE, None)
+    payload = converted.pop(LEGACY_PAYLOAD, None)
+    implied = _properties_of_payload(payload)
+    if implied.items() <= converted.items():
+        converted = {name: value for name, value in converted.items() if name not in implied}
     if payload is not None and payload not in _KEEP_THEIR_CLASS:
-        found[merging.MERGE_MODE] = "CUSTOM"
-        found[merging.PAYLOAD_CLASS] = payload
-        found[merging.STRATEGY_ID] = PAYLOAD_STRATEGY
+        converted[merging.MERGE_MODE] = "CUSTOM"
+        converted[merging.PAYLOAD_CLASS] = payload
+        converted[merging.STRATEGY_ID] = PAYLOAD_STRATEGY
     elif mode == "CUSTOM":
         if payload:
-            found[merging.PAYLOAD_CLASS] = payload
+            converted[merging.PAYLOAD_CLASS] = payload
     else:
         by_event = mode == "EVENT_TIME_ORDERING"
-        found[merging.MERGE_MODE] = mode
-        found[merging.PAYLOAD_CLASS] = payload or _class_of(mode)
-        found[merging.STRATEGY_ID] = (
+        converted[merging.MERGE_MODE] = mode
+        converted[merging.PAYLOAD_CLASS] = payload or _class_of(mode)
+        converted[merging.STRATEGY_ID] = (
             merging.EVENT_TIME_STRATEGY if by_event else merging.COMMIT_TIME_STRATEGY
         )
-    ordering = found.pop(names.ORDERING_FIELDS, None)
+    ordering = converted.pop(names.ORDERING_FIELDS, None)
     if payload == MYSQL_PAYLOAD:
         ordering = "_event_seq"
     if ordering:
-        found[names.PRECOMBINE_FIELD] = ordering
-    found.pop(names.TABLE_FORMAT, None)
-    return found
+        converted[names.PRECOMBINE_FIELD] = ordering
+    converted.pop(names.TABLE_FORMAT, None)
+    return converted
 
 
 def rules_of_payload(payload: str) -> dict[str, str]:
-    """The merge rules of a new table of version 9 with a payload class.
+    """Return the merge rules of a new table of version 9 with a payload class.
 
-    As `HoodieTableConfig.inferMergingConfigsForV9TableCreation` (1.2.0) has them.
+    They follow `HoodieTableConfig.inferMergingConfigsForV9TableCreation` (1.2.0).
     """
     if payload not in _OF_PAYLOAD:
         return {
@@ -220,22 +220,22 @@ def rules_of_payload(payload: str) -> dict[str, str]:
 
 
 def ordering_of_payload(payload: str) -> tuple[str, ...]:
-    """The ordering fields that a payload class brings into version 9; none where it brings none."""
-    known = _OF_PAYLOAD.get(payload)
-    forced = known[3] if known else None
+    """Return the ordering fields that a payload class sets from version 9 on; empty if none."""
+    rules = _OF_PAYLOAD.get(payload)
+    forced = rules[3] if rules else None
     return tuple(forced.split(",")) if forced else ()
 
 
 def partial_mode(payload: str | None) -> str | None:
-    """The partial update mode that a payload class stands for, None for none."""
-    known = _OF_PAYLOAD.get(payload or "")
-    return known[1] if known else None
+    """Return the partial update mode that a payload class implies, None if none."""
+    rules = _OF_PAYLOAD.get(payload or "")
+    return rules[1] if rules else None
 
 
 def _properties_of_payload(payload: str | None) -> Properties:
-    """Merge properties that a payload class brings; what a table has else is its own, and stays."""
-    known = _OF_PAYLOAD.get(payload or "")
-    return {merging.MERGE_PROPERTY + k: v for k, v in known[2].items()} if known else {}
+    """Return merge properties that a payload class sets; other properties are the table's own."""
+    rules = _OF_PAYLOAD.get(payload or "")
+    return {merging.MERGE_PROPERTY + k: v for k, v in rules[2].items()} if rules else {}
 
 
 def _eight_to_six(properties: Properties) -> dict[str, str]:
@@ -251,23 +251,23 @@ def _eight_to_six(properties: Properties) -> dict[str, str]:
         merging.MERGE_MODE,
         merging.STRATEGY_ID,
     )
-    found = {k: v for k, v in properties.items() if k not in dropped}
-    found[names.ARCHIVE_FOLDER] = "archived"
+    converted = {k: v for k, v in properties.items() if k not in dropped}
+    converted[names.ARCHIVE_FOLDER] = "archived"
     generator = names.KEY_GENERATOR_CLASSES.get(config.key_generator)
     if generator:
-        found.setdefault(names.KEY_GENERATOR_CLASS, generator)
-    if names.PARTITION_FIELDS in found:
-        # Hudi 0.15 takes the type of a custom key generator's field for a part of its name.
-        found[names.PARTITION_FIELDS] = ",".join(config.partition_fields)
+        converted.setdefault(names.KEY_GENERATOR_CLASS, generator)
+    if names.PARTITION_FIELDS in converted:
+        # Hudi 0.15 reads the type of a custom key generator's field as a part of its name.
+        converted[names.PARTITION_FIELDS] = ",".join(config.partition_fields)
     index = bootstrap_index(properties)
     if index is not None:
-        found[names.BOOTSTRAP_INDEX_CLASS], _ = index
+        converted[names.BOOTSTRAP_INDEX_CLASS], _ = index
     if config.ordering_fields:
-        found[names.PRECOMBINE_FIELD] = ",".join(config.ordering_fields)
+        converted[names.PRECOMBINE_FIELD] = ",".join(config.ordering_fields)
     if config.merge.mode != "CUSTOM":
-        found.setdefault(merging.PAYLOAD_CLASS, _class_of(config.merge.mode))
-    found[merging.OLD_STRATEGY_ID] = config.merge.strategy_id or merging.EVENT_TIME_STRATEGY
-    return found
+        converted.setdefault(merging.PAYLOAD_CLASS, _class_of(config.merge.mode))
+    converted[merging.OLD_STRATEGY_ID] = config.merge.strategy_id or merging.EVENT_TIME_STRATEGY
+    return converted
 
 
 _CHANGES: Mapping[tuple[int, int], Callable[[Properties], dict[str, str]]] = {
@@ -276,4 +276,4 @@ _CHANGES: Mapping[tuple[int, int], Callable[[Properties], dict[str, str]]] = {
     (9, 8): _nine_to_eight,
     (8, 6): _eight_to_six,
 }
-"""The other steps change the numbers alone."""
+"""The other steps change only the version numbers."""

@@ -1,4 +1,4 @@
-"""The write options that pyhudi honours, read once. Names and defaults are Hudi's."""
+"""The write options that pyhudi supports, read once. Names and defaults are Hudi's."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ LOG_BLOCKS = "hoodie.logfile.data.block.format"
 POSITIONS = "hoodie.write.record.positions"
 ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
 OLD_LISTS = "parquet.avro.write-old-list-structure"
-"""A setting of Parquet for Java, which Hudi's writers find in Hadoop's configuration."""
+"""A setting of Parquet for Java, which Hudi's writers read from Hadoop's configuration."""
 ORC_FILE_SIZE = "hoodie.orc.max.file.size"
 STRIPE_SIZE = "hoodie.orc.stripe.size"
 ORC_CODEC = "hoodie.orc.compression.codec"
 ORC_BLOCK_SIZE = "hoodie.orc.block.size"
-"""Of a file system's blocks, which nothing here depends on."""
+"""Block size of a file system, which nothing here depends on."""
 
 WRITE_OPTIONS = (
     SMALL_FILE_LIMIT,
@@ -89,10 +89,10 @@ WRITE_OPTIONS = (
     ORC_CODEC,
     ORC_BLOCK_SIZE,
 )
-"""Every option that `WriteOptions.of` reads, and those that `keys.key_spec` does."""
+"""All options that `WriteOptions.of` and `keys.key_spec` read."""
 
 TINY = 1024 * 1024
-"""Bytes of a base file that inserts may have rewritten, however few they are."""
+"""Size of a base file that inserts may always rewrite, however few they are."""
 
 _CODECS = ("zstd", "snappy", "gzip", "lz4_raw", "uncompressed")
 _ORC_CODECS: Mapping[str, Codec] = {
@@ -102,7 +102,7 @@ _ORC_CODECS: Mapping[str, Codec] = {
     "lz4": "lz4_raw",
     "none": "uncompressed",
 }
-"""By what ORC calls them (`CompressionKind`)."""
+"""Codecs by their names in ORC (`CompressionKind`)."""
 
 
 @dataclass(frozen=True)
@@ -110,25 +110,25 @@ class WriteOptions:
     """How files are sized and encoded. Sizes in bytes."""
 
     small_file_limit: int = 100 * 1024 * 1024
-    """A base file below this takes inserts; 0 means none does."""
+    """Base files below this get inserts; 0 for none."""
     rewrite_factor: int = 20
-    """A base file is rewritten to take inserts where it has at most so many times their bytes, or
-    is tiny (`TINY`); 0 for every small one, as Hudi does."""
+    """A base file is rewritten to get inserts if it has at most this many times their bytes, or is
+    tiny (`TINY`); 0 for every small file, as in Hudi."""
     max_file_size: int = 120 * 1024 * 1024
     row_group_bytes: int = 120 * 1024 * 1024
     codec: Codec = "zstd"
-    """As `docs/decisions/0008-base-files-are-zstd.md` says; Hudi's own default is gzip."""
+    """See `docs/decisions/0008-base-files-are-zstd.md`; Hudi's own default is gzip."""
     record_size_estimate: int = 1024
-    """Bytes of a row while no commit tells better."""
+    """Bytes of a row, until a commit gives a better estimate."""
     record_size_threshold: float = 1.0
-    """A commit tells if it wrote more than so many small-file limits."""
+    """A commit gives an estimate if it wrote more than this many small-file limits."""
     insert_split_rows: int | None = None
-    """Rows of a new file of inserts; None for as many as make a file of the greatest size."""
+    """Rows of a new file of inserts; None for as many as fit into the maximum file size."""
     small_slices_per_partition: int = 1
-    """Merge-on-read: so many small file groups of a partition take inserts."""
+    """Merge-on-read: number of small file groups of a partition that get inserts."""
     bloom_entries: int = 60000
     bloom_by_keys: bool = True
-    """A file with fewer keys has a filter for those; not where the option says how many."""
+    """Size the filter of a file with fewer keys by them, unless the option sets the number."""
     bloom_fpp: float = 1e-9
     bloom_max_entries: int = 100000
     bloom_type: BloomType = "DYNAMIC_V0"
@@ -136,27 +136,29 @@ class WriteOptions:
     dictionary: bool = True
     log_block_bytes: int = 256 * 1024 * 1024
     combine_inserts: bool = False
-    """Rows of one key among the data become one by the table's merge mode, also on bulk_insert and
-    the overwriting verbs."""
+    """Combine rows of one key within the data by the table's merge mode, also in bulk_insert and
+    the overwriting methods."""
     combine_upserts: bool = True
     combine_deletes: bool = True
     allow_duplicates: bool = True
-    """Rows inserted into a small file stand beside rows of their keys (else: they are merged)."""
+    """Rows inserted into a small file become additional rows of their keys (else: they are
+    merged)."""
     insert_duplicates: InsertDuplicates = "none"
-    """What becomes of inserted rows whose keys the table has; "none": nobody looks."""
+    """What happens to inserted rows whose keys are in the table; "none": no check."""
     index: IndexOptions = field(default_factory=IndexOptions)
     """How keys are found."""
     log_file_bytes: int = 1024 * 1024 * 1024
-    """A log file beyond this is followed by another one."""
+    """A log file above this is followed by another one."""
     log_blocks: LogBlocks = "avro"
     positions: bool = True
-    """Log blocks tell the rows of the base file that they update, where the version knows that."""
+    """Log blocks record the rows of the base file that they update, if the version supports
+    that."""
     allow_empty_commit: bool = False
-    """A write that changes nothing is a commit too. Hudi's own default is true."""
+    """A write that changes nothing makes a commit too. Hudi's own default is true."""
     old_lists: bool = True
-    """Lists in Parquet have two levels, as Hudi writes them by default: none has a null element."""
+    """Lists in Parquet have two levels, Hudi's default, which does not allow null elements."""
     extension: str = BASE_EXTENSION
-    """What names of base files end with."""
+    """Extension of base files."""
 
     @property
     def null_elements(self) -> bool:
@@ -165,14 +167,15 @@ class WriteOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], extension: str | None = None) -> WriteOptions:
-        """From `hoodie.…` options; others than `WRITE_OPTIONS` are not looked at.
+        """Read the options from `hoodie.…` names; options outside `WRITE_OPTIONS` are ignored.
 
-        extension: what names of the table's base files end with, where that is known. Raises
-        `ConfigError` for a value that is no number, negative, or none of those allowed.
+        Raises `ConfigError` for a value that is not a number, is negative, or is not allowed.
+
+        extension: that of the table's base files, if it is known.
         """
         standard = cls()
         of_orc = _of_orc(options, standard)
-        found = cls(
+        parsed = cls(
             small_file_limit=parse_int(
                 options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
             ),
@@ -235,13 +238,13 @@ class WriteOptions:
             ),
             old_lists=parse_bool(options, OLD_LISTS, default=standard.old_lists),
         )
-        return replace(found, **of_orc) if extension == ORC_EXTENSION else found
+        return replace(parsed, **of_orc) if extension == ORC_EXTENSION else parsed
 
 
 def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any]:
-    """What is otherwise where base files are ORC; `SMALL_FILE_LIMIT` is for either.
+    """Return the options that differ for ORC base files; `SMALL_FILE_LIMIT` applies to both.
 
-    Lists are what they are, and positions no use: Hudi's readers number rows of Parquet alone.
+    ORC has one list format. Positions have no use: Hudi's readers number rows of Parquet only.
     """
     codec = parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
     parse_int(options, ORC_BLOCK_SIZE, default=standard.max_file_size)
@@ -257,7 +260,7 @@ def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any
 
 
 def _insert_split(options: Mapping[str, str]) -> int | None:
-    """Rows of a new file, where they are not to follow from sizes (`UpsertPartitioner`, 1.2.0)."""
+    """Return the rows of a new file, unless they follow from sizes (`UpsertPartitioner`, 1.2.0)."""
     rows = parse_int(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
     return None if parse_bool(options, AUTO_SPLIT, default=True) else rows
 
