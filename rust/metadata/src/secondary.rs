@@ -151,7 +151,7 @@ fn unescaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// `vectors.md` 10.4.
+    /// `docs/format/hashes.md`, secondary index keys.
     #[test]
     fn keys_come_apart_again() {
         assert_eq!(escaped("a$b"), "a\\$b");

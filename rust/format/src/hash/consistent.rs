@@ -71,7 +71,8 @@ pub fn consistent_node(nodes: &[ConsistentNode], hash: u32) -> Option<&Consisten
 mod tests {
     use super::*;
 
-    /// `vectors.md` 10.3, and `ConsistentBucketIdentifier` of 1.2.0 for the other nodes.
+    /// `docs/format/hashes.md`, consistent hashing, and `ConsistentBucketIdentifier` of 1.2.0 for the
+    /// other nodes.
     #[test]
     fn same_as_java() {
         let found = |partition, buckets| {

@@ -62,7 +62,7 @@ pub fn column_key(column: &str, partition: &str, file: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    /// `vectors.md` 10.2 and 10.3.
+    /// `docs/format/hashes.md`, keys of the metadata table and buckets.
     #[test]
     fn same_as_java() {
         for (text, hash, md5, group) in [

@@ -103,7 +103,7 @@ fn mixed_rest(rest: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// `vectors.md` 10.1: hash with seed 0, then with that hash as the seed.
+    /// `docs/format/hashes.md`, bloom filters: hash with seed 0, then with that hash as the seed.
     #[test]
     fn same_as_java() {
         for (key, first, second) in [

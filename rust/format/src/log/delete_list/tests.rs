@@ -28,7 +28,7 @@ fn decoded(bytes: &[u8]) -> Result<Vec<DeleteRecord<'_>>> {
     decode(bytes)?.collect()
 }
 
-/// Java's own bytes: `vectors.md` 10.4 and `log-format.md` 3.5.
+/// Java's own bytes: `docs/format/log-files.md`, delete block.
 #[test]
 fn same_bytes_as_java() {
     let cases = [
