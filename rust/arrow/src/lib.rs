@@ -1,6 +1,6 @@
 //! The parts of Arrow that the core uses, under the names that they have in the crate `arrow`.
 //!
-//! That crate also brings kernels for text, and with them regular expressions: nothing here needs
+//! That crate also has kernels for strings, and with them regular expressions: nothing here needs
 //! them, and each first build would compile them. A kernel that is missing is one more line here.
 
 pub use arrow_array::ffi_stream;

@@ -1,7 +1,7 @@
 //! The schema text given to arrow-avro: same bytes on the wire, names of our own.
 //!
 //! Why not the real text: arrow-avro borrows names from it (an escaped character is an error),
-//! looks up references anew in projected schemas, turns enums into dictionaries and `uuid`
+//! looks up references again in projected schemas, turns enums into dictionaries and `uuid`
 //! strings into 16 bytes, and refuses repeated names. Here every type is written out where it
 //! is used, each with a number for a name, and an enum is the int that it is on the wire.
 

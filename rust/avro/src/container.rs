@@ -7,7 +7,7 @@
 //!
 //! apache-avro reads the header, the numbers, the records, and deflate. The steps from block to
 //! block are ours, so that the schema text survives to the byte (Java's has attributes such as
-//! `avro.java.string`): its `Writer` renders the schema anew and its `Reader` hides the text. Its
+//! `avro.java.string`): its `Writer` formats the schema again and its `Reader` hides the JSON. Its
 //! `Reader` also passes over bytes left in a block, and a file cut in a block's first number.
 //!
 //! Values are JSON, see `datum`: Avro's JSON with unions unwrapped, bytes as strings of the
@@ -68,7 +68,7 @@ pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
 /// A container file with this schema text, codec null, and no `avro.codec` entry: what
 /// Hudi's Java code writes.
 ///
-/// A field missing in a record takes the schema's default; one that the schema lacks is an
+/// A field missing in a record takes the schema's default; one that is not in the schema is an
 /// error. For a union the first branch that takes the value is written.
 pub fn json_to_container(
     schema_json: &str,

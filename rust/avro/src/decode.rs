@@ -23,7 +23,7 @@ use crate::restore::restore;
 /// of a string, list or map column pass 2^31.
 const FULL_BYTES: usize = 1 << 30;
 
-/// Brings decoded columns to a reader's schema.
+/// Converts decoded columns to a reader's schema.
 pub(crate) trait Resolve: Debug + Send + Sync {
     fn schema(&self) -> SchemaRef;
     fn apply(&self, decoded: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>>;

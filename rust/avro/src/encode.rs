@@ -25,7 +25,7 @@ impl EncodedRows {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -43,7 +43,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// The fewest bytes whose two's complement holds every number of so many digits.
+    /// The minimum number of bytes whose two's complement holds every number of `digits` digits.
     pub(crate) fn fewest_bytes(precision: u8) -> usize {
         // 10^p < 2^(8n-1), and 10^p is never a power of two.
         let bits = (f64::from(precision) * std::f64::consts::LOG2_10).ceil() as usize;

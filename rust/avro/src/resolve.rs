@@ -26,7 +26,7 @@ use crate::parse::parse_record;
 impl DatumDecoder {
     /// A decoder into the reader's types by Avro's schema resolution: fields by name or reader
     /// alias, the reader's default (null if it has none and is nullable) for fields that the
-    /// writer lacks, and Avro's promotions. As in Hudi also: int and long to string, integers
+    /// writer does not have, and Avro's promotions. As in Hudi also: int and long to string, integers
     /// to decimal, decimals to wider ones, and timestamps between millis and micros by value.
     /// Names of records, enums and fixed types are not compared.
     pub fn with_reader_schema(
@@ -240,7 +240,7 @@ fn repeat(row: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     Ok(take(row, &UInt32Array::from(vec![0; rows]), None)?)
 }
 
-/// The value of a field that the writer lacks, as one row: written with the reader's schema
+/// The value of a field that the writer does not have, as one row: written with the reader's schema
 /// and read back, so that every type that can be decoded can have a default.
 fn default_row(field: &RecordField, arrow: &DataType, path: &str) -> Result<ArrayRef> {
     let Some(default) = &field.default else {

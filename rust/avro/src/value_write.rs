@@ -44,8 +44,8 @@ impl DatumWriter {
         parse_record(schema_json).map(Self)
     }
 
-    /// The bytes of a record. A field that `fields` lack is null where it can be, else false, 0 or
-    /// empty; a field that the schema lacks is left out, since older schemas have fewer.
+    /// The bytes of a record. A field that is not in `fields` is null if it can be, else false, 0 or
+    /// empty; a field that is not in the schema is left out, since older schemas have fewer.
     pub fn write(&self, fields: &[(&str, Value<'_>)]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         put_record(&mut out, &self.0, fields)?;

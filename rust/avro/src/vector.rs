@@ -173,7 +173,7 @@ pub fn vector_bytes(list: &FixedSizeListArray, path: &str) -> Result<FixedSizeBi
 /// The list of a fixed size, of type `to`, that fixed bytes stand for.
 ///
 /// # Errors
-/// `to` is no type of a VECTOR with so many bytes.
+/// `to` is not the type of a VECTOR with this number of bytes.
 pub fn vector_list(bytes: &FixedSizeBinaryArray, to: &DataType, path: &str) -> Result<ArrayRef> {
     let mismatch = || {
         schema_error(format!(

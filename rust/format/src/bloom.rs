@@ -68,7 +68,7 @@ impl BloomFilter {
         }))
     }
 
-    /// Reads either kind; the lengths tell them apart. Where the kind is stored beside the filter,
+    /// Reads either kind; the lengths tell them apart. If the kind is stored next to the filter,
     /// [`expect_type`](Self::expect_type) also notices a `DYNAMIC_V0` filter cut to the length of
     /// a `SIMPLE` one.
     pub fn parse(bytes: &[u8]) -> Result<Self> {

@@ -14,7 +14,7 @@ pub enum FormatError {
         /// Expected and found.
         what: String,
     },
-    /// Well-formed as far as can be told, but not something this crate reads.
+    /// Well-formed as far as is known, but not something this crate reads.
     #[error("not supported: {feature}")]
     Unsupported {
         /// What it is, by its name in Hudi where it has one.

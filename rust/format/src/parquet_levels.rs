@@ -1,4 +1,4 @@
-//! How deep the schema in a Parquet footer nests, told before the footer is decoded.
+//! The nesting depth of the schema in a Parquet footer, found before the footer is decoded.
 //!
 //! The Parquet crate takes a stack frame for each level, so that a footer of a few kilobytes ends the
 //! process. The schema is a list in depth-first order, each group with the number of its children:

@@ -12,7 +12,7 @@ fn decode(data: &[u8]) {
     let Ok((schema, records)) = container_to_json(data) else {
         return;
     };
-    // A damaged union tag can give a value that no branch takes back.
+    // A damaged union tag can give a value that no branch accepts.
     if let Ok(again) = json_to_container(&schema, &records, [7; 16]) {
         let read = container_to_json(&again).expect("a container of ours");
         assert_eq!(read.1.len(), records.len());

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use pyhudi_format::orc::{Bits, ByteRuns, Ints, IntsForm, StreamKind, StripeFooter, Tail};
 
-/// Values of a stream that are looked at; a few bytes can stand for any number.
+/// Values of a stream that are read; a few bytes can encode any number.
 const VALUES: usize = 2000;
 
 // A chunk may be a thousand times as large as it is packed, and a type some times as large as its text.

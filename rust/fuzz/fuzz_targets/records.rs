@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
 fn decode(data: &[u8]) {
     for columns in [None, Some(["key", "list"].as_slice())] {
         let mut decoder = DatumDecoder::new(SCHEMA, columns, 4).expect("the schema");
-        // Text is looked at when the batch is made.
+        // Strings are checked when the batch is built.
         if decoder.push(data).is_ok()
             && let Ok(batch) = decoder.flush()
         {

@@ -20,7 +20,7 @@ const DAY: i64 = 86_400_000;
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// A letter, so many times.
+    /// A letter and its number of repetitions.
     Field(char, usize),
     /// Text as it is.
     Text(String),

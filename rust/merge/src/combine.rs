@@ -9,7 +9,7 @@ use crate::ordering::{MergeError, MergeRules};
 /// Which rows stay when each key keeps one row: the last one, or under event-time ordering the one
 /// with the greatest ordering value (ties: the later row), as `HoodieWriteHelper.combineOnCondition`
 /// (Hudi 1.2.0) does. `deleted` marks rows that say their key is deleted: they take part like any
-/// other row, but for those without an ordering value, which go by their place.
+/// other row, but for those without an ordering value, which are ordered by their position.
 ///
 /// # Errors
 /// A null key; ordering columns that do not have the types of the rules.

@@ -60,7 +60,7 @@ pub struct FieldRules {
     pub merger: Option<Arc<dyn RowMerger>>,
 }
 
-/// Rows that meet: older and newer of each key, in step.
+/// Pairs of rows: the older and the newer of each key, at the same positions.
 pub(crate) struct Pair {
     pub older: RecordBatch,
     pub newer: RecordBatch,

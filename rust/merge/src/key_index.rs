@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-/// An entry's number, with hash bits that the table itself does not look at.
+/// An entry's number, with hash bits that the table itself does not use.
 #[derive(Clone, Copy)]
 struct Slot {
     tag: u32,

@@ -111,7 +111,7 @@ impl KeyMap {
         &self.encoder
     }
 
-    /// Bytes held beside the caller's own record batches, roughly.
+    /// Approximate bytes in memory besides the caller's own record batches.
     pub fn memory(&self) -> usize {
         self.bytes + self.entries.capacity() * size_of::<Entry>() + self.index.memory()
     }

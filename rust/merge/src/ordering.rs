@@ -60,7 +60,7 @@ pub struct MergeRules {
 }
 
 impl MergeRules {
-    /// Whether ordering values are looked at.
+    /// Whether ordering values are compared.
     pub fn compares(&self) -> bool {
         self.mode == MergeMode::EventTime && !self.ordering.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The records of one batch, reduced to what merging looks at: key, ordering value, deleted or not.
+//! The records of one batch, reduced to what merging needs: key, ordering value, deleted or not.
 
 use std::hash::BuildHasher;
 
@@ -31,7 +31,7 @@ impl Keys {
         self.len() == 0
     }
 
-    /// The hash that tables and partitions go by.
+    /// The hash that tables and partitions use.
     pub fn hash(&self, hasher: &FixedState, row: usize) -> u64 {
         match self {
             Self::Text(keys) => hasher.hash_one(keys.value(row)),
@@ -95,7 +95,7 @@ impl From<StringArray> for Keys {
 
 /// The records of one batch, ready to be merged.
 pub struct Records {
-    /// What they are told apart by.
+    /// What distinguishes them.
     pub keys: Keys,
     /// Their ordering values; none where the rules do not compare any.
     pub ordering: Option<OrderingRows>,

@@ -13,7 +13,7 @@ use super::{MetadataPartition, MetadataSlice, side_by_side, threads};
 
 /// Where records are: columns key, partition, file_id, instant (of the write, epoch milliseconds).
 ///
-/// keys: [`None`] for all; those that the index lacks are left out.
+/// keys: [`None`] for all; those that are not in the index are left out.
 pub fn record_locations(
     partition: &MetadataPartition,
     keys: Option<&[String]>,

@@ -55,7 +55,7 @@ pub(super) struct Versions {
 /// Records by key.
 ///
 /// Where the newest version is all that matters, files and blocks are read from the newest on, and
-/// no key is looked for beyond the one that tells of it.
+/// no key is looked up beyond the one that shows it.
 pub(super) struct Records {
     keep: Keep,
     schemas: Vec<(String, DatumReader)>,
@@ -94,7 +94,7 @@ impl Records {
     }
 
     /// Hands over the newest version of each record of a slice, from the newest block on. No more is
-    /// held than keys that older ones may tell of, too. What `take` complains of is damage.
+    /// held than keys that older ones may contain, too. What `take` refuses is damage.
     pub(super) fn each_newest(
         partition: &MetadataPartition,
         slice: &MetadataSlice,
@@ -134,7 +134,7 @@ impl Records {
     }
 
     /// Hands a stored record over, unless it is one of a deleted key, which has no value. Whether its
-    /// key is none that newer blocks tell of.
+    /// key is not in newer blocks.
     fn give(
         &self,
         schema: usize,
@@ -152,7 +152,7 @@ impl Records {
         Ok(true)
     }
 
-    /// What the log files of a slice say, to be brought together with its base file.
+    /// The records of a slice's log files, to be merged with its base file.
     pub(super) fn of_logs(partition: &MetadataPartition, slice: &MetadataSlice) -> Result<Self> {
         let mut records = Self::none(slice, Keep::All);
         let logs = LogSource::open_all(&partition.store, &slice.logs)?;
@@ -400,7 +400,7 @@ impl Records {
     }
 }
 
-/// Whether a block tells of deleted keys, else it has records.
+/// Whether a block has deleted keys, else it has records.
 fn is_delete(source: &LogSource, block: &LogBlock) -> Result<bool> {
     match block.block_type {
         BlockType::HfileData => Ok(false),

@@ -228,7 +228,7 @@ pub(super) fn big_endian(bytes: &[u8]) -> Option<i128> {
     Some(i128::from_be_bytes(wide))
 }
 
-/// Bounds as an array of the column's type; null where there is none.
+/// Bounds as an array of the column's type; null if there is no bound.
 pub(super) fn bounds_array<'b>(
     bounds: impl ExactSizeIterator<Item = Option<&'b Bound>>,
     column: &DataType,

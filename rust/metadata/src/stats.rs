@@ -42,7 +42,7 @@ pub(super) struct Stats {
 /// null_count and value_count (nulls among them), null where unknown. Bounds are given where they
 /// surely hold: unknown are those of another type than the column's, those of floating numbers on
 /// both sides of zero (where Hudi may have lost some), of text beyond U+D7FF (which Java orders
-/// otherwise) or among long text beside nulls (where Hudi may have lost some), and times whose unit
+/// otherwise) or among long strings and nulls (where Hudi may have lost some), and times whose unit
 /// nothing tells.
 pub fn column_stats(
     partition: &MetadataPartition,

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 /// Work without the GIL.
 pub(crate) trait Released {
     /// Does the work. Its panic is an error of pyhudi's: a `PanicException` is no `Exception`, so that
-    /// nobody's `except` meets it.
+    /// no `except` catches it.
     fn released<T: Send>(self, work: impl Send + FnOnce() -> T) -> PyResult<T>;
 }
 

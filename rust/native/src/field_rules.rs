@@ -131,7 +131,7 @@ impl PythonMerger {
     }
 }
 
-/// The merger's columns by name. The caller has brought them to the table's types.
+/// The merger's columns by name. The caller has cast them to the table's types.
 fn in_order(merged: &RecordBatch, like: &RecordBatch) -> PyResult<RecordBatch> {
     let columns = like.schema_ref().fields().iter().map(|field| {
         merged

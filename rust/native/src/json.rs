@@ -1,4 +1,4 @@
-//! JSON that is to be read, looked at before.
+//! Checks of JSON before it is parsed.
 
 use arrow::array::{Array, ArrayData, AsArray, make_array};
 use arrow_pyarrow::PyArrowType;

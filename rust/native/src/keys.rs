@@ -212,7 +212,7 @@ pub fn key_parts<'py>(
 }
 
 /// Which parts have a key: a truth for each of `parts`. What `key_parts` gives for a key is among
-/// them, and for a key that is none of them it seldom is.
+/// them, and for a key that is not one of them it seldom is.
 #[pyfunction]
 pub fn parts_with_keys<'py>(
     py: Python<'py>,

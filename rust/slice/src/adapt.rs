@@ -168,7 +168,7 @@ fn adapt_map(column: &ArrayRef, entries: &Arc<Field>) -> Result<ArrayRef> {
             "a map's entries are no struct".to_owned(),
         ));
     };
-    // Key and value go by place: their names differ between writers.
+    // Key and value are matched by position: their names differ between writers.
     let children = fields
         .iter()
         .zip(from.entries().columns())
@@ -186,7 +186,7 @@ fn adapt_map(column: &ArrayRef, entries: &Arc<Field>) -> Result<ArrayRef> {
 
 /// What Hudi's readers promote: Avro's promotions, numbers to text, decimals that grow, the same
 /// value in another representation, and what `SchemaChangeUtils.isTypeUpdateAllow` (Hudi 1.2.0) lets
-/// schema on read do besides: numbers and text to decimals, text to dates.
+/// schema on read also do: numbers and text to decimals, text to dates.
 fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     if is_text(from) && is_text(to) || is_bytes(from) && is_bytes(to) {

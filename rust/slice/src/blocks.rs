@@ -1,7 +1,7 @@
 //! Which log blocks of a slice count, and in which order. Reads frames and headers, no contents.
 //!
 //! The scan of `BaseHoodieLogRecordReader` (Hudi 1.2.0): blocks of one instant stay together where the
-//! instant first appears, a rollback takes away what came before it, and a log-compacted block stands
+//! instant first appears, a rollback removes what came before it, and a log-compacted block counts
 //! in for the blocks it lists.
 
 use std::collections::{HashMap, HashSet};
@@ -209,7 +209,7 @@ pub fn has_partial_records(store: &Store, paths: &[String]) -> Result<bool> {
     Ok(false)
 }
 
-/// What a log file's block is, for people to look at.
+/// Describes a log file's block for users.
 #[derive(Debug, Clone)]
 pub struct BlockInfo {
     /// Hudi's name of the type.

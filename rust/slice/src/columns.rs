@@ -18,7 +18,7 @@ pub(crate) const OPERATION: &str = "_hoodie_operation";
 pub(crate) struct Columns {
     /// Given out.
     pub(crate) out: SchemaRef,
-    /// Of the rows that are merged: `out`, and what a custom merger looks at.
+    /// Of the rows that are merged: `out`, and what a custom merger uses.
     pub(crate) merged: SchemaRef,
     /// Read from base files when there is something to merge.
     pub(crate) base: SchemaRef,
@@ -28,7 +28,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// `by_position`: records are told apart by their rows in the base file, so no key is read.
+    /// `by_position`: records are identified by their rows in the base file, so no key is read.
     pub(crate) fn of(read: &SliceRead, by_position: bool) -> Result<Self> {
         let schema = &read.schema;
         let root = |path: &String| match path.split_once('.') {

@@ -1,4 +1,4 @@
-//! Incoming rows of one key, brought down to one by the table's merge rules.
+//! Reduces incoming rows of one key to one by the table's merge rules.
 
 use std::fmt::Write;
 

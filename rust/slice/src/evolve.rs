@@ -1,8 +1,8 @@
 //! Schema on read: a batch with the names that a file has, to a batch with the table's.
 //!
 //! Which file column is which table column was decided by column id, outside. Here columns, struct
-//! fields, list elements and map values are renamed, and those that are another column's by now are
-//! left out. Types are not looked at: [`adapt`](crate::adapt) comes after.
+//! fields, list elements and map values are renamed, and those that belong to another column now are
+//! left out. Types are not checked: [`adapt`](crate::adapt) comes after.
 
 use std::sync::Arc;
 

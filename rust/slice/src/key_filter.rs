@@ -5,13 +5,13 @@ use pyhudi_format::bloom::BloomFilter;
 
 use crate::base_options::BloomOptions;
 
-/// So many keys have a filter at least.
+/// The minimum number of keys of a filter.
 const LEAST: u32 = 16;
 /// Bytes of keys that are held back.
 const HELD_MOST: usize = 8 << 20;
 
 /// Where the keys say its size, holds them back until there are as many as options say at most.
-/// Readers go by the size that the filter tells.
+/// Readers use the size that the filter records.
 pub(crate) struct KeyFilter {
     options: BloomOptions,
     /// A copy: the column of a batch can keep all of the batch in memory.

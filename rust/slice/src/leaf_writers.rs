@@ -62,7 +62,7 @@ pub(crate) fn write_leaves(
     }
     let mut work: Vec<_> = work.collect();
     work.sort_by_key(|(_, (bytes, _))| *bytes);
-    // Whoever is free takes the largest that is left.
+    // A free thread takes the largest remaining one.
     let left = Mutex::new(work);
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let rest = || {

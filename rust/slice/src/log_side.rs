@@ -119,7 +119,7 @@ impl<'a> LogSide<'a> {
         })
     }
 
-    /// Data records of a log block, in the block's own types. partial: columns that they lack are
+    /// Data records of a log block, in the block's own types. partial: columns that they do not have are
     /// left as they are; else they are null.
     pub(crate) fn add_rows(
         &mut self,

@@ -18,14 +18,14 @@ const META_PREFIX: &str = "_hoodie_";
 pub struct CustomMerger {
     /// What it does with two live records.
     pub merger: Arc<dyn RowMerger>,
-    /// The columns it looks at or makes, besides those that are read anyway.
+    /// The columns that it reads or returns, besides those that are read anyway.
     pub columns: Vec<String>,
 }
 
 /// Which values of the winning record are taken from the losing one.
 #[derive(Debug, Clone, Default)]
 pub enum FillRule {
-    /// None, but for what partial records lack.
+    /// None, except columns that partial records do not have.
     #[default]
     Absent,
     /// Values equal to those of this one row, whose columns are found by name, and nulls of others.
@@ -84,13 +84,13 @@ impl Default for MergeSpec {
 }
 
 impl MergeSpec {
-    /// Whether ordering values are looked at.
+    /// Whether ordering values are compared.
     pub(crate) fn compares(&self) -> bool {
         self.mode == MergeMode::EventTime && !self.ordering_fields.is_empty()
     }
 
     /// The map that these rules need. log: what is read from log blocks. merged: of it what is merged.
-    /// partial: some records lack columns.
+    /// partial: some records do not have all columns.
     pub(crate) fn kind(
         &self,
         log: &SchemaRef,
@@ -184,7 +184,7 @@ impl MergeSpec {
     }
 }
 
-/// A column that Hudi fills. Whether a row is deleted is told by its writer.
+/// A column that Hudi fills. The writer of a row records whether it is deleted.
 fn is_meta(name: &str) -> bool {
     name.starts_with(META_PREFIX) && name != IS_DELETED
 }

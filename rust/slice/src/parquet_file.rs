@@ -106,7 +106,7 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
-    /// A text column of so many rows, and which of the leaves it is.
+    /// A string column of this number of rows, and its leaf number.
     fn repeated(
         &self,
         column: usize,
@@ -155,7 +155,7 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(to)
     }
 
-    /// How many of so many rows go into the row group, if they are as large as those in it.
+    /// How many of `rows` rows fit into the row group, if they are as large as those in it.
     fn rows_that_fit(&self, rows: usize) -> usize {
         let (Some(limit), Some(group)) = (self.group_bytes(), &self.group) else {
             return rows;
@@ -230,7 +230,7 @@ const ORDER_OF_TYPE: u8 = 0x1c;
 const ORDER_OF_IEEE_754: u8 = 0x2c;
 
 /// The last field of the metadata (`FileMetaData.column_orders`) has three bytes a column: an empty
-/// struct, under a number that says which order it is. The crate lets nobody choose.
+/// struct, under a number that identifies the order. The crate has no option for it.
 fn name_order_of_type(footer: &mut [u8], columns: usize) -> Result<()> {
     let unknown = || ParquetError::General("the footer has no orders of columns".to_owned());
     let (rest, end) = footer

@@ -78,7 +78,7 @@ impl ParquetForm {
         &self.schema
     }
 
-    /// What the footer says beside rows: the Avro schema, and which columns are VECTORs.
+    /// What the footer contains besides rows: the Avro schema, and which columns are VECTORs.
     pub(crate) fn footers<'a>(
         &'a self,
         avro_schema: &'a str,

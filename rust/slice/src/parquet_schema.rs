@@ -216,7 +216,7 @@ fn time_unit(unit: ArrowTimeUnit) -> TimeUnit {
     }
 }
 
-/// Least bytes of a two's-complement number of so many digits: the size of Hudi's Avro fixed.
+/// Minimum bytes of a two's-complement number of `digits` digits: the size of Hudi's Avro fixed.
 fn decimal_bytes(precision: u8) -> i32 {
     let bits = f64::from(precision) * std::f64::consts::LOG2_10 + 1.0;
     (bits / 8.0).ceil() as i32

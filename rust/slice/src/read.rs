@@ -85,7 +85,7 @@ impl SliceReader {
     /// Checks the request.
     ///
     /// # Errors
-    /// A column that the table's schema lacks, a part of a slice with something to merge.
+    /// A column that is not in the table's schema, a part of a slice with something to merge.
     pub fn new(mut read: SliceRead) -> Result<Self> {
         let merges = !read.logs.is_empty()
             || read.incoming.rows.is_some()
@@ -96,7 +96,7 @@ impl SliceReader {
             return Err(SliceError::Schema(msg.to_owned()));
         }
         if !merges {
-            // Nothing is compared, so the table may lack them.
+            // Nothing is compared, so the table need not have them.
             read.merge.ordering_fields.clear();
         }
         // Checks every column that a merge by keys would read.

@@ -33,7 +33,7 @@ pub(crate) fn read_ahead(batches: Batches) -> Batches {
             made,
             maker: Some(maker),
         }),
-        // Where the system gives no thread, whoever uses them makes them.
+        // If the system gives no thread, the consumer builds them.
         Err(_) => Box::new(taken(&held).into_iter().flatten()),
     }
 }

@@ -23,7 +23,7 @@ use crate::meta::with_column;
 
 /// What a block holds.
 pub(crate) enum LogRecords<'a> {
-    /// Data records with the block's own types; wanted columns that the block lacks are left out.
+    /// Data records with the block's own types; wanted columns that are not in the block are left out.
     Rows(RecordBatch),
     /// Deletes.
     Deletes {
@@ -124,7 +124,7 @@ impl Decode<'_> {
         flush(&mut decoder, source, block, sink)
     }
 
-    /// Blocks of before Hudi 0.4, which bring their schema along.
+    /// Blocks of before Hudi 0.4, which contain their schema.
     fn old_avro(
         &self,
         source: &LogSource,

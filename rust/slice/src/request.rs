@@ -33,7 +33,7 @@ pub struct SliceRead {
     pub base: Option<String>,
     /// Where the rows of the base file are, when it is a skeleton.
     pub bootstrap: Option<BootstrapSource>,
-    /// Instant of the base file, for record positions; none to go by keys alone.
+    /// Instant of the base file, for record positions; none to use keys only.
     pub base_instant: Option<String>,
     /// Paths of the log files, oldest first, CDC files left out.
     pub logs: Vec<String>,
@@ -65,7 +65,7 @@ pub struct SliceRead {
 }
 
 impl SliceRead {
-    /// The filters on the key, which all versions of a record have, so that they pass such a filter
+    /// The filters on the key, which all versions of a record have, so that they pass the filter
     /// or fail it together.
     ///
     /// A filter on the plain key is asked of the stored key: a row that Hudi 1.2.0 updated by

@@ -1,7 +1,7 @@
 //! Filters on the rows of a base file, evaluated before its other columns are decoded.
 //!
 //! A row is passed over only when it fails a filter and no log record has its key: a base row can
-//! still keep an older log record from being given out. Where a filter is on the key, such a log
+//! still keep an older log record from being given out. If a filter is on the key, the log
 //! record fails it too, and none is asked. Rows that pass may fail the caller's filter.
 
 use std::collections::HashSet;

@@ -19,7 +19,7 @@ use crate::local_rows::{LocalReader, LocalRows};
 use crate::log_map::Part;
 
 /// How often a part that is still too large is split again. Keys that share their hashes that often
-/// cannot be told apart any further.
+/// cannot be split any further.
 pub(crate) const MAX_DEPTH: u32 = 3;
 
 /// Where parts are kept, and how large the merge in memory may get.

@@ -120,7 +120,7 @@ impl Group {
         })
     }
 
-    /// Writes the value of a row; false where there is none.
+    /// Writes the value of a row; false if there is no value.
     fn write(
         &self,
         row: usize,
@@ -216,7 +216,7 @@ fn write_object(
         let rest = object_fields(value)?;
         let rest = rest.ok_or_else(|| corrupt("fields beside a value that is no object"))?;
         for (number, field) in rest {
-            // What is shredded counts: writers must not leave a field of its name beside it.
+            // What is shredded counts: writers must not write a second field of its name.
             let is_typed = |name| fields.iter().any(|(typed, _)| typed == name);
             if !names.get(number).is_some_and(is_typed) {
                 written.push((number, out.len()));

@@ -65,14 +65,14 @@ pub(crate) fn helped(batches: Batches, options: &BaseFileOptions) -> Batches {
     }
 }
 
-/// What is asked of a rewrite beside the slice.
+/// The options of a rewrite besides the slice.
 #[derive(Default)]
 pub struct Rewrite {
     /// Rows that come to those of the slice, with all of its columns.
     pub appended: Option<Batches>,
     /// How many, if only about.
     pub new_rows: u64,
-    /// Row groups with fewer rows are written anew.
+    /// Row groups with fewer rows are rewritten.
     pub least_rows: u64,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct BaseWriter<'a> {
     filter: Option<KeyFilter>,
     keys: Option<(String, String)>,
     rows: u64,
-    /// The file's name, so many times as a batch had rows.
+    /// The file's name, once for each row of a batch.
     names: Option<StringArray>,
 }
 
@@ -171,12 +171,12 @@ impl<'a> BaseWriter<'a> {
         self.out.keep(group, column.zip(names.as_ref()))
     }
 
-    /// Whether so many bytes more are too much for a file of about `most_bytes`.
+    /// Whether this number of additional bytes is too much for a file of about `most_bytes`.
     pub(crate) fn is_too_full_for(&self, bytes: u64, most_bytes: u64) -> bool {
         self.rows > 0 && self.out.bytes() + bytes > most_bytes
     }
 
-    /// How many of so many rows the file still takes, if they are as large as those in it.
+    /// How many of `rows` rows the file still takes, if they are as large as those in it.
     pub(crate) fn rows_within(&self, most_bytes: u64, rows: usize) -> usize {
         let bytes = self.out.bytes();
         let Some(each) = bytes.checked_div(self.rows) else {

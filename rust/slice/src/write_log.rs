@@ -16,7 +16,7 @@ use pyhudi_store::{Store, StoreError, StoreWriter};
 use crate::error::{Result, SliceError};
 use crate::log_content::{DataBlocks, Waiting};
 
-/// Column of the base file's row that a record updates, beside the columns of rows and of deletes.
+/// Column of the base file's row that a record updates, next to the columns of rows and of deletes.
 pub const BASE_ROW: &str = "_pyhudi_base_row";
 /// What the names of columns begin with that hold ordering values of deletes, one for each field.
 pub const ORDERING: &str = "_pyhudi_ordering";

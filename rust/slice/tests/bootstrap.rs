@@ -35,7 +35,7 @@ impl Folder {
         Store::open(self.0.to_str().unwrap(), &[]).unwrap()
     }
 
-    /// Writes a file of text and number columns in row groups of so many rows.
+    /// Writes a file of string and number columns in row groups of `rows` rows.
     fn write(&self, name: &str, columns: &[(&str, ArrayRef)], group: usize) {
         let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
         let properties = WriterProperties::builder()

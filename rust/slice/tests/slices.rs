@@ -624,7 +624,7 @@ fn a_filter_on_the_key_spares_other_base_rows_whoever_wins() {
     let mut base = vec![("a", 5), ("b", 2), ("c", 3)];
     base.extend(others.iter().map(|key| (key.as_str(), 4)));
     write_base(&store, "base.parquet", rows(&base));
-    // "a" comes late; what becomes of it depends on the base row.
+    // "a" has an older ordering value; what becomes of it depends on the base row.
     let late = rows(&[("a", 1), ("b", 7), ("n", 1)]);
     write_log(&store, ".f_1.log.1", "2", Some(late), &[]);
     let looked_up = |column: &str, key: &str| {

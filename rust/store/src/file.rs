@@ -14,7 +14,7 @@ use crate::local::LocalFile;
 /// A file to read at any offset, from any thread. Clones share one open file.
 ///
 /// Reads are bounded by the size it was made with. Once opened on a local file system it stays
-/// readable, also when the cleaner deletes it meanwhile; elsewhere, what was not fetched by then
+/// readable, also if the cleaner deletes it in between; elsewhere, what was not fetched by then
 /// is not found.
 #[derive(Debug, Clone)]
 pub struct StoreFile(Arc<Back>);

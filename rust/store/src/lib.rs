@@ -37,8 +37,8 @@
 //!
 //! # Hadoop's checksum files
 //!
-//! Java's local file system keeps `.<name>.crc` beside `<name>` and fails to read a file that does
-//! not match it. Whoever replaces or deletes a file here therefore also removes its checksum file.
+//! Java's local file system keeps `.<name>.crc` next to `<name>` and fails to read a file that does
+//! not match it. Replacing or deleting a file here therefore also removes its checksum file.
 
 mod bucket;
 mod error;

@@ -8,7 +8,7 @@ use crate::StoreError;
 /// The largest file that is read whole: files of a timeline and of its archive, which are smaller.
 pub(crate) const MAX_WHOLE: u64 = 2 << 30;
 
-/// A file that nobody may have meant to be read whole.
+/// A file that is too large to be read whole by mistake.
 pub(crate) fn too_large(path: &str, size: u64) -> StoreError {
     StoreError::Unsupported {
         what: format!("{path}: {size} bytes to be read whole, {MAX_WHOLE} at most"),

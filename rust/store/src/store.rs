@@ -89,7 +89,7 @@ impl Store {
         }))
     }
 
-    /// The base, normalised, which [`Store::open`] takes back.
+    /// The base, normalised, which [`Store::open`] accepts.
     pub fn uri(&self) -> &str {
         match &self.0 {
             Back::Local(base) => base.as_str(),
@@ -128,7 +128,7 @@ impl Store {
 
     /// All files below `prefix` at any depth, sorted by path. A missing prefix is an empty list.
     ///
-    /// Files that come or go meanwhile may be in the list or not; all others are.
+    /// Files that appear or disappear in between may be in the list or not; all others are.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         path::check_prefix(prefix)?;
         match &self.0 {
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Writes the file if there is none, else returns false; of several writers exactly one gets
+    /// Writes the file if it does not exist, else returns false; of several writers exactly one gets
     /// true. The file appears at once with all its bytes. Durable as in [`Store::put`].
     ///
     /// After an error the file may be there or not: the caller reads it to know.
@@ -199,7 +199,7 @@ impl Store {
     /// or none where another writer was first; of several writers exactly one is.
     ///
     /// Each content must be new, such as by a random part. On local storage a crash of the machine
-    /// may bring the old content back or leave the file empty: a lock's holder has died with it.
+    /// may restore the old content or leave the file empty: a lock's holder has died with it.
     /// [`StoreError::Unsupported`] where the storage has no conditional writes or locks of files.
     pub fn replace_version(
         &self,
@@ -280,7 +280,7 @@ impl Store {
         Ok(opened.into_iter().flatten().collect())
     }
 
-    /// The file for positioned reads, with the size that a listing or a commit told. Storage is not
+    /// The file for positioned reads, with the size that a listing or a commit recorded. Storage is not
     /// asked before the first read, which is where a missing file or a malformed path shows.
     pub fn file_with_size(&self, path: &str, size: u64) -> StoreFile {
         match &self.0 {

@@ -1,7 +1,7 @@
 //! One Avro value in binary to a JSON value and back, order kept. For metadata, not for rows.
 //!
 //! The JSON is Avro's own with unions unwrapped: bytes and fixed are strings of the characters
-//! U+0000 to U+00FF, logical types stand as their underlying type, and floats that JSON lacks
+//! U+0000 to U+00FF, logical types become their underlying type, and floats that JSON does not have
 //! are the strings "NaN", "Infinity" and "-Infinity".
 //!
 //! apache-avro reads the bytes, see `json` and `schema`; `write` says why it does not write them.
@@ -23,7 +23,7 @@ pub(crate) use parsed::Parsed;
 pub(crate) use write::{as_bytes, put_bytes, put_long, write};
 
 /// The longest string or bytes value, and the largest inflated block. apache-avro keeps the first
-/// limit that it is told, for the whole process.
+/// limit that it is given, for the whole process.
 const MAX_LENGTH: usize = 64 << 20;
 
 /// Unframed records as JSON values, in the form of [`container`](crate::container). For the few

@@ -18,7 +18,7 @@ use crate::vector::Vector;
 ///
 /// Dictionaries count as their values; large and view types as the plain ones; integers below
 /// 32 bits as int, below 64 as long. Timestamps in milliseconds stay millis, all others are
-/// micros. Types that Avro or Spark lack (unsigned 64-bit, durations, unions, null, maps
+/// micros. Types that Avro or Spark do not have (unsigned 64-bit, durations, unions, null, maps
 /// without string keys) are [`Unsupported`](crate::AvroError::Unsupported), and so is a
 /// decimal with negative scale. Field names must be Avro names as Java has
 /// them: letters of any script.
@@ -171,7 +171,7 @@ fn map(entries: &Field, name: &str, namespace: &str, path: &str) -> Result<Value
 
 fn check_name(name: &str) -> Result<()> {
     let mut chars = name.chars();
-    // Java looks at UTF-16 units (`Schema.validateName`, Avro 1.11): letters of one unit.
+    // Java checks UTF-16 code units (`Schema.validateName`, Avro 1.11): letters of one unit.
     let one_unit = |c: char| c.len_utf16() == 1;
     let first = chars
         .next()

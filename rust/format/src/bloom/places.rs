@@ -2,7 +2,7 @@
 
 use crate::hash::Inputs;
 
-/// Keys that are looked at side by side.
+/// Keys that are processed together.
 const LANES: usize = 4;
 
 /// The places of some keys, in a filter of one shape.

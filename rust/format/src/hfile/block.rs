@@ -238,7 +238,7 @@ impl Block {
     }
 }
 
-/// The content of a data block, inflated as far as it is asked for: whoever looks for a key goes
+/// The content of a data block, inflated only as far as needed: a lookup of a key goes
 /// half of the way on average.
 #[derive(Debug)]
 pub(super) struct Unpacking {
@@ -277,7 +277,7 @@ impl Unpacking {
         })
     }
 
-    /// The content from its beginning, at least `len` bytes of it if there are so many.
+    /// The content from its beginning, at least `len` bytes of it if it has them.
     pub(super) fn reach(&mut self, len: usize) -> Result<&[u8]> {
         while self.bytes.len() < len
             && let Some(rest) = &mut self.rest

@@ -39,7 +39,7 @@ pub struct HFileOptions {
 
 impl Default for HFileOptions {
     /// Hudi's blocks have 1 MiB. Smaller ones pack as well, and a look-up unpacks far less; readers
-    /// go by the index, whatever the size.
+    /// use the index, whatever the size.
     fn default() -> Self {
         Self {
             block_bytes: 32 << 10,
@@ -50,7 +50,7 @@ impl Default for HFileOptions {
 
 /// The bytes of an HFile with these pairs, whose keys must rise in byte order.
 ///
-/// infos: facts beside those that every HFile has; Hudi's readers want `schema`.
+/// infos: entries besides those that every HFile has; Hudi's readers want `schema`.
 ///
 /// # Errors
 /// A key does not rise, or is longer than 32767 bytes.
@@ -254,8 +254,8 @@ impl HFileWriter {
 
     /// The bytes of the file.
     ///
-    /// metas: named blocks beside the data; Hudi's base files have one, `bloomFilter`
-    /// (`HoodieNativeAvroHFileWriter`). infos: facts beside those that every HFile has.
+    /// metas: named blocks next to the data; Hudi's base files have one, `bloomFilter`
+    /// (`HoodieNativeAvroHFileWriter`). infos: entries besides those that every HFile has.
     ///
     /// # Errors
     /// Compressing fails.

@@ -28,7 +28,7 @@ impl<R: ReadAt> AvroStream<R> {
     /// Reads the first window.
     ///
     /// # Errors
-    /// A content that does not fit its file, or does not start as such a block does.
+    /// A content that does not fit its file, or does not start as a block of this type does.
     pub fn open(source: R, block: &LogBlock) -> Result<Self> {
         let end = block.content_offset.checked_add(block.content_len);
         if end.is_none_or(|end| end > source.size()) {

@@ -118,7 +118,7 @@ impl<R: ReadAt> LogScanner<R> {
             else {
                 return Ok(false);
             };
-            // From the footer on, which is looked at later.
+            // From the footer on, which is read later.
             let bytes = self.window.peek(tail, TAIL as usize + MAGIC.len())?;
             let mut cursor = Cursor::at(&bytes, tail);
             cursor.u32()?;

@@ -144,7 +144,7 @@ fn width_of(code: u8) -> u32 {
     }
 }
 
-/// The least width that there is for so many bits.
+/// The minimum encodable width for this number of bits.
 fn closest_width(bits: u32) -> u32 {
     (0..32)
         .map(width_of)

@@ -10,7 +10,7 @@ use crate::proto::put_varint;
 /// Bytes of a chunk before it is packed, as many as Java's writers take.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// Values that are looked at together for runs.
+/// Values that are searched together for runs.
 const PENDING: usize = 1024;
 
 const RUN_LEAST: usize = 3;

@@ -96,7 +96,7 @@ impl<W: Write> OutFile<W> {
         Ok(())
     }
 
-    /// A text that the file keeps beside its rows.
+    /// A string in the file's user metadata.
     pub fn keep(&mut self, key: &str, value: String) {
         self.user.push((key.to_owned(), value));
     }

@@ -39,7 +39,7 @@ pub struct StripeFooter {
     /// Kind, column and place in the file.
     streams: Vec<(u64, u64, Range<u64>)>,
     encodings: Vec<ColumnEncoding>,
-    /// The time zone of the writer, empty where it is not told.
+    /// The time zone of the writer, empty if it is not recorded.
     pub time_zone: String,
 }
 
@@ -95,7 +95,7 @@ impl StripeFooter {
         self.place(column, StreamKind::Present).is_some()
     }
 
-    /// A stream of a column. One that the stripe lacks has no bytes: writers leave out those.
+    /// A stream of a column. A missing stream has no bytes: writers leave out empty ones.
     pub fn stream<S: ReadAt>(
         &self,
         source: S,

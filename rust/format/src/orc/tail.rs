@@ -94,7 +94,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// A text that the file keeps beside its rows.
+    /// A string in the file's user metadata.
     pub fn value(&self, key: &str) -> Option<String> {
         let (_, value) = self.user.iter().find(|(name, _)| name == key)?;
         String::from_utf8(value.clone()).ok()

@@ -61,7 +61,7 @@ impl<'a> VariantNames<'a> {
         self.names.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

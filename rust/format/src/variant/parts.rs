@@ -116,7 +116,7 @@ pub fn object_fields(bytes: &[u8]) -> Result<Option<VariantFields<'_>>> {
 /// An error unless `metadata` and `value` are one whole VARIANT.
 ///
 /// # Errors
-/// The bytes are damaged, a field has a name that `metadata` lacks, or it nests too deeply.
+/// The bytes are damaged, a field has a name that is not in `metadata`, or it nests too deeply.
 pub fn check_variant(metadata: &[u8], value: &[u8]) -> Result<()> {
     let names = VariantNames::parse(metadata)?;
     let size = variant_size(value)?;

@@ -163,7 +163,7 @@ impl VariantWriter {
     /// number each one's name has, and where it begins.
     ///
     /// # Errors
-    /// They are longer than the encoding has numbers for, a number is none of a name, or two fields have
+    /// They are longer than the encoding can count, an id is not that of a name, or two fields have
     /// one name.
     pub fn object(
         &mut self,

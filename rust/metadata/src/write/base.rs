@@ -13,7 +13,7 @@ use pyhudi_store::{Store, StoreError};
 
 use super::file::by_key;
 
-/// What Hudi sizes the filter of such a file by.
+/// The number of keys for which Hudi sizes the filter of such a file.
 const BLOOM_ENTRIES: u32 = 10_000;
 const BLOOM_MOST: u32 = 100_000;
 const BLOOM_FPP: f64 = 1e-9;
@@ -75,7 +75,7 @@ fn hfile(pairs: &[(&str, &[u8])], schema: &str) -> Result<Vec<u8>, FormatError> 
     )
 }
 
-/// Such a file's filter as it was stored, to be added to.
+/// The stored filter of such a file, to which keys are added.
 pub(super) fn growing(text: &[u8]) -> Result<BloomFilter, FormatError> {
     let filter = BloomFilter::from_base64(&String::from_utf8_lossy(text))?;
     Ok(filter.growing_to(BLOOM_MOST))

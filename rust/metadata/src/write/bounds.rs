@@ -110,7 +110,7 @@ impl Bound {
         Value::Branch(wrapper.branch, Box::new(record))
     }
 
-    /// The value in a wrapper record of that kind, None where it is none of the column's type.
+    /// The value in a wrapper record of that kind, None if it is not of the column's type.
     pub(super) fn unwrapped(stored: &Datum<'_>, wrapper: Wrapper, ty: &DataType) -> Option<Self> {
         let Datum::Branch(branch, record) = stored else {
             return None;

@@ -18,8 +18,8 @@ use crate::stats::{self, StatsSource, stored_stats};
 /// columns file, column, expected and found (as text for people; found is null where nothing is
 /// stored).
 ///
-/// The partition's own statistics are looked at where `whole` has them, under the file name "".
-/// Bounds that cannot be told for certain are passed over, as readers do.
+/// The partition's own statistics are checked if `whole` has them, under the file name "".
+/// Bounds that are not certain are skipped, as readers do.
 ///
 /// # Errors
 /// Damaged files, failing storage.

@@ -68,10 +68,10 @@ impl Stats {
         }
     }
 
-    /// With a size that tells readers to believe the bounds, of text beside nulls.
+    /// With a size that makes readers trust the bounds, of strings and nulls.
     ///
     /// Of such text a size below that of a long value is the only sign that no value was lost, and
-    /// nothing else goes by it (Hudi 0.15.0 to 1.2.0).
+    /// nothing else uses it (Hudi 0.15.0 to 1.2.0).
     pub(super) fn marked(mut self, ty: &DataType) -> Self {
         let is_sure = is_text(ty) && self.nulls > 0 && !self.may_lack;
         if is_sure && self.uncompressed >= LONG_VALUE {
@@ -80,7 +80,7 @@ impl Stats {
         self
     }
 
-    /// A column that the batch lacks is null in all of its rows. So is a field where its struct is.
+    /// A column that is not in the batch is null in all of its rows. So is a field where its struct is.
     pub(super) fn add_batch(&mut self, batch: &RecordBatch, field: &Field) -> Result<()> {
         if nested(&batch.schema(), field.name()).is_ok() {
             self.add_values(&adapt_column(&column(batch, field.name())?, field)?);

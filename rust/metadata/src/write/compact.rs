@@ -3,7 +3,7 @@
 //! What versions of a record come to is said in `combined`. Of a base file that was written here
 //! only those blocks are unpacked that hold a key of the log files, and the first and last: the rest
 //! is taken over as it stands. Its records go on naming the base file that they came with, which
-//! nobody reads.
+//! no reader uses.
 
 use bytes::Bytes;
 use pyhudi_avro::{Datum, DatumWriter, Value, with_text};
@@ -117,7 +117,7 @@ const LOCATION: u8 = 5 << 1;
 /// A record of the record index with the name of its file, without decoding it. None for any other.
 fn location_named(value: &[u8], name: &str) -> Option<Vec<u8>> {
     let (named, place) = with_text(value, META_FIELDS - 1, name)?;
-    // An empty key, since the file has it beside the record; then the kind.
+    // An empty key, because the file has it next to the record; then the kind.
     (named.get(place..place + 2)? == [0, LOCATION]).then_some(named)
 }
 

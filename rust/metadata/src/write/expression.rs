@@ -106,7 +106,7 @@ pub struct ExpressionFilter {
     pub fpp: f64,
     /// How many keys a `DYNAMIC_V0` filter grows for.
     pub max_entries: u32,
-    /// There are values that nobody could make: the filter lets everything through.
+    /// Some values could not be computed: the filter matches everything.
     pub passes_all: bool,
 }
 

@@ -13,7 +13,7 @@ use pyhudi_store::Store;
 use super::bounds::Bound;
 use super::column_bounds::{BATCH_ROWS, Stats, roots};
 
-/// What the values of the columns are. Floating numbers are always looked at: the bounds of a
+/// What the values of the columns are. Floating-point numbers are always read: the bounds of a
 /// footer leave NaN out.
 pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
     let Some(arrow) = parquet_footer(store, path)? else {
@@ -42,7 +42,7 @@ pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Resu
     Ok(found)
 }
 
-/// The same of a skeleton: of the columns that it lacks what its source has, or the source's folder
+/// The same of a skeleton: of columns that it does not have what its source has, or the source's folder
 /// tells.
 pub(super) fn skeleton_stats(
     store: &Store,

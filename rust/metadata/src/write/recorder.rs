@@ -52,7 +52,7 @@ impl Recorder {
 pub(super) struct RecordRows<'w> {
     writer: &'w DatumWriter,
     partition: String,
-    /// Keys are hashed over so many file groups, the number of the first of which is `first`.
+    /// Keys are hashed over this number of file groups, of which the first has the number `first`.
     pub(super) groups: u32,
     pub(super) first: u32,
     /// The number of each row's file group.

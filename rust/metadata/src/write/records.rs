@@ -145,7 +145,7 @@ pub fn locations(
     rows.finish()
 }
 
-/// A file id `<uuid>-<number>` or `<uuid>` taken apart, the number -1 where there is none
+/// A file id `<uuid>-<number>` or `<uuid>` parsed; the number is -1 if there is none
 /// (`HoodieMetadataPayload.createRecordIndexUpdate`). None for any other file id.
 fn uuid_and_number(file_id: &str) -> Option<(u128, i64)> {
     let (uuid, number) = match file_id.split_at_checked(36)? {

@@ -54,7 +54,7 @@ pub fn secondary_changes(
             rows.put_hashed(&key, &hashed(&key, value), &fields)
         })?;
     }
-    // Whoever wrote them, up to index version 1.
+    // Of any writer, up to index version 1.
     let older = old.iter().filter_map(|key| older_form(key));
     let older: Vec<String> = older.filter(|_| !hashed_by_value).collect();
     for key in old.into_iter().chain(older) {

@@ -32,7 +32,7 @@ pub struct FileFacts {
     pub value_types: bool,
     /// Statistics of the whole partition as well.
     pub partition_stats: bool,
-    /// What the partition holds besides the files of the commit: then its statistics are tight.
+    /// The partition's files other than those of the commit: then its statistics are tight.
     pub rest: Option<RestOfPartition>,
     /// Bloom filters of base files.
     pub bloom_filters: bool,
@@ -45,7 +45,7 @@ pub struct FileFacts {
 pub struct RestOfPartition {
     /// Where they are.
     pub files: Vec<WrittenFile>,
-    /// What `column_stats` had of them before the commit. A file that is not there is looked at.
+    /// What `column_stats` had of them before the commit. A file that is not in it is read.
     pub known: Arc<KnownStats>,
 }
 
@@ -171,7 +171,7 @@ pub(super) fn stats_of(
 
 // --- files that are gone ----------------------------------------------------------------------------
 
-/// Takes away the records of files that are gone.
+/// Removes the records of deleted files.
 ///
 /// index: a partition of the metadata table, with statistics of columns, or with filters. partition:
 /// of the data, names: of its files.

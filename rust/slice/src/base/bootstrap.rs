@@ -4,7 +4,7 @@
 //! that something else wrote. The table gets a skeleton for each: a base file of the same rows in
 //! the same order that holds Hudi's own columns alone (`HoodieBootstrapHandle`, Hudi 0.15). Row
 //! groups and pages of the two differ. Which source belongs to which skeleton is Python's to say, and
-//! what the name of the source's folder tells of its rows.
+//! the values that the name of the source's directory gives its rows.
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
@@ -27,7 +27,7 @@ pub struct BootstrapSource {
 }
 
 impl BootstrapSource {
-    /// The value of a column that the file lacks.
+    /// The value of a column that is not in the file.
     pub fn value(&self, column: &str) -> Option<(FieldRef, ArrayRef)> {
         let values = self.values.as_ref()?;
         let (index, field) = values.schema_ref().fields().find(column)?;

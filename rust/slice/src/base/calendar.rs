@@ -1,9 +1,9 @@
 //! Files whose writer counted days by the Julian calendar before 15 October 1582, as Spark 2 did and
-//! later ones do when told to (`spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY`).
+//! later ones do by option (`spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY`).
 //!
-//! Days are brought to the calendar of everybody else, with the same year, month and day, as Spark's
-//! readers bring them (`RebaseDateTime`, 3.0 to 4.1). Times before 1900 depend on the writer's time zone
-//! besides, and are refused, as are old days within nested columns.
+//! Days are converted to the proleptic Gregorian calendar, with the same year, month and day, as Spark's
+//! readers convert them (`RebaseDateTime`, 3.0 to 4.1). Times before 1900 depend on the writer's time zone
+//! too, and are refused, as are old days within nested columns.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const FIRST: i32 = -719_164;
 /// 1900, in microseconds: from then on zones had the offsets that they have.
 const SAME_TIMES_FROM: i64 = -2_208_988_800_000_000;
 
-/// Whether Spark brings days and times of the file to another calendar.
+/// Whether Spark converts days and times of the file to another calendar.
 #[must_use]
 pub fn has_old_calendar(metadata: &ParquetMetaData) -> bool {
     Old::of(metadata).is_some()
@@ -85,7 +85,7 @@ impl Old {
         })
     }
 
-    /// A batch of such a file by the calendar of everybody else.
+    /// A batch of such a file in the proleptic Gregorian calendar.
     pub(super) fn renewed(self, path: &str, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = batch.columns().iter().map(|column| {
             if let (true, Some(days)) = (self.days, column.as_primitive_opt::<Date32Type>()) {
@@ -98,7 +98,7 @@ impl Old {
         Ok(RecordBatch::try_new(batch.schema(), columns)?)
     }
 
-    /// Raises for what cannot be brought over.
+    /// Raises for what cannot be converted.
     fn check(self, path: &str, column: &ArrayRef) -> Result<()> {
         match column.data_type() {
             DataType::Date32 if self.days => {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(renewed_day(SAME_FROM - 1), SAME_FROM - 11);
         // 0001-01-01 of either.
         assert_eq!(renewed_day(FIRST), -719_162);
-        // 1000-02-29, which the other calendar lacks, is the first of March; 1500-01-01.
+        // 1000-02-29, which the other calendar does not have, is the first of March; 1500-01-01.
         assert_eq!(renewed_day(-354_221), -354_226);
         assert_eq!(renewed_day(-354_220), -354_226);
         assert_eq!(renewed_day(-171_655), -171_664);

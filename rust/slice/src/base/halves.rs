@@ -212,7 +212,7 @@ fn decode(reader: ParquetRecordBatchReader, sender: &SyncSender<Result<RecordBat
     };
     // The Parquet crate panics on some damaged files.
     if catch_unwind(AssertUnwindSafe(work)).is_err() {
-        // Nobody may be there any more to be told.
+        // The receiver may have ended already.
         let _ = sender.send(Err(ParquetError::General("its decoder gave up".to_owned())));
     }
 }

@@ -1,7 +1,7 @@
 //! INT96 timestamps as microseconds.
 //!
 //! Parquet's old timestamps are days and nanoseconds of the day, in UTC. Read as nanoseconds since
-//! 1970, as Arrow does unless told otherwise, those before 1677 and after 2262 would wrap around.
+//! 1970, as Arrow does by default, those before 1677 and after 2262 would wrap around.
 
 use std::sync::Arc;
 

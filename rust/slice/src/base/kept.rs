@@ -1,8 +1,8 @@
 //! Row groups of a base file that its rewrite takes over as they stand, since none of their keys is
-//! written anew. Their bytes are copied, but for the column that has the file's own name.
+//! rewritten. Their bytes are copied, but for the column that has the file's own name.
 //!
 //! A file that grows by a few rows at a time would get a row group each time. So a row group stays
-//! only while it has more rows than all that are written anew, smaller ones are among those: sizes
+//! only while it has more rows than all that are rewritten, smaller ones are among those: sizes
 //! at least double from one to the next, and a row is written once for each doubling.
 
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// The row groups to keep, none where there is no such thing; and those to be read, none where
-    /// nothing was looked at.
+    /// nothing was checked.
     pub(crate) fn find(
         read: &SliceRead,
         opening: Opening<'_>,
@@ -223,7 +223,7 @@ impl Groups {
             && same_fields(own, schema.root_schema().get_fields())
     }
 
-    /// Whether the pages of a row group are where pages can be; what is wrong with others is told
+    /// Whether the pages of a row group are where pages can be; errors of others are reported
     /// when they are read.
     fn is_within_file(&self, number: usize) -> bool {
         let size = self.file.size();

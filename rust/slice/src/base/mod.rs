@@ -41,7 +41,7 @@ pub use spark::columns_for_spark;
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.
 pub(crate) struct BaseRead<'a> {
-    /// Top-level columns; those the file lacks are left out.
+    /// Top-level columns; those that are not in the file are left out.
     pub(crate) columns: &'a [String],
     /// Row groups that cannot hold a matching row are left out.
     pub(crate) filters: &'a [Filter],
@@ -88,20 +88,20 @@ pub(crate) trait BaseRows: Iterator<Item = Result<RecordBatch>> + Send {
     fn pruned_row_groups(&self) -> u64;
 }
 
-/// A base file that is being written. Dropped before its end, it is none.
+/// A base file that is being written. If it is dropped before its end, no file exists.
 pub(crate) trait BaseOut {
     /// Of its batches.
     fn schema(&self) -> &SchemaRef;
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
     /// How large it is so far, by estimate.
     fn bytes(&self) -> u64;
-    /// A text that it keeps beside its rows.
+    /// A string in its metadata.
     fn footer(&mut self, key: &str, value: String);
     /// What row groups of other files must be like to be taken over as they are; none where none can.
     fn kept_schema(&self) -> Option<&SchemaDescPtr> {
         None
     }
-    /// Adds such a row group, but for a column that gets these texts, again and again.
+    /// Adds a row group, but for a column that gets these texts, again and again.
     fn keep(&mut self, _: KeptGroup, _: Option<(usize, &StringArray)>) -> Result<()> {
         let what = "a row group of another file, where none can be".to_owned();
         Err(SliceError::Schema(what))
@@ -127,7 +127,7 @@ pub(crate) trait BaseFormat: Sync {
         options: &BaseFileOptions,
     ) -> Result<Box<dyn BaseOut>>;
     fn schema(&self, store: &Store, path: &str) -> Result<BaseSchema>;
-    /// The texts that a file keeps beside its rows, by name: bloom filter, key range.
+    /// The strings in a file's metadata, by name: bloom filter, key range.
     fn values(&self, store: &Store, path: &str, keys: &[&str]) -> Result<Vec<Option<String>>>;
 }
 
@@ -159,7 +159,7 @@ pub fn base_schema(store: &Store, path: &str) -> Result<BaseSchema> {
     format_of(path).schema(store, path)
 }
 
-/// The texts that a base file keeps beside its rows, by name.
+/// The strings in a base file's metadata, by name.
 ///
 /// # Errors
 /// The file is missing or damaged.

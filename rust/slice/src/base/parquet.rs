@@ -40,7 +40,7 @@ use crate::names::names_of;
 use crate::prune::keep_row_groups;
 use crate::row_test::RowTest;
 
-/// Batches of wide rows end after so many bytes, roughly: they must fit in memory several times.
+/// Approximate maximum bytes of a batch of wide rows: they must fit in memory several times.
 pub(crate) const BATCH_BYTES: usize = 8 << 20;
 
 /// Row groups of more bytes are not fetched whole where rows are tested: theirs is read twice, page
@@ -440,7 +440,7 @@ pub fn parquet_footer(store: &Store, path: &str) -> Result<Option<ArrowReaderMet
 }
 
 fn reader_options() -> ArrowReaderOptions {
-    // A schema that some Arrow writer embedded would bring its own types in.
+    // A schema that some Arrow writer embedded would add its own types.
     ArrowReaderOptions::new().with_skip_arrow_metadata(true)
 }
 
@@ -523,7 +523,7 @@ fn check_levels(path: &str, footer: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The footer of a Parquet file in memory; of what is none, nothing.
+/// The footer of a Parquet file in memory; empty for other data.
 fn footer_bytes(content: &[u8]) -> &[u8] {
     let Some((rest, tail)) = content.split_last_chunk::<FOOTER_TAIL>() else {
         return &[];

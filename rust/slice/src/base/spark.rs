@@ -1,7 +1,7 @@
 //! Which columns of a Parquet file Spark's own reader gives as this crate does.
 //!
 //! Whatever the two could take differently leaves a column out: nested ones, INT96, another
-//! calendar, codecs and encodings that a release of Spark lacks. Hudi's own rules, such as times
+//! calendar, codecs and encodings that a release of Spark does not support. Hudi's own rules, such as times
 //! that are stamped wrong, apply where a file's type is not the table's, which the caller compares.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::error::Result;
 
 /// The columns that Spark 3.5 and 4.x read from a Parquet base file with the same types and values.
 ///
-/// `told`, one row, has the values that all rows are to have in its columns, whatever the file
+/// `told`, one row, has the values that all rows get in its columns, whatever the file
 /// says: statistics must show that the file says the same.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ fn is_plain_chunk(chunk: &ColumnChunkMetaData) -> bool {
 }
 
 /// Whether a filter of Spark's, to which NaN is the greatest, could pass over one: bounds leave it out,
-/// but for those of parquet-mr, which then says that there are none.
+/// but for those of parquet-mr, which then shows that there are none.
 fn may_hide_nan(chunk: &ColumnChunkMetaData, file: &ParquetMetaData) -> bool {
     let maker = file.file_metadata().created_by();
     let is_fraction = matches!(

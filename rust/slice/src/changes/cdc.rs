@@ -1,7 +1,7 @@
-//! Change logs: what a copy-on-write commit on a table with CDC wrote beside its base files.
+//! Change logs: what a copy-on-write commit on a table with CDC wrote besides its base files.
 //!
 //! A record holds the operation and, by the table's logging mode, both images, the image before, or
-//! only the key (`HoodieCDCUtils`, Hudi 1.2.0). What it lacks is looked up by key in the base files
+//! only the key (`HoodieCDCUtils`, Hudi 1.2.0). What is missing is looked up by key in the base files
 //! before and after, which stream past the change log's keys.
 
 use std::sync::Arc;
@@ -38,14 +38,14 @@ pub struct CdcRead {
     pub as_json: bool,
 }
 
-/// The changes that change logs tell of. Reads nothing before the first batch is asked for.
+/// The changes in change logs. Reads nothing before the first batch is asked for.
 pub struct CdcReader {
     read: CdcRead,
     images: Images,
     open: Option<Open>,
 }
 
-/// The change logs as they are read, and where images are looked up that they lack.
+/// The change logs as they are read, and where missing images are looked up.
 struct Open {
     logged: LoggedFiles,
     before: Option<Lookup>,
@@ -89,7 +89,7 @@ impl CdcReader {
         LoggedFiles::new(&self.read.store, &self.read.files)
     }
 
-    /// Where images may have to be looked up, change logs are read once more for what they lack.
+    /// Where images may have to be looked up, change logs are read once more for what is missing.
     fn opened(&mut self) -> Result<Open> {
         let mut open = Open {
             logged: self.logged(),

@@ -46,7 +46,7 @@ pub struct ChangeSpec {
     pub constants: Vec<(String, ArrayRef)>,
     /// Only rows with these keys count.
     pub only: Option<RowMatcher>,
-    /// Only rows of this bucket of so many count.
+    /// Only rows of this bucket, of this number of buckets, count.
     pub bucket: Option<(u32, u32)>,
     /// Images as JSON text in place of structs.
     pub as_json: bool,

@@ -15,7 +15,7 @@ use super::curve::{hilbert, z_order};
 use super::{Layout, SortOptions};
 use crate::error::{Result, SliceError};
 
-/// Bits of a coordinate: 4096 parts of each column are told apart.
+/// Bits of a coordinate: 4096 parts of each column are distinguished.
 const BITS: u32 = 12;
 const SAMPLE: usize = 1 << 16;
 

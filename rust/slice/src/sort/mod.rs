@@ -1,7 +1,7 @@
 //! Rows of several streams in one order: along columns, or along a curve through them.
 //!
 //! What does not fit in memory goes to local files as sorted runs, which are merged. A curve needs to
-//! know the values of all rows before the first key, so there what does not fit is put aside first.
+//! know the values of all rows before the first key, so rows that do not fit in memory spill first.
 //! Files have no name and vanish with the process.
 
 mod curve;

@@ -46,7 +46,7 @@ impl RunFile {
 /// The rows of a file, batch by batch, each with its keys.
 pub(super) struct RunReader(Option<LocalReader>);
 
-/// The rows of a file that was written; of none where there is none.
+/// The rows of a file that was written; empty if there is no file.
 pub(super) fn read(file: Option<RunFile>) -> Result<RunReader> {
     let reader = file.map(|file| file.rows.into_reader()).transpose()?;
     Ok(RunReader(reader))

@@ -2,7 +2,7 @@
 
 use super::kind::Unbuilt;
 
-/// An option that a client looks at: its name, and its value where there is one.
+/// An option that a client reads: its name, and its value where there is one.
 pub(super) type Given<'n> = (&'n str, Option<String>);
 
 /// Checks addresses of servers.

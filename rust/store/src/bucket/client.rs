@@ -55,7 +55,7 @@ pub(super) fn client_of(
     bucket: &str,
     options: &[(String, String)],
 ) -> Result<Arc<Client>> {
-    // Taken once a process; whoever was first chose the same.
+    // Taken once a process; the first caller chose the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let key = Key {
         process: process::id(),
@@ -157,7 +157,7 @@ fn retry(options: &[(String, String)]) -> Result<RetryConfig> {
     })
 }
 
-/// A value that cannot be parsed is repeated by whoever tried; some of them nobody may see.
+/// A value that cannot be parsed is repeated in the parser's error; some of them are secrets.
 fn without_secrets(mut text: String, options: &[(String, String)]) -> String {
     let is_secret = |name: &str| {
         ["secret", "token", "key", "proxy"]

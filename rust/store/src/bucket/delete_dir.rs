@@ -57,7 +57,7 @@ fn delete_named(remote: &Remote, path: &str, files: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Best effort: a directory in which others have put a file meanwhile stays.
+/// Best effort: a directory to which another writer has added a file stays.
 fn try_delete(remote: &Remote, path: &str, dirs: BTreeSet<String>) {
     for level in deepest_first(dirs) {
         let _ = delete(remote, path, &level, std::convert::identity);

@@ -1,4 +1,4 @@
-//! Ends of files that were opened or written, kept for whoever opens them next.
+//! Ends of files that were opened or written, kept for the next reader.
 //!
 //! A small commit reads what the commits before it wrote: dozens of files of some kilobytes, each a
 //! request. An object's entity tag stands for its bytes, and listings tell it: what is kept of a file
@@ -15,7 +15,7 @@ use object_store::path::Path;
 /// Bytes kept of all files of a bucket.
 const MOST: usize = 32 << 20;
 
-/// What a small file takes beside its bytes.
+/// The overhead of a small file.
 const BESIDE: usize = 256;
 
 /// The last bytes of a file; all of a small one.
@@ -37,7 +37,7 @@ pub(super) enum Depth {
 #[derive(Default)]
 pub(super) struct Ends(Mutex<Kept>);
 
-/// By key; those that nobody asked for longest go first.
+/// By key; the least recently used go first.
 #[derive(Default)]
 struct Kept {
     ends: BTreeMap<String, (u64, End)>,

@@ -8,7 +8,7 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// In lower case.
     pub(super) schemes: &'static [&'static str],
-    /// What variables of the environment that a client looks at begin with.
+    /// Prefix of the environment variables that a client reads.
     pub(super) environment: &'static [&'static str],
     /// The user metadata in which an object that was put if absent tells the call that put it.
     pub(super) token: &'static str,
@@ -46,7 +46,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The one that a server told.
+    /// The one that a server reported.
     pub(super) fn told(self, e_tag: Option<String>, version: Option<String>) -> Option<String> {
         match self {
             Self::Tag => e_tag,

@@ -2,7 +2,7 @@
 //!
 //! Hadoop's S3A keeps an empty object `dir/` for a directory that it made. `object_store` gives its
 //! key without the slash, just as that of an empty file `dir`: what is which has to be found out. In
-//! Azure the object is called `dir`, and told from a file where something is below it.
+//! Azure the object is called `dir`, and differs from a file because something is below it.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::{Entry, Listing, Result};
 /// Listings under way at a time.
 const AT_ONCE: usize = 16;
 
-/// The file's size and time; none when there is none.
+/// The file's size and time; None if it does not exist.
 pub(crate) fn head(remote: &Remote, path: &str) -> Result<Option<Entry>> {
     let key = remote.file_key(path)?;
     let found = remote.try_run(path, async |client| client.head(&key).await)?;

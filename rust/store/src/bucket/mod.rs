@@ -1,6 +1,6 @@
 //! Buckets, through `object_store`; `remote` says of which kinds.
 //!
-//! Calls block: they run on the caller's thread, beside a few threads of the process's one runtime.
+//! Calls block: they run on the caller's thread, next to a few threads of the process's one runtime.
 //! What a table's base is called (`s3://bucket/prefix`) becomes a bucket and a prefix of keys; a
 //! directory is what keys have in common, and exists as long as there is a key in it.
 

@@ -38,7 +38,7 @@ pub(crate) fn if_absent(remote: &Remote, path: &str, bytes: Bytes) -> Result<boo
     })
 }
 
-/// As [`if_absent`]; the end of the file is kept for whoever opens it next.
+/// As [`if_absent`]; the end of the file is kept for the next reader.
 pub(super) fn if_absent_to_be_read(remote: &Remote, path: &str, bytes: &Bytes) -> Result<bool> {
     let key = remote.file_key(path)?;
     remote.run(path, async |client| {

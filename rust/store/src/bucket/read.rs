@@ -35,13 +35,13 @@ pub(crate) fn whole(remote: &Remote, path: &str) -> Result<Bytes> {
     remote.run(path, async |_| found.bytes().await)
 }
 
-/// A file to read ranges of. Its bytes are those of one version: should it be replaced meanwhile,
+/// A file to read ranges of. Its bytes are those of one version: should it be replaced in between,
 /// reading fails.
 pub(crate) struct RemoteFile {
     remote: Arc<Remote>,
     path: String,
     size: u64,
-    /// The version; empty when the storage told none, or none has been asked for.
+    /// The version; empty if the storage reported none, or none was requested.
     e_tag: Option<String>,
     windows: Mutex<Windows>,
 }

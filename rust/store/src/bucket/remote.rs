@@ -114,7 +114,7 @@ impl Remote {
         })
     }
 
-    /// The key of a file; the base itself is none.
+    /// The key of a file; the base itself is not a file.
     pub(super) fn file_key(&self, path: &str) -> Result<Path> {
         path::check_file(path)?;
         self.key(path)
@@ -174,7 +174,7 @@ impl Drop for Remote {
     }
 }
 
-/// Without the client: its credentials are nobody's to print.
+/// Without the client: its credentials must not be printed.
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Remote").field(&self.uri).finish()

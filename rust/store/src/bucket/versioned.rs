@@ -10,7 +10,7 @@ use super::Remote;
 use super::client::Client;
 use crate::Result;
 
-/// The object and its version; none where there is none.
+/// The object and its version; None if it does not exist.
 pub(crate) fn read(remote: &Remote, path: &str) -> Result<Option<(Bytes, String)>> {
     let key = remote.file_key(path)?;
     remote.run(path, async |client| current(&client, &key).await)
@@ -75,7 +75,7 @@ async fn current(client: &Client, key: &Path) -> object_store::Result<Option<(By
             let version = told(client, meta.e_tag.clone(), meta.version.clone())?;
             Ok(Some((found.bytes().await?, version)))
         }
-        // Of the object: a missing bucket is told otherwise when it is written to.
+        // Of the object: a write reports a missing bucket differently.
         Err(Error::NotFound { .. }) => Ok(None),
         Err(cause) => Err(cause),
     }

@@ -41,7 +41,7 @@ pub(super) fn is_missing(error: &HdfsError) -> bool {
         HdfsError::FileNotFound(_) => true,
         HdfsError::RPCError(class, text) => match name_of(class) {
             "FileNotFoundException" | "ParentNotDirectoryException" => true,
-            // How a way through a file is told (`FSPermissionChecker.checkTraverse`).
+            // The error for a path that leads through a file (`FSPermissionChecker.checkTraverse`).
             "AccessControlException" => first_line(text).ends_with("(is not a directory)"),
             _ => false,
         },

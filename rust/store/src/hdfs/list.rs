@@ -14,7 +14,7 @@ const AT_ONCE: usize = 16;
 /// Folders of one call, which has to be answered in the time of a call.
 const TOGETHER: usize = 512;
 
-/// The file's size and time; none when there is none, also when it is a folder.
+/// The file's size and time; None if it does not exist or is a directory.
 pub(crate) fn head(hdfs: &Hdfs, path: &str) -> Result<Option<Entry>> {
     let full = hdfs.locate_file(path)?;
     let found = hdfs.try_run(path, Call::Harmless, async |client| {

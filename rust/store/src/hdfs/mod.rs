@@ -3,7 +3,7 @@
 //! Calls block as those of buckets do. Files and folders are real here: a folder stays when its last
 //! file is gone, a name appears at once for all readers, and nothing but a rename makes a file
 //! appear whole. There is no conditional put: `put` and `versioned` make theirs of renames, which
-//! the name node carries out one after the other.
+//! the name node executes one after the other.
 
 mod client;
 mod error;

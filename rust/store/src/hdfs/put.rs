@@ -1,7 +1,7 @@
-//! Files that appear with all their bytes or not at all: staged beside the target, closed, then
+//! Files that appear with all their bytes or not at all: staged next to the target, closed, then
 //! renamed, as Hudi does on HDFS (`HoodieStorage.createImmutableFileInPath`, 1.2.0).
 //!
-//! The name node carries out a rename as one step, and by itself never over a file that is there.
+//! The name node executes a rename atomically, and by default never over an existing file.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -56,7 +56,7 @@ pub(crate) fn delete_dir(hdfs: &Hdfs, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes what has the name, also while somebody writes it. False when nothing had.
+/// Deletes the file of this name, also while a client writes it. False if there is none.
 fn remove(hdfs: &Hdfs, path: &str, recursive: bool) -> Result<bool> {
     let full = hdfs.locate_file(path)?;
     let done = hdfs.try_run(path, Call::Harmless, async |client| {
@@ -76,7 +76,7 @@ pub(super) struct Staged<'h> {
 }
 
 impl<'h> Staged<'h> {
-    /// Writes it beside `target`. Missing folders are made.
+    /// Writes it next to `target`. Missing directories are created.
     pub(super) fn write(hdfs: &'h Hdfs, target: &str, bytes: &Bytes) -> Result<Self> {
         let path = format!("{target}.{}-{}.tmp", process::id(), number());
         let full = hdfs.locate_file(&path)?;
@@ -86,7 +86,7 @@ impl<'h> Staged<'h> {
             renamed: false,
         };
         let modes = hdfs.modes(target)?;
-        // Nobody else knows the name, so it may be written twice.
+        // No other client knows the name, so it may be written twice.
         hdfs.run(target, Call::Harmless, async |client| {
             let mut file = modes.create(client, &full, true).await?;
             Box::pin(file.write_bytes(bytes.clone())).await?;
@@ -121,7 +121,7 @@ impl<'h> Staged<'h> {
         Ok(self.renamed)
     }
 
-    /// Whether it is the target by now: it is under its own name no more, and its bytes are there.
+    /// Whether it is the target already: it is under its own name no more, and its bytes are there.
     fn has_become(&self, target: &str, bytes: &Bytes) -> Result<bool> {
         if list::head(self.hdfs, &self.path)?.is_some() {
             return Ok(false);

@@ -37,7 +37,7 @@ pub(crate) fn whole(hdfs: &Hdfs, path: &str) -> Result<Bytes> {
     }
     match hdfs.block_on(path, reader.read_range(0, size))? {
         Ok(bytes) if bytes.len() == size => Ok(bytes),
-        // Replaced or deleted meanwhile: it is looked for anew, once.
+        // Replaced or deleted in between: it is looked up again, once.
         _ => {
             let reader = open(hdfs, path, &full)?;
             let size = reader.file_length();
@@ -150,7 +150,7 @@ impl HdfsFile {
         })
     }
 
-    /// Does it once more with blocks that are looked for anew: they move, and files are deleted,
+    /// Does it once more with blocks that are looked up again: they move, and files are deleted,
     /// which only the name node tells.
     fn twice<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         match read() {

@@ -103,7 +103,7 @@ impl Hdfs {
         })
     }
 
-    /// The absolute path of a file; the base itself is none.
+    /// The absolute path of a file; the base itself is not a file.
     pub(super) fn locate_file(&self, path: &str) -> Result<String> {
         path::check_file(path)?;
         self.locate(path)

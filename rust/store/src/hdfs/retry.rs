@@ -29,7 +29,7 @@ pub(super) struct Retry {
 pub(super) enum Call {
     /// The same again.
     Harmless,
-    /// Perhaps something else: whoever makes it finds out what it did.
+    /// Perhaps something else: the caller checks what it did.
     Changing,
 }
 

@@ -1,9 +1,9 @@
 //! Compare and swap of one small file: what locks are made of.
 //!
-//! HDFS replaces a file without a look at which. So whoever means to replace one version first takes
+//! HDFS replaces a file without a check of its version. So a writer that replaces one version first takes
 //! the right to do so: a name that is made of the version, which the new content is renamed to
-//! where nobody has it. Then the version is looked at once more, and the content goes from that name
-//! to the file's. A right whose owner has died is taken away when it is old; its owner, should it
+//! if no writer has it. Then it checks the version once more, and the content goes from that name
+//! to the file's. A right whose owner has failed is removed when it is old; its owner, should it
 //! live, finds nothing left to rename.
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::{Result, StoreError};
 /// Age from which the right to replace a version is a dead one's. Both times are the name node's.
 const OLD_MS: i64 = 60_000;
 
-/// The file and its version; none where there is none. Two versions of the same bytes are one.
+/// The file and its version; None if it does not exist. Two versions of the same bytes are one.
 pub(crate) fn read(hdfs: &Hdfs, path: &str) -> Result<Option<(Bytes, String)>> {
     match read::whole(hdfs, path) {
         Ok(bytes) => {
@@ -84,7 +84,7 @@ fn modified(hdfs: &Hdfs, staged: &Staged<'_>) -> Result<i64> {
     Ok(found.map_or(0, |found| found.modified_ms))
 }
 
-/// Of the content, the same in every process: it makes names that others go by.
+/// Of the content, the same in every process: it forms names that other processes use.
 fn version(bytes: &[u8]) -> String {
     let digest = u128::from_be_bytes(md5(bytes));
     format!("{digest:032x}")

@@ -10,7 +10,7 @@ use crate::{Result, StoreError, path};
 #[derive(Debug, Clone)]
 pub(crate) struct LocalBase {
     path: Arc<str>,
-    /// So many bytes of the path are the table's base. A link there is the user's own.
+    /// The number of bytes of the path that are the table's base. A link there is the user's own.
     table: usize,
 }
 
@@ -55,7 +55,7 @@ impl LocalBase {
     }
 
     /// An error where a symbolic link of the table's leads to the file's folder: what is there can
-    /// be anybody's. Folders that are still missing are made, and so the table's own.
+    /// belong to anyone. Directories that are still missing are created, and so the table's own.
     pub(crate) fn check_own(&self, full: &Path) -> Result<()> {
         let table = Path::new(&self.path[..self.table]);
         let folders = full.ancestors().skip(1);

@@ -1,4 +1,4 @@
-//! Files that appear with all their bytes or not at all: staged beside the target, synced where they
+//! Files that appear with all their bytes or not at all: staged next to the target, synced where they
 //! have to last, then renamed over it or linked to it.
 
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<()> {
     dirs::sync_parent(target)
 }
 
-/// [`replace`] for what means nothing after a crash of the machine, which may bring the old content
+/// [`replace`] for what means nothing after a crash of the machine, which may restore the old content
 /// back or leave none.
 pub(crate) fn replace_unsynced(target: &Path, bytes: &[u8]) -> Result<()> {
     Staged::write(target, bytes, |_, _| Ok(()))?.rename_to(target)

@@ -18,7 +18,7 @@ pub(crate) fn whole(target: &Path) -> Result<Bytes> {
         return Err(too_large(&target.display().to_string(), size));
     }
     let mut buffer = Vec::with_capacity(size as usize);
-    // Not more than it had when it was opened, should it grow meanwhile.
+    // Not more than it had when it was opened, should it grow in between.
     file.take(MAX_WHOLE)
         .read_to_end(&mut buffer)
         .map_err(|source| StoreError::around(target, source))?;

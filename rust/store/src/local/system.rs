@@ -14,7 +14,7 @@ mod own {
     use super::{File, Path, io};
 
     /// Opens a file to read it. A pipe or socket is [`io::ErrorKind::Unsupported`]: opening a pipe waits
-    /// for who writes into it, unless told not to.
+    /// for its writers, unless disabled.
     pub(crate) fn open(target: &Path) -> io::Result<File> {
         let opened = OpenOptions::new()
             .read(true)

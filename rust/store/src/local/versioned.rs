@@ -1,6 +1,6 @@
 //! Compare and swap of one small file: what locks are made of.
 //!
-//! A guard beside the file is locked by the system for the moment of the swap. The system takes
+//! A guard file next to it is locked by the system for the moment of the swap. The system takes
 //! that lock from a process that dies, and the file is replaced whole, so nothing needs mending.
 
 use std::collections::hash_map::DefaultHasher;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::{dirs, put, read};
 use crate::{Result, StoreError};
 
-/// The file and its version; none where there is none. Two versions of the same bytes are one.
+/// The file and its version; None if it does not exist. Two versions of the same bytes are one.
 pub(crate) fn read(target: &Path) -> Result<Option<(Bytes, String)>> {
     match read::whole(target) {
         Ok(bytes) => {
@@ -39,7 +39,7 @@ pub(crate) fn replace(
 ) -> Result<Option<String>> {
     let guard = guard(target)?;
     let replaced = replace_guarded(target, bytes, expected, durable);
-    // Closing would not do: a process that was forked meanwhile has the file open, too.
+    // Closing would not do: a process that was forked in between has the file open, too.
     guard
         .unlock()
         .map_err(|source| StoreError::around(target, source))?;

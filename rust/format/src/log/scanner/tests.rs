@@ -119,7 +119,7 @@ fn the_next_magic_is_found_across_search_steps() {
     }
 }
 
-/// Bytes, a hole that nobody reads, and bytes.
+/// Bytes, a hole that is never read, and bytes.
 struct Sparse(Vec<u8>, u64, Vec<u8>);
 
 impl ReadAt for Sparse {

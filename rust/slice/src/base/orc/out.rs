@@ -15,7 +15,7 @@ use crate::base::BaseOut;
 use crate::base_options::{self, BaseFileOptions};
 use crate::error::{Result, SliceError};
 
-/// Rows between two looks at the size of a stripe.
+/// Rows between two checks of the size of a stripe.
 const ROWS: usize = 256;
 
 pub(super) struct OrcOut {

@@ -21,7 +21,7 @@ const FIRST_DAY: i32 = -141_427;
 #[error("a date before 1582-10-15, which readers count by different calendars")]
 pub(super) struct OldDate;
 
-/// A column, of which each stripe begins anew.
+/// A column, which begins again with each stripe.
 pub(super) struct OutColumn {
     number: usize,
     present: OutBits,

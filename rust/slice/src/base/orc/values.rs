@@ -174,7 +174,7 @@ impl Times {
     }
 
     /// As `TreeReaderFactory.TimestampTreeReader` (ORC 1.5 to 1.9): seconds were cut towards zero, and
-    /// one is taken away again before 1970 if there is a millisecond or more.
+    /// one is subtracted again before 1970 if there is a millisecond or more.
     pub(super) fn next(&mut self) -> Result<i64> {
         let seconds = self.seconds.next()?.checked_add(EPOCH);
         let nanos = nanos(self.nanos.next()?);
