@@ -67,7 +67,7 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 
 # zig has what C code needs of either system. Linking is left to machines of theirs.
 .PHONY: check-systems
-check-systems: $(STAMPS)/wheel-tools ## the core compiles for Windows and macOS, too
+check-systems: $(STAMPS)/wheel-tools ## compiles the core for Windows and macOS
 	for target in x86_64-pc-windows-gnu aarch64-apple-darwin; do \
 	  [ -d "$$(rustc --print target-libdir --target $$target)" ] || \
 	    { echo "make check-systems: no Rust library for it; try: rustup target add $$target" >&2; exit 1; }; \
@@ -81,11 +81,11 @@ check-systems: $(STAMPS)/wheel-tools ## the core compiles for Windows and macOS,
 .PHONY: test
 # Asked once: a commit made while it runs does not change the part.
 test: export PYHUDI_PART := $(or $(PYHUDI_PART),$(shell echo $$(( 0x0$$(git rev-parse --short=7 HEAD 2>/dev/null) % 10 + 1 ))/10))
-test: test-parts ## all but HDFS, of the long tests a tenth, with each commit another one; needs java 17, mvn, go and npm
+test: test-parts ## all tests but HDFS, with a tenth of the long ones that changes with each commit; needs java 17, mvn, go and npm
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test-parts ## all but HDFS
+test-all: test-parts ## all tests but HDFS
 	@echo "make test-all: all passed"
 
 .PHONY: test-parts
@@ -93,7 +93,7 @@ test-parts: lint test-rust stubs test-python test-s3 test-spark test-jvm
 
 .PHONY: test-fast
 test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not slow
-test-fast: lint test-rust stubs test-python ## what needs no JVM and no server of a cloud, without the slow tests
+test-fast: lint test-rust stubs test-python ## tests that need neither a JVM nor a cloud server, without the slow ones
 	@echo "make test-fast: all passed"
 
 .PHONY: test-rust
@@ -109,22 +109,22 @@ test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of table
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
 
 .PHONY: test-hdfs
-test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a name node of this machine, also beside Apache Hudi and by Spark
+test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a local name node, also with Apache Hudi and Spark
 	$(BIN)/python -m pytest -q -m hdfs tests/cloud $(PYTEST_ARGS)
 	.venv-spark4/bin/python -m pytest -q -m hdfs tests/spark $(PYTEST_ARGS)
 
 .PHONY: test-model-long
-test-model-long: $(STAMPS)/native ## merging beside the slow model, over MODEL_EXAMPLES (5000) new histories
+test-model-long: $(STAMPS)/native ## merging compared with the slow model, over MODEL_EXAMPLES (5000) new histories
 	PYHUDI_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 0 \
 	  tests/unit/test_merge_model.py $(PYTEST_ARGS)
 
 .PHONY: test-differential-long
-test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi in turn, DIFFERENTIAL_STEPS (200) steps a table
+test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi write in turn, DIFFERENTIAL_STEPS (200) steps per table
 	PYHUDI_EVERY_SETTING=1 PYHUDI_DIFFERENTIAL_STEPS=$(DIFFERENTIAL_STEPS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_differential.py $(PYTEST_ARGS)
 
 .PHONY: test-odd-histories-long
-test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## odd tables under Hudi's services, ODD_ROUNDS (20) rounds a table
+test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## unusual tables under Hudi's services, ODD_ROUNDS (20) rounds per table
 	PYHUDI_EVERY_SETTING=1 PYHUDI_ODD_ROUNDS=$(ODD_ROUNDS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
@@ -133,15 +133,15 @@ test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## Python
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-jvm-pairs
-test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## the same, until all settings have met each other
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## the same, with all pairs of settings
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs ## the whole cross of settings, of which other targets take pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs ## the full cross of settings, of which other targets test pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
-test-spark: test-spark35 test-spark4 ## Spark tests: what engines promise on PySpark 3.5, all on 4.x
+test-spark: test-spark35 test-spark4 ## Spark tests: the engine contract on PySpark 3.5, all tests on 4.x
 
 .PHONY: test-spark35
 test-spark35: $(STAMPS)/spark35
@@ -168,7 +168,7 @@ soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two re
 	  tests/sim/test_processes.py tests/cloud/test_many_writers.py $(PYTEST_ARGS)
 
 .PHONY: soak-spark
-soak-spark: $(STAMPS)/spark4 ## two Spark drivers of one table, killed, stopped and started again, for SOAK_SECONDS (600) on each of two tables
+soak-spark: $(STAMPS)/spark4 ## two Spark drivers of one table, killed, stopped and restarted, for SOAK_SECONDS (600) on each of two tables
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) .venv-spark4/bin/python -m pytest -q --timeout 0 \
 	  tests/spark/test_many_drivers.py $(PYTEST_ARGS)
 
@@ -178,7 +178,7 @@ simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of 
 	  tests/sim/test_many_writers.py $(PYTEST_ARGS)
 
 .PHONY: golden
-golden: $(STAMPS)/native ## every golden table beside what Apache Hudi reads from it
+golden: $(STAMPS)/native ## compares every golden table with what Apache Hudi reads from it
 	$(BIN)/python -m tests.helpers.report $(GOLDEN_ARGS)
 
 .PHONY: fuzz
@@ -191,30 +191,30 @@ fuzz: $(STAMPS)/cargo-fuzz ## each decoder on damaged input, FUZZ_SECONDS (30) e
 	done
 
 .PHONY: fuzz-keep
-fuzz-keep: $(STAMPS)/cargo-fuzz ## cuts what fuzzing found down to what it needs, and keeps it in rust/fuzz/kept
+fuzz-keep: $(STAMPS)/cargo-fuzz ## minimizes inputs that fuzzing found, and stores them in rust/fuzz/kept
 	for target in $$(basename -s .rs rust/fuzz/fuzz_targets/*.rs); do \
 	  .cache/cargo/bin/cargo-fuzz cmin --sanitizer none --fuzz-dir rust/fuzz "$$target"; \
 	done
 	$(PYTHON) rust/fuzz/seed.py keep
 
 .PHONY: bench
-bench: $(STAMPS)/bench ## reads beside other readers, as ratios; BENCH_ARGS go to the program
+bench: $(STAMPS)/bench ## reads compared with other readers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/reads.py $(BENCH_ARGS)
 
 .PHONY: bench-writes
-bench-writes: $(STAMPS)/bench ## writes beside other writers, as ratios; BENCH_ARGS go to the program
+bench-writes: $(STAMPS)/bench ## writes compared with other writers, as ratios; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/writes.py $(BENCH_ARGS)
 
 .PHONY: bench-concurrency
-bench-concurrency: $(STAMPS)/bench ## what a lock costs, and many writers beside deltalake's; BENCH_ARGS go to the program
+bench-concurrency: $(STAMPS)/bench ## cost of a lock, and concurrent writers compared with deltalake; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/concurrency.py $(BENCH_ARGS)
 
 .PHONY: bench-clustering
-bench-clustering: $(STAMPS)/bench ## clustering beside deltalake's optimize, and what layouts save scans; BENCH_ARGS go to the program
+bench-clustering: $(STAMPS)/bench ## clustering compared with deltalake's optimize, and scans by layout; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/clustering.py $(BENCH_ARGS)
 
 .PHONY: bench-services
-bench-services: $(STAMPS)/bench $(STAMPS)/oracle ## services beside Apache Hudi's own, and cleaning and archiving of a large table; BENCH_ARGS go to the program
+bench-services: $(STAMPS)/bench $(STAMPS)/oracle ## services compared with Apache Hudi's, cleaning and archiving of a large table; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/services.py $(BENCH_ARGS)
 
 .PHONY: bench-month
@@ -222,11 +222,11 @@ bench-month: $(STAMPS)/bench ## a month of a table: 3,000 small commits with its
 	.venv-bench/bin/python benches/python/month.py $(BENCH_ARGS)
 
 .PHONY: bench-hudi-rs
-bench-hudi-rs: ## builds the peer of bench-writes that is written in Rust; needs protoc
+bench-hudi-rs: ## builds the Rust program that bench-writes compares with; needs protoc
 	cargo build --release --locked --manifest-path benches/hudi_rs/Cargo.toml
 
 .PHONY: bench-spark
-bench-spark: $(STAMPS)/bench-spark $(STAMPS)/oracle ## pyhudi on Spark beside Apache Hudi on Spark, as ratios; BENCH_ARGS go to the program
+bench-spark: $(STAMPS)/bench-spark $(STAMPS)/oracle ## pyhudi on Spark compared with Apache Hudi on Spark, as ratios; BENCH_ARGS go to the program
 	.venv-bench-spark/bin/python benches/spark/compare.py $(BENCH_ARGS)
 
 .PHONY: bench-many-rows
@@ -234,15 +234,15 @@ bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver
 	.venv-bench-spark/bin/python benches/spark/many_rows.py build/bench/many-rows $(BENCH_ARGS)
 
 .PHONY: bench-lookups
-bench-lookups: $(STAMPS)/bench ## look-ups by key and counts on an open handle, against their aims; BENCH_ARGS go to the program
+bench-lookups: $(STAMPS)/bench ## lookups by key and counts on an open handle, compared with their targets; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/lookups.py $(BENCH_ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(STAMPS)/bench ## what grows with what: file groups, keys, commits; BENCH_ARGS go to the program
+bench-scale: $(STAMPS)/bench ## scaling with file groups, keys, commits; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/scale.py --plot docs/scale.svg $(BENCH_ARGS)
 
 .PHONY: bench-planning
-bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, against its aims
+bench-planning: $(STAMPS)/bench ## planning a scan of 100,000 file groups, compared with its targets
 	.venv-bench/bin/python benches/python/planning.py --check $(BENCH_ARGS)
 
 # ---------------------------------------------------------------- documentation
@@ -275,13 +275,13 @@ stubs: $(STAMPS)/native ## the Rust module's stub against the built module
 	cd build && ../$(BIN)/python -m mypy.stubtest --mypy-config-file ../pyproject.toml pyhudi._native
 
 .PHONY: fmt
-fmt: $(STAMPS)/develop ## formats all code, and mends what the linter can
+fmt: $(STAMPS)/develop ## formats all code and applies the linter's fixes
 	$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
 	$(BIN)/ruff format $(PYTHON_CODE)
 	cargo fmt --all
 
 .PHONY: lock
-lock: $(STAMPS)/uv ## resolves the Python dependency groups anew
+lock: $(STAMPS)/uv ## resolves the Python dependency groups again
 	for group in build develop spark35 spark4 engines wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \

@@ -102,7 +102,7 @@ def _values(param: Any) -> str:
 
 def _default(param: Any) -> str:
     value = param.default.value if isinstance(param.default, Enum) else param.default
-    return f" Default: `{value}`." if value not in (None, False, (), []) else ""
+    return f" Default: `{value}`." if value not in (None, False, "", (), []) else ""
 
 
 def _sentence(text: str | None) -> str:
