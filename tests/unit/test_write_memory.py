@@ -139,7 +139,7 @@ print(loaded, peak_mib(), rows - rows // 2 == result.rows_updated)
 def test_memory_limit_holds_for_ten_times_more_rows(
     tmp_path: Path, kind: str, width: int, options: list[str]
 ) -> None:
-    """Beside a record index some 25 bytes for each key come on top, as docs/writing.md says."""
+    """A record index costs about 25 bytes for each key, as docs/how-to/large-data.md says."""
     rows = 10 * 16 * MIB // (width + 30)
     most = 16 + 300 + (rows * 25 // MIB if options else 0)
     arguments = [str(tmp_path / "t"), kind, str(16 * MIB), str(width), *options]
