@@ -1,4 +1,4 @@
 """Administration: upgrade, restore, check, repair, running services, health.
 
-Nothing here runs unasked.
+Nothing here runs unless a caller requests it.
 """

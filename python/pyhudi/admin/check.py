@@ -1,4 +1,4 @@
-"""The check of a table from end to end: what is looked at, in which order."""
+"""The complete check of a table: its parts and their order."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 _UNREADABLE = ("damaged_file", "missing_source")
-"""Kinds of findings of files in whose slices there is no more to be looked at."""
+"""Types of findings for files whose slices are not checked further."""
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What every part of a deep look needs."""
+    """The state that all parts of a deep check need."""
 
     table: TableSnapshot
     engine: Engine
     memory: int
-    """Bytes that all tasks may take."""
+    """Bytes that all tasks together may use."""
     view: FileSystemView
-    """By the listing of storage."""
+    """View by the listing of storage."""
     metadata: MetadataTable | None
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        """What a snapshot reads."""
+        """File slices that a snapshot query reads."""
         return self.view.slices()
 
     def has(self, partition: str) -> bool:
-        """Whether the metadata table can be asked for a partition."""
+        """Return whether the metadata table can be read for a partition."""
         return self.metadata is not None and self.metadata.has(partition)
 
 
 def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> CheckResult:
-    """Compares timeline, storage and metadata table. See `HudiTable.check`.
+    """Compare timeline, storage and metadata table. See `HudiTable.check`.
 
-    memory: bytes that log records and keys may take.
+    memory: bytes that log records and keys may use.
     """
     storage, config, timeline = table.storage, table.config, table.timeline
     timeline.check_whole()
     stored = check_files.list_table_files(storage, config)
-    named = check_files.collect_recorded_files(timeline)
+    recorded = check_files.collect_recorded_files(timeline)
     findings = [
-        *check_files.check_files(timeline, named, stored),
-        *check_files.check_partitions(stored, named),
+        *check_files.check_files(timeline, recorded, stored),
+        *check_files.check_partitions(stored, recorded),
         *check_files.check_nested(stored),
         *check_files.check_root(config, stored),
         *check_files.find_stale_staged_files(stored, table.clock),
@@ -82,15 +82,15 @@ def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> C
     ]
     metadata = None
     if config.metadata_partitions:
-        metadata, found = _metadata(table, named, stored)
-        findings += found
-    look = _Look(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
+        metadata, metadata_findings = _metadata(table, recorded, stored)
+        findings += metadata_findings
+    state = _Look(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
     if deep:
         findings += check_files.check_archived(timeline, stored)
-        findings += _contents(look, stored)
-    elif look.has(RECORD_INDEX) and not keys_are_unique(timeline):
-        # Its one place of a key misses the others.
-        findings += _find_duplicate_keys(look)
+        findings += _contents(state, stored)
+    elif state.has(RECORD_INDEX) and not keys_are_unique(timeline):
+        # The index has one location for a key, so it does not show duplicates.
+        findings += _find_duplicate_keys(state)
     return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
 
 
@@ -101,8 +101,10 @@ def _metadata(
         findings = list(check_metadata.check_timelines(table.storage, table.timeline))
     except CorruptTable:
         findings = []
-    metadata, found = check_metadata.open_metadata(table.storage, table.config, table.timeline)
-    findings += found
+    metadata, metadata_findings = check_metadata.open_metadata(
+        table.storage, table.config, table.timeline
+    )
+    findings += metadata_findings
     if metadata is not None:
         findings += check_metadata.check_listing(metadata, table.timeline, named, stored)
     return metadata, findings
@@ -112,16 +114,16 @@ def _metadata(
 
 
 def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
-    looked = look.engine.run(
+    results = look.engine.run(
         look_at_files, _files_tasks(look, stored), label="check footers and blocks"
     )
-    findings = [finding for found in looked for finding in found]
+    findings = [finding for result in results for finding in result]
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
     whole = [slice_ for slice_ in look.slices if not damaged & set(_names(slice_))]
-    facts = look.engine.run(
+    statistics_results = look.engine.run(
         look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
     )
-    findings += [finding for found in facts for finding in found]
+    findings += [finding for result in statistics_results for finding in result]
     findings += _orders(look)
     if look.table.config.populate_meta_fields and RECORD_KEY in look.table.columns.names:
         tasks, rules = _key_tasks(look, whole)
@@ -170,9 +172,9 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
     sources = skeletons(slices)
     paths: dict[str, list[tuple[str, bool]]] = {}
     for slice_ in slices:
-        here = paths.setdefault(slice_.partition, [])
-        here += [(slice_.base.path, False)] if slice_.base else []
-        here += [(log.path, True) for log in slice_.logs]
+        group = paths.setdefault(slice_.partition, [])
+        group += [(slice_.base.path, False)] if slice_.base else []
+        group += [(log.path, True) for log in slice_.logs]
     for partition in sorted(paths):
         yield FactsTask(
             look.table.storage,
@@ -187,19 +189,19 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
 
 
 def _orders(look: _Look) -> list[Finding]:
-    """Base files of the metadata table in whose order of keys Hudi misses some."""
+    """Return base files of the metadata table whose key order makes Hudi miss keys."""
     metadata = look.metadata
     if metadata is None:
         return []
-    found = [_order_tasks(metadata, name) for name in look.table.config.metadata_partitions]
-    tasks = [task for task in chain.from_iterable(found) if isinstance(task, OrderTask)]
-    looked = look.engine.run(look_at_order, tasks, label="look at the order of keys")
-    damage = [one for one in chain.from_iterable(found) if isinstance(one, Finding)]
-    return [*damage, *chain.from_iterable(looked)]
+    listed = [_order_tasks(metadata, name) for name in look.table.config.metadata_partitions]
+    tasks = [task for task in chain.from_iterable(listed) if isinstance(task, OrderTask)]
+    results = look.engine.run(look_at_order, tasks, label="look at the order of keys")
+    damage = [item for item in chain.from_iterable(listed) if isinstance(item, Finding)]
+    return [*damage, *chain.from_iterable(results)]
 
 
 def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding]:
-    """The base files of a partition of it, or why they are not known."""
+    """Return the base files of a metadata partition, or why they cannot be listed."""
     try:
         return [OrderTask(*file) for file in metadata.base_files(name)]
     except CorruptTable as error:
@@ -207,7 +209,7 @@ def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding
 
 
 def _find_duplicate_keys(look: _Look) -> list[Finding]:
-    """Keys that are there twice, as far as the rows alone tell."""
+    """Return duplicate keys, as far as the rows alone show them."""
     rules = KeyRules(one_table=not _is_partitioned(look), index=False)
     return check_keys(look.engine, _slice_tasks(look, look.slices), rules, look.memory)
 

@@ -1,6 +1,6 @@
-"""Looking into files, as tasks: damaged ones, statistics and bloom filters that do not hold.
+"""Checks of file contents, as tasks: damaged files, wrong statistics and bloom filters.
 
-A task names what is wrong with the files of one partition; no rows come back.
+A task returns the findings for the files of one partition, and no rows.
 """
 
 from __future__ import annotations
@@ -23,59 +23,59 @@ from pyhudi.storage.storage import Storage
 
 @dataclass(frozen=True)
 class FilesTask:
-    """Look whether files can be read: footers of base files, frames of log blocks."""
+    """Check whether files can be read: footers of base files, frames of log blocks."""
 
     storage: Storage
     partition: str
     paths: tuple[tuple[str, bool], ...]
-    """And whether each is a log file."""
+    """Paths, and whether each is a log file."""
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
-    """By path of a skeleton, where its rows are."""
+    """The file with the rows of a skeleton, by the skeleton's path."""
 
 
 @dataclass(frozen=True)
 class FactsTask:
-    """Look whether statistics and filters hold for the files that are read of a partition."""
+    """Check whether statistics and filters cover the current files of a partition."""
 
     storage: Storage
     partition: str
     paths: tuple[tuple[str, bool], ...]
     columns: pa.Schema
-    """With statistics; none where there are none."""
+    """Columns with statistics; empty if there are none."""
     statistics: tuple[MetadataGroup, ...] = ()
     of_partitions: tuple[MetadataGroup, ...] = ()
     filters: tuple[MetadataGroup, ...] = ()
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
-    """By path of a skeleton, where its rows are."""
+    """The file with the rows of a skeleton, by the skeleton's path."""
 
 
 @dataclass(frozen=True)
 class OrderTask:
-    """Look at the order of the keys of a base file of the metadata table."""
+    """Check the key order of a base file of the metadata table."""
 
     storage: Storage
-    """The metadata table's."""
+    """Storage of the metadata table."""
     path: str
 
 
 def look_at_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
-    """Keys that Hudi may miss: it sorts them in one order and looks for them in another."""
+    """Return keys that Hudi may miss, because it sorts and looks up in different orders."""
     try:
         order = _native.hfile_order(task.storage.native, task.path)
     except FileNotFoundError:
         return []
     except CorruptTable as error:
-        found = str(error).split("\n")[0]
-        return [Finding("damaged_file", "error", "", task.path, "", found)]
+        message = str(error).split("\n")[0]
+        return [Finding("damaged_file", "error", "", task.path, "", message)]
     if order is None:
         return []
-    wanted = "keys that bytes and UTF-16 put in one order"
-    found = f"the order of {order}"
-    return [Finding("metadata_key_order", "warning", "", task.path, wanted, found)]
+    expected = "keys that bytes and UTF-16 put in one order"
+    message = f"the order of {order}"
+    return [Finding("metadata_key_order", "warning", "", task.path, expected, message)]
 
 
 def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
-    """The damaged ones."""
+    """Return the damaged files."""
     return [damage for path, is_log in task.paths for damage in _damage(task, path, is_log=is_log)]
 
 
@@ -85,8 +85,8 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
         if is_log:
             bad = find_corrupt_blocks(task.storage, path)
             if bad:
-                found = f"a damaged block at {bad[0]}"
-                yield Finding("damaged_block", "warning", task.partition, name, "", found)
+                message = f"a damaged block at {bad[0]}"
+                yield Finding("damaged_block", "warning", task.partition, name, "", message)
         else:
             _native.base_file_schema(task.storage.native, path)
             if path in task.sources:
@@ -94,12 +94,12 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
     except FileNotFoundError:
         return
     except CorruptTable as error:
-        found = str(error).split("\n")[0]
-        yield Finding("damaged_file", "error", task.partition, name, "", found)
+        message = str(error).split("\n")[0]
+        yield Finding("damaged_file", "error", task.partition, name, "", message)
 
 
 def _source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
-    """What is wrong with the file that has the rows of a skeleton."""
+    """Yield what is wrong with the file that has the rows of a skeleton."""
     name = path.rsplit("/", 1)[-1]
     try:
         theirs = _native.base_file_rows(source.storage(task.storage).native, source.path)
@@ -107,17 +107,17 @@ def _source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterato
         yield Finding("missing_source", "error", task.partition, name, source.uri, "nothing")
         return
     except CorruptTable as error:
-        found = str(error).split("\n")[0]
-        yield Finding("damaged_file", "error", task.partition, name, source.uri, found)
+        message = str(error).split("\n")[0]
+        yield Finding("damaged_file", "error", task.partition, name, source.uri, message)
         return
     own = _native.base_file_rows(task.storage.native, path)
     if theirs != own:
-        found = f"{theirs} rows in {source.uri}"
-        yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", found)
+        message = f"{theirs} rows in {source.uri}"
+        yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", message)
 
 
 def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
-    """What the metadata table says too little of, or not at all."""
+    """Return statistics and filters that are missing or too narrow."""
     findings: list[Finding] = []
     try:
         if task.columns.names and task.statistics:
@@ -125,8 +125,8 @@ def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
         if task.filters:
             findings += _filters(task)
     except CorruptTable as error:
-        found = str(error).split("\n")[0]
-        findings.append(Finding("damaged_file", "error", task.partition, "", "", found))
+        message = str(error).split("\n")[0]
+        findings.append(Finding("damaged_file", "error", task.partition, "", "", message))
     return findings
 
 
@@ -142,19 +142,19 @@ def _statistics(task: FactsTask) -> Iterator[Finding]:
     )
     for row in gaps.to_pylist():
         item = f"{row['column']} of {row['file']}" if row["file"] else row["column"]
-        kind = "partition_statistics" if not row["file"] else "statistics"
+        finding_type = "partition_statistics" if not row["file"] else "statistics"
         missing = row["found"] is None
-        kind += "_missing" if missing else "_too_narrow"
-        # Without statistics a file is read.
+        finding_type += "_missing" if missing else "_too_narrow"
+        # A file without statistics is read, so rows are not lost.
         severity: Severity = "warning" if missing else "error"
-        found = row["found"] or "none"
-        yield Finding(kind, severity, task.partition, item, row["expected"], found)
+        actual = row["found"] or "none"
+        yield Finding(finding_type, severity, task.partition, item, row["expected"], actual)
 
 
 def _filters(task: FactsTask) -> Iterator[Finding]:
     names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
     paths = pa.array([task.partition] * len(names), pa.string())
-    known = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
-    for name, has in zip(names, known.is_valid().to_pylist(), strict=True):
+    entries = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
+    for name, has in zip(names, entries.is_valid().to_pylist(), strict=True):
         if not has:
             yield Finding("bloom_filter_missing", "warning", task.partition, name, "a filter")

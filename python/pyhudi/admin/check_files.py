@@ -1,8 +1,9 @@
-"""The timeline against storage: files that commits name, and files that are there.
+"""Compares the timeline with storage: recorded files, and existing files.
 
-A completed commit's statistics name every file that it wrote; cleans and restores name those that
-went since, rollbacks the log files with called-off blocks (up to table version 6) and those that
-call them off. What older commits wrote is not asked of the active timeline: it was archived.
+A completed commit's statistics list every file that it wrote. Cleans and restores list the files
+removed since; rollbacks list the log files with rolled-back blocks (up to table version 6) and
+those with the command blocks. The active timeline does not have what older commits wrote: it is
+archived.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from pyhudi.txn.orphan_files import is_old, is_staged
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A base file or log file (CDC files too) on storage."""
+    """A base file or log file (also a CDC file) on storage."""
 
     entry: Entry
     partition: str
     instant: str
-    """The one in its name."""
+    """Instant in the file's name."""
     is_log: bool
 
     @property
     def name(self) -> str:
-        """Without folder."""
+        """Name without its directory."""
         return self.entry.name
 
 
@@ -56,30 +57,30 @@ class StoredTable:
 
     files: Mapping[str, StoredFile]
     partitions: frozenset[str]
-    """Folders that have a partition's metadata file."""
+    """Directories that have a partition metadata file."""
     staged: tuple[tuple[str, Entry], ...] = ()
-    """Copies that writers make before they name them, with their folders."""
+    """Temporary copies that writers make before they rename them, with their directories."""
 
 
 @dataclass
 class Named:
-    """What the active timeline says of files, by path."""
+    """The files that the active timeline records, by path."""
 
     written: dict[str, int] = field(default_factory=dict)
     """Files of completed commits, with their sizes."""
     removed: set[str] = field(default_factory=set)
     going: set[str] = field(default_factory=set)
-    """Files that pending cleans remove; some may be there, and the metadata table lists them."""
+    """Files that pending cleans remove; some may still exist, and the metadata table lists them."""
     kept: set[str] = field(default_factory=set)
-    """Log files that a rollback left or made."""
+    """Log files that a rollback retained or wrote."""
     rolled_back: set[str] = field(default_factory=set)
-    """Instants; not those of compactions and clusterings that Hudi completed after an attempt was
-    rolled back, where that is archived (`HoodieTable.rollbackInflightInstant`, 1.2.0)."""
+    """Rolled-back instants; without compactions and clusterings that Hudi completed after an
+    attempt was rolled back, if that is archived (`HoodieTable.rollbackInflightInstant`, 1.2.0)."""
     deleted_partitions: set[str] = field(default_factory=set)
 
 
 def list_table_files(storage: Storage, config: TableConfig) -> StoredTable:
-    """Lists every folder but Hudi's own, and those of other tables within this one's.
+    """List all directories except Hudi's own, and those of other tables inside this one.
 
     Raises `UnsupportedTableFeature` for base files in another format than the table's.
     """
@@ -89,38 +90,38 @@ def list_table_files(storage: Storage, config: TableConfig) -> StoredTable:
     pending = [""]
     extension = config.base_extension
     while pending:
-        folder = pending.pop()
-        folders, entries = storage.list_dir(folder)
-        if is_another_table(storage, folder, folders):
+        directory = pending.pop()
+        directories, entries = storage.list_dir(directory)
+        if is_another_table(storage, directory, directories):
             continue
-        pending += [path for path in folders if path != METAFOLDER]
+        pending += [path for path in directories if path != METAFOLDER]
         if is_marked(entries):
-            partitions.add(folder)
+            partitions.add(directory)
         for entry in entries:
-            found = _to_stored_file(entry, folder, extension)
-            if found is not None:
-                files[entry.path] = found
+            file = _to_stored_file(entry, directory, extension)
+            if file is not None:
+                files[entry.path] = file
             elif is_staged(entry.name):
-                staged.append((folder, entry))
+                staged.append((directory, entry))
     return StoredTable(files, frozenset(partitions), tuple(staged))
 
 
-def _to_stored_file(entry: Entry, folder: str, extension: str | None) -> StoredFile | None:
+def _to_stored_file(entry: Entry, directory: str, extension: str | None) -> StoredFile | None:
     base = parse_base_name(entry.name, extension)
     if base is not None:
-        return StoredFile(entry, folder, base.instant, is_log=False)
+        return StoredFile(entry, directory, base.instant, is_log=False)
     log = parse_log_name(entry.name)
-    return None if log is None else StoredFile(entry, folder, log.instant, is_log=True)
+    return None if log is None else StoredFile(entry, directory, log.instant, is_log=True)
 
 
 def collect_recorded_files(timeline: Timeline) -> Named:
-    """What completed instants say of files, and cleans that are pending: theirs may be gone."""
+    """Collect what completed instants record about files, and what pending cleans remove."""
     named = Named()
     for instant in timeline.commits:
         for stat in timeline.commit_metadata(instant).write_stats:
             if stat.path:
-                known = named.written.get(stat.path, 0)
-                named.written[stat.path] = max(known, stat.file_size_in_bytes)
+                size_before = named.written.get(stat.path, 0)
+                named.written[stat.path] = max(size_before, stat.file_size_in_bytes)
             for path, size in (stat.cdc_stats or {}).items():
                 named.written[path] = size
     for instant in timeline.filter_completed(CLEAN):
@@ -141,7 +142,7 @@ def collect_recorded_files(timeline: Timeline) -> Named:
 
 
 def _find_completed_while_archiving(timeline: Timeline, rolled_back: Iterable[str]) -> set[str]:
-    """Those of instants that are archived as commits."""
+    """Return the rolled-back instants that are archived as commits."""
     old = sorted(filter(timeline.is_before_start, rolled_back))
     if not old:
         return set()
@@ -167,7 +168,7 @@ def _take_rollback(named: Named, record: Mapping[str, Any]) -> None:
 
 
 def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
-    """Relative to the table, of names or of paths from wherever the table lay."""
+    """Yield paths relative to the table, from file names or from paths of any table location."""
     for file in files:
         name = file.rsplit("/", 1)[-1]
         yield f"{partition}/{name}" if partition else name
@@ -177,7 +178,7 @@ def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
 
 
 def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
-    """Files that are missing, have another size, or that no write names."""
+    """Yield files that are missing, have another size, or are not recorded by any write."""
     yield from _missing(timeline, named, stored)
     unnamed = []
     for path, file in stored.files.items():
@@ -187,27 +188,27 @@ def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterat
             unnamed += [
                 (path, finding) for finding in _find_unrecorded_file(timeline, named, path, file)
             ]
-    kept = (
+    retained = (
         _slices_of_archived_rollbacks(timeline).kept
         if unnamed and logs_are_shared(timeline)
         else set()
     )
-    yield from (finding for path, finding in unnamed if path not in kept)
+    yield from (finding for path, finding in unnamed if path not in retained)
 
 
 def find_stale_staged_files(stored: StoredTable, clock: Clock) -> Iterator[Finding]:
-    """Staged copies that are too old for a living writer's."""
+    """Yield staged copies that are too old to belong to an active writer."""
     for folder, entry in stored.staged:
         if is_old(entry, clock):
-            wanted = "a temporary copy"
-            yield Finding("staged_file", "warning", folder, entry.name, wanted, "one that stayed")
+            expected = "a temporary copy"
+            yield Finding("staged_file", "warning", folder, entry.name, expected, "one that stayed")
 
 
 def logs_are_shared(timeline: Timeline) -> bool:
-    """Whether log files bear their slice's instant, and each block in them its write's.
+    """Return whether log files are named by their slice's instant, and their blocks by the write's.
 
-    So up to table version 6, where later writes and rollbacks may append to a log file, and one
-    that no commit names holds no block that counts.
+    Up to table version 6 they are: later writes and rollbacks may append to a log file, and a log
+    file that no commit lists has no valid block.
     """
     return not timeline.completes_in_names
 
@@ -227,7 +228,7 @@ def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[
 
 
 def was_committed(timeline: Timeline, instant: str) -> bool:
-    """Whether an instant is a commit of either timeline, as far as the archive reaches."""
+    """Return whether an instant is a commit of either timeline, as far as the archive reaches."""
     if not timeline.is_committed(instant) or not timeline.is_before_start(instant):
         return timeline.is_committed(instant)
     archived = [commit.requested for commit in timeline.archive.commits()]
@@ -235,7 +236,7 @@ def was_committed(timeline: Timeline, instant: str) -> bool:
 
 
 def _removals_of_archived_cleans(timeline: Timeline) -> Named:
-    """What archived cleans removed; partitions are added that cleans of either timeline emptied."""
+    """Return what archived cleans removed, and partitions that any clean emptied."""
     removed = Named()
     for instant in timeline.filter_completed(CLEAN):
         _take_clean(removed, timeline.read(instant) or {})
@@ -246,21 +247,21 @@ def _removals_of_archived_cleans(timeline: Timeline) -> Named:
 
 
 def _slices_of_archived_rollbacks(timeline: Timeline) -> Named:
-    """What archived rollbacks left: a slice with their log files may be there for longer."""
-    found = Named()
+    """Return what archived rollbacks retained: a slice with their log files may still exist."""
+    recorded = Named()
     for instant in timeline.archive.instants():
         if instant.action == ROLLBACK:
-            _take_rollback(found, timeline.archive.read(instant) or {})
-    return found
+            _take_rollback(recorded, timeline.archive.read(instant) or {})
+    return recorded
 
 
 def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Finding]:
-    found = file.entry.size
-    if size == found or not size:
+    actual = file.entry.size
+    if size == actual or not size:
         return
-    if file.is_log and logs_are_shared(timeline) and found > size:
+    if file.is_log and logs_are_shared(timeline) and actual > size:
         return
-    sizes = (f"{size} bytes", f"{found} bytes")
+    sizes = (f"{size} bytes", f"{actual} bytes")
     yield Finding("size_differs", "error", file.partition, file.name, *sizes)
 
 
@@ -283,13 +284,13 @@ def _find_unrecorded_file(
         if not timeline.pending():
             yield _of("unnamed_file", "warning", file, "a file that a commit names")
     else:
-        # Readers take it for a file of that commit.
+        # Readers treat it as a file of that commit.
         yield _of("unnamed_file", "error", file, f"a file that the commit {instant} names")
 
 
-def _of(kind: str, severity: Severity, file: StoredFile, expected: str) -> Finding:
+def _of(finding_type: str, severity: Severity, file: StoredFile, expected: str) -> Finding:
     found = f"a file of instant {file.instant}"
-    return Finding(kind, severity, file.partition, file.name, expected, found)
+    return Finding(finding_type, severity, file.partition, file.name, expected, found)
 
 
 def _is_pending(timeline: Timeline, instant: str) -> bool:
@@ -297,7 +298,7 @@ def _is_pending(timeline: Timeline, instant: str) -> bool:
 
 
 def check_plans(timeline: Timeline) -> Iterator[Finding]:
-    """Pending services whose plan nobody can execute: damaged, empty or without a plan."""
+    """Yield pending services whose plan cannot be executed: damaged, empty or missing."""
     services = (COMPACTION, LOG_COMPACTION, CLUSTERING)
     for instant in timeline.pending(*services, REPLACE_COMMIT):
         try:
@@ -314,34 +315,34 @@ def check_plans(timeline: Timeline) -> Iterator[Finding]:
 
 
 def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
-    """Folders with files of commits that no listing would take for a partition."""
+    """Yield directories with files of commits that no listing would recognize as partitions."""
     folders = {file.partition for path, file in stored.files.items() if path in named.written}
     for folder in sorted(folders - stored.partitions):
-        wanted = ".hoodie_partition_metadata"
-        yield Finding("no_partition_metadata", "error", folder, "", wanted, "no such file")
+        expected = ".hoodie_partition_metadata"
+        yield Finding("no_partition_metadata", "error", folder, "", expected, "no such file")
 
 
 def check_nested(stored: StoredTable) -> Iterator[Finding]:
-    """Partitions with files that lie within another, where no listing finds them."""
+    """Yield partitions with files that lie inside another one, where no listing finds them."""
     filled = {file.partition for file in stored.files.values()}
     for outer, inner in find_nested(stored.partitions):
         if inner in filled:
-            wanted = "a partition outside every other partition"
+            expected = "a partition outside every other partition"
             found = f"a partition inside {outer!r}"
-            yield Finding("nested_partition", "error", inner, "", wanted, found)
+            yield Finding("nested_partition", "error", inner, "", expected, found)
 
 
 def check_root(config: TableConfig, stored: StoredTable) -> Iterator[Finding]:
-    """Files in no partition of a partitioned table: no writer looks for keys there."""
+    """Yield files outside the partitions of a partitioned table, where no writer looks up keys."""
     for file in stored.files.values() if config.partition_fields else ():
         if file.partition == "":
             yield _of("outside_partitions", "error", file, "all files in partitions")
 
 
 def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]:
-    """Files older than the active timeline that no archived commit wrote, though they count.
+    """Yield files older than the active timeline that readers use and no archived commit wrote.
 
-    All of the archive is read. A table whose archive is gone has no such findings.
+    This reads the whole archive. A table without an archive has no such findings.
     """
     old = [file for file in stored.files.values() if timeline.is_before_start(file.instant)]
     if not old:
@@ -349,10 +350,11 @@ def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]
     archived = timeline.archive.commits()
     if not archived:
         return
-    known = {instant.requested for instant in archived}
+    archived_times = {instant.requested for instant in archived}
     for file in old:
-        if file.instant in known or _is_pending(timeline, file.instant):
+        if file.instant in archived_times or _is_pending(timeline, file.instant):
             continue
-        # Logs of a compaction that is planned bear its instant, as do first instants of bootstrap.
+        # Logs of a planned compaction have its instant, and so do the first instants of a
+        # bootstrap.
         if archived[0].requested <= file.instant:
             yield _of("unnamed_file", "error", file, "a file of an archived commit")

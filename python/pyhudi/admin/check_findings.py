@@ -1,4 +1,4 @@
-"""What a check of a table found. Facts only; how they are found is the other modules' part."""
+"""The findings of a check. Other modules find them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyhudi.config.html_repr import HtmlRepr
 Severity = Literal["error", "warning"]
 
 _LINES = 10
-"""Of a result's short form."""
+"""Maximum number of lines of a result's short text."""
 
 _SCHEMA = pa.schema(
     [
@@ -32,45 +32,46 @@ class Finding:
     """One difference."""
 
     kind: str
-    """What it is: see the table of kinds in `docs/checking.md`."""
+    """Type of the finding: see the table of types in `docs/checking.md`."""
     severity: Severity
-    """error: readers or writers, Hudi's or pyhudi's, go wrong by it. warning: they pass it over."""
+    """error: readers or writers, Hudi's or pyhudi's, return or write wrong data. warning: they
+    ignore it."""
     partition: str = ""
-    """Partition path, "" in a table without partitions and where none is concerned."""
+    """Partition path, "" in a table without partitions and if no partition is concerned."""
     item: str = ""
     """The file's name, the record key, the instant or the metadata table's partition."""
     expected: str = ""
     found: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.partition}/{self.item}" if self.partition else self.item
+        path = f"{self.partition}/{self.item}" if self.partition else self.item
         sides = [f"expected {self.expected}"] if self.expected else []
         sides += [f"found {self.found}"] if self.found else []
-        return f"{self.severity}: {self.kind} {place}" + (f": {', '.join(sides)}" if sides else "")
+        return f"{self.severity}: {self.kind} {path}" + (f": {', '.join(sides)}" if sides else "")
 
 
 @dataclass(frozen=True)
 class CheckResult(HtmlRepr):
-    """What a check found: false as a condition when that is nothing, else its findings in order."""
+    """The findings of a check, in order; false as a condition if there are none."""
 
     findings: Sequence[Finding]
     deep: bool
-    """Whether contents of files were looked at too."""
+    """Whether contents of files were checked too."""
     partitions: int
-    """Data partitions that were looked at."""
+    """Number of data partitions that were checked."""
     files: int
-    """Data files that were looked at."""
+    """Number of data files that were checked."""
     repaired: Sequence[Finding] = ()
-    """What was there before, and was removed."""
+    """Findings whose cause was removed."""
 
     @property
     def ok(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return not self.findings
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that are no mere warnings."""
+        """The findings of severity "error"."""
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
     def __bool__(self) -> bool:
@@ -88,24 +89,29 @@ class CheckResult(HtmlRepr):
         return "\n".join(lines if more <= 1 else [*lines[:_LINES], f"and {more} more"])
 
     def __str__(self) -> str:
-        looked = f"{self.files} files in {self.partitions} partitions"
-        said = "no difference"
+        scope = f"{self.files} files in {self.partitions} partitions"
+        outcome = "no difference"
         if self.findings:
-            said = f"{len(self.findings)} findings, {len(self.errors)} of them errors"
+            outcome = f"{len(self.findings)} findings, {len(self.errors)} of them errors"
         repaired = [f"removed: {finding}" for finding in self.repaired]
-        return "\n".join([f"{looked}: {said}", *map(str, self.findings), *repaired])
+        return "\n".join([f"{scope}: {outcome}", *map(str, self.findings), *repaired])
 
     def to_arrow(self) -> pa.Table:
-        """Columns kind, severity, partition, item, expected, found."""
+        """Return columns kind, severity, partition, item, expected, found."""
         return pa.Table.from_pylist([asdict(finding) for finding in self.findings], _SCHEMA)
 
 
 def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Errors first, then by kind and place; what was found twice comes once."""
+    """Return errors first, then by type and place, each finding once."""
     rank = {"error": 0, "warning": 1}
     return tuple(
         sorted(
             set(findings),
-            key=lambda found: (rank[found.severity], found.kind, found.partition, found.item),
+            key=lambda finding: (
+                rank[finding.severity],
+                finding.kind,
+                finding.partition,
+                finding.item,
+            ),
         )
     )

@@ -1,7 +1,7 @@
-"""Record keys: those that are there twice, and the record index against the files.
+"""Checks of record keys: duplicates, and the record index against the files.
 
-Tasks give the keys of file slices and of the index's file groups; an exchange brings equal keys
-together, where Arrow compares them. No key but those of findings reaches the driver.
+Tasks return the keys of file slices and of the index's file groups; an exchange routes equal keys
+to one part, where Arrow compares them. Only the keys of findings reach the driver.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
 _PARTS = (32, 1024)
-"""Parts that are compared one by one, at least and at most: each must fit in memory."""
+"""Minimum and maximum number of parts that are compared separately: each must fit in memory."""
 _KEY_BYTES = 12
-"""Of a key in a file, as a low guess."""
+"""Low estimate of a key's bytes in a file."""
 _ROW_BYTES = 1024
-"""Of a key with its places while it is compared."""
+"""Bytes of a key with its locations while it is compared."""
 MOST = 100
-"""Places of keys of one kind in one part; the rest is counted."""
+"""Maximum number of places with keys of one finding type in one part; the rest is counted."""
 FEW = 10
-"""Keys of one kind at one place that are named each; more are summed up."""
+"""Maximum number of keys of one finding type at one place with a finding each; more are summed
+up."""
 
 _BATCH_ROWS = 32 * 1024
 
@@ -54,9 +55,9 @@ class SliceKeys:
     """The keys of the rows of one file slice."""
 
     read: ReadTask
-    """Of the record key and, where it is one column's value, that column."""
+    """Reads the record key and, if the key is the value of one column, that column."""
     parts: int = 1
-    """As of `IndexKeys`."""
+    """As in `IndexKeys`."""
 
 
 @dataclass(frozen=True)
@@ -66,45 +67,53 @@ class IndexKeys:
     group: MetadataGroup
     number: int
     groups: int
-    """How many there are, by which keys are placed."""
+    """Number of file groups, which determines the group of a key."""
     parts: int = 1
-    """In how many parts all keys are compared."""
+    """Number of parts in which all keys are compared."""
 
 
 @dataclass(frozen=True)
 class KeyRules:
-    """What holds for the keys of a table."""
+    """The rules for the keys of a table."""
 
     one_table: bool
-    """A key is in the table once, else in each partition."""
+    """A key is unique in the table, else in each partition."""
     index: bool
-    """There is a record index."""
+    """Whether the table has a record index."""
 
 
 def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
-    """Rows for `compare`, routed by key."""
+    """Yield rows for `compare`, routed by key."""
     if isinstance(task, IndexKeys):
-        found = task.group.open().locations()
-        keys = found.column("key")
-        places = _native.metadata_groups(keys, task.groups)
-        misplaced = pc.not_equal(places, task.number)
-        indexed = pa.repeat(pa.scalar(value=True), found.num_rows)
-        no = pc.invert(indexed)
-        columns = found.column("partition"), found.column("file_id"), indexed, misplaced, no
-        for start in range(0, found.num_rows, _BATCH_ROWS):
+        entries = task.group.open().locations()
+        keys = entries.column("key")
+        groups = _native.metadata_groups(keys, task.groups)
+        misplaced = pc.not_equal(groups, task.number)
+        indexed = pa.repeat(pa.scalar(value=True), entries.num_rows)
+        not_null = pc.invert(indexed)
+        columns = (
+            entries.column("partition"),
+            entries.column("file_id"),
+            indexed,
+            misplaced,
+            not_null,
+        )
+        for start in range(0, entries.num_rows, _BATCH_ROWS):
             some = (column.slice(start, _BATCH_ROWS) for column in (keys, *columns))
             yield _rows(task.parts, *some)
         return
     slice_ = task.read.slice
     for batch in read_task(task.read):
         count = batch.num_rows
-        no = pa.repeat(pa.scalar(value=False), count)
+        not_null = pa.repeat(pa.scalar(value=False), count)
         paths, ids = pa.repeat(slice_.partition, count), pa.repeat(slice_.file_id, count)
-        yield _rows(task.parts, batch.column(0), paths, ids, no, no, _has_no_value(batch))
+        yield _rows(
+            task.parts, batch.column(0), paths, ids, not_null, not_null, _has_no_value(batch)
+        )
 
 
 def _has_no_value(batch: pa.RecordBatch) -> pa.Array:
-    """Whether each row's key column is null, where it was read: stored keys never are."""
+    """Return whether each row's key column is null, if it was read: stored keys never are."""
     if batch.num_columns == 1:
         return pa.repeat(pa.scalar(value=False), batch.num_rows)
     return batch.column(1).is_null()
@@ -117,34 +126,34 @@ def _rows(parts: int, keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class KeysFound:
-    """Keys of one kind of finding that are at one place: a lost file has thousands."""
+    """Keys of one finding type at one place: a missing file has thousands of them."""
 
     kind: str
     severity: Severity
     partition: str
     keys: tuple[str, ...]
-    """Some of them, in order; none where only their number is told."""
+    """Some of the keys, in order; empty if only their number is reported."""
     count: int
     expected: str
     found: str
 
     @property
     def place(self) -> tuple[str, Severity, str, str, str, bool]:
-        """What keys that are told of together have in common."""
-        told = bool(self.keys)
-        return (self.kind, self.severity, self.partition, self.expected, self.found, told)
+        """What keys that are reported together have in common."""
+        has_keys = bool(self.keys)
+        return (self.kind, self.severity, self.partition, self.expected, self.found, has_keys)
 
     def with_others(self, other: KeysFound) -> KeysFound:
-        """With keys at the same place that another part has."""
+        """Add the keys at the same place of another part."""
         keys = tuple(sorted({*self.keys, *other.keys})[: FEW + 1])
         return replace(self, keys=keys, count=self.count + other.count)
 
     def findings(self) -> Iterator[Finding]:
-        """One a key, or one for all of them where they are many."""
+        """Yield a finding for each key, or one for all of them if there are many."""
         sides = (self.expected, self.found)
         if not self.keys:
-            found = f"{self.count} more of this kind"
-            yield Finding(self.kind, self.severity, "", "…", "", found)
+            remaining = f"{self.count} more of this kind"
+            yield Finding(self.kind, self.severity, "", "…", "", remaining)
         elif self.count > FEW:
             item = f"{self.count} keys, such as {self.keys[0]}"
             yield Finding(self.kind, self.severity, self.partition, item, *sides)
@@ -156,10 +165,12 @@ class KeysFound:
 def check_keys(
     engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], rules: KeyRules, memory: int
 ) -> list[Finding]:
-    """Keys that are there twice, and what the index lacks, has beyond the rows, or misplaces.
+    """Return duplicate keys, and index entries that are missing, extra or in the wrong group.
 
-    Files that cannot be read are findings too; where one is of the index, nothing is compared with
-    that. memory: bytes that keys may take while they are compared.
+    Files that cannot be read are findings too; if one of them belongs to the index, nothing is
+    compared with the index.
+
+    memory: bytes that keys may use while they are compared.
     """
     if not tasks:
         return []
@@ -178,8 +189,8 @@ def check_keys(
     if of_index:
         whole = [task for task in whole if isinstance(task, SliceKeys)]
     rules = replace(rules, index=rules.index and not of_index)
-    found = summarize(_compare(engine, whole, rules)) if whole else []
-    return [*(bad for bad in damaged if bad is not None), *found]
+    results = summarize(_compare(engine, whole, rules)) if whole else []
+    return [*(bad for bad in damaged if bad is not None), *results]
 
 
 def _compare(
@@ -189,39 +200,39 @@ def _compare(
     return engine.exchange(rows, "route", partial(compare, rules), label="compare record keys")
 
 
-def summarize(found: Iterable[KeysFound]) -> list[Finding]:
-    """What the parts have found, that of many keys at one place as one finding."""
+def summarize(parts: Iterable[KeysFound]) -> list[Finding]:
+    """Return the findings of all parts, with many keys at one place as one finding."""
     places: dict[tuple[str, Severity, str, str, str, bool], KeysFound] = {}
-    for keys in found:
-        known = places.get(keys.place)
-        places[keys.place] = keys if known is None else known.with_others(keys)
+    for keys in parts:
+        previous = places.get(keys.place)
+        places[keys.place] = keys if previous is None else previous.with_others(keys)
     return [finding for keys in places.values() for finding in keys.findings()]
 
 
 def damage(task: SliceKeys | IndexKeys, _attempt: Attempt) -> Finding | None:
-    """Why the keys of a task cannot be read."""
+    """Return why the keys of a task cannot be read."""
     try:
         for _ in key_rows(task):
             pass
     except CorruptTable as error:
-        text = without_hint(error)
+        message = without_hint(error)
         if isinstance(task, IndexKeys):
-            return Finding("damaged_file", "error", "", RECORD_INDEX, "", text)
+            return Finding("damaged_file", "error", "", RECORD_INDEX, "", message)
         slice_ = task.read.slice
-        return Finding("damaged_file", "error", slice_.partition, slice_.file_id, "", text)
+        return Finding("damaged_file", "error", slice_.partition, slice_.file_id, "", message)
     return None
 
 
 def keys_parts(engine: Engine, tasks: Sequence[SliceKeys | IndexKeys], memory: int) -> int:
-    """So many that those which are compared at a time fit in memory."""
+    """Return the number of parts, so that those compared concurrently fit in memory."""
     sizes = (task.read.slice.size for task in tasks if isinstance(task, SliceKeys))
-    most = sum(sizes) // _KEY_BYTES * _ROW_BYTES
-    least, greatest = _PARTS
-    return min(max(most * engine.tasks_per_process // memory, least), greatest)
+    needed = sum(sizes) // _KEY_BYTES * _ROW_BYTES
+    minimum, maximum = _PARTS
+    return min(max(needed * engine.tasks_per_process // memory, minimum), maximum)
 
 
 def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> list[KeysFound]:
-    """What is wrong with the keys of one part."""
+    """Return what is wrong with the keys of one part."""
     by = ["key"] if rules.one_table else ["partition", "key"]
     indexed = rows.column("indexed")
     data, index = rows.filter(pc.invert(indexed)), rows.filter(indexed)
@@ -229,25 +240,25 @@ def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> 
     aggregates += [("partition", "min"), ("partition", "max")] if rules.one_table else []
     grouped = data.group_by(by).aggregate(aggregates)
     repeated = pc.greater(grouped.column("file_id_count"), 1)
-    found = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
+    results = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
     if rules.index:
-        found += _against_index(grouped, index, by)
-    return found
+        results += _against_index(grouped, index, by)
+    return results
 
 
 def _twice(repeated: pa.Table, rules: KeyRules) -> Iterator[KeysFound]:
-    # Without a global index inserts may repeat keys on purpose.
+    # Without a global index, inserts may repeat keys on purpose.
     severity: Severity = "error" if rules.one_table else "warning"
     for row in _by_place("duplicate_key", severity, repeated):
         if isinstance(row, KeysFound):
             yield row
             continue
-        places = " and ".join(sorted({row["file_id_min"], row["file_id_max"]}))
+        files = " and ".join(sorted({row["file_id_min"], row["file_id_max"]}))
         partition = row.get("partition", row.get("partition_min")) or ""
         other = row.get("partition_max", partition)
-        where = f"in {places}" + (f", also in partition {other!r}" if other != partition else "")
-        found = f"{row['file_id_count']} rows {where}"
-        yield KeysFound("duplicate_key", severity, partition, *_keys(row), "one row", found)
+        where = f"in {files}" + (f", also in partition {other!r}" if other != partition else "")
+        actual = f"{row['file_id_count']} rows {where}"
+        yield KeysFound("duplicate_key", severity, partition, *_keys(row), "one row", actual)
 
 
 def _without_column(data: pa.Table) -> Iterator[KeysFound]:
@@ -256,9 +267,9 @@ def _without_column(data: pa.Table) -> Iterator[KeysFound]:
         if isinstance(row, KeysFound):
             yield row
             continue
-        found = f"null in {row['file_id']}"
+        actual = f"null in {row['file_id']}"
         expected = "the key in its column"
-        yield KeysFound(_NULL, "error", row["partition"], *_keys(row), expected, found)
+        yield KeysFound(_NULL, "error", row["partition"], *_keys(row), expected, actual)
 
 
 _NULL = "key_column_null"
@@ -268,8 +279,8 @@ def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterato
     at = "partition_min" if by == ["key"] else "partition"
     rows = grouped.select([*dict.fromkeys(["key", at, "file_id_min", "file_id_count"])])
     rows = rows.rename_columns(["key", "partition", "file_id", "count"])
-    said = index.select(["key", "partition", "file_id"])
-    both = rows.join(said, by, join_type="full outer", right_suffix="_said")
+    entries = index.select(["key", "partition", "file_id"])
+    both = rows.join(entries, by, join_type="full outer", right_suffix="_said")
     has_row, has_entry = pc.is_valid(both["file_id"]), pc.is_valid(both["file_id_said"])
     yield from _of("record_index_missing", "error", both.filter(pc.invert(has_entry)))
     yield from _of("record_index_extra", "warning", both.filter(pc.invert(has_row)))
@@ -283,38 +294,41 @@ def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterato
     yield from _of("record_index_misplaced", "error", misplaced)
 
 
-def _of(kind: str, severity: Severity, rows: pa.Table) -> Iterator[KeysFound]:
-    places = [name for name in _PLACES if name in rows.column_names]
-    for row in _by_place(kind, severity, rows.select(["key", *places])):
+def _of(finding_type: str, severity: Severity, rows: pa.Table) -> Iterator[KeysFound]:
+    columns = [name for name in _PLACES if name in rows.column_names]
+    for row in _by_place(finding_type, severity, rows.select(["key", *columns])):
         if isinstance(row, KeysFound):
             yield row
             continue
         partition = row.get("partition") or row.get("partition_said") or ""
         expected = _place(row.get("partition"), row.get("file_id"))
-        found = _place(row.get("partition_said", partition), row.get("file_id_said"))
-        yield KeysFound(kind, severity, partition, *_keys(row), expected, found)
+        actual = _place(row.get("partition_said", partition), row.get("file_id_said"))
+        yield KeysFound(finding_type, severity, partition, *_keys(row), expected, actual)
 
 
 _PLACES = ("partition", "file_id", "partition_said", "file_id_said")
 
 
 def _by_place(
-    kind: str, severity: Severity, rows: pa.Table
+    finding_type: str, severity: Severity, rows: pa.Table
 ) -> Iterator[dict[str, Any] | KeysFound]:
-    """A row for all keys that have the same in all other columns, with their number.
+    """Yield a row for all keys with equal values in all other columns, with their number.
 
-    Of more than so many of these places the keys are only counted.
+    Only the first places are returned; the keys of the others are counted.
     """
-    others = [name for name in rows.column_names if name != "key"]
-    grouped = rows.group_by(others).aggregate([("key", "list"), ("key", "min"), ("key", "count")])
+    columns = [name for name in rows.column_names if name != "key"]
+    grouped = rows.group_by(columns).aggregate([("key", "list"), ("key", "min"), ("key", "count")])
     grouped = grouped.sort_by("key_min")
-    some = pc.list_slice(grouped.column("key_list").combine_chunks(), 0, FEW + 1)
+    first_keys = pc.list_slice(grouped.column("key_list").combine_chunks(), 0, FEW + 1)
     yield from (
-        grouped.drop_columns(["key_list"]).append_column("keys", some).slice(0, MOST).to_pylist()
+        grouped.drop_columns(["key_list"])
+        .append_column("keys", first_keys)
+        .slice(0, MOST)
+        .to_pylist()
     )
-    left = pc.sum(grouped.column("key_count").slice(MOST)).as_py()
-    if left:
-        yield KeysFound(kind, severity, "", (), left, "", "")
+    remaining = pc.sum(grouped.column("key_count").slice(MOST)).as_py()
+    if remaining:
+        yield KeysFound(finding_type, severity, "", (), remaining, "", "")
 
 
 def _keys(row: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:

@@ -1,4 +1,4 @@
-"""The metadata table against the data table's timeline and files. Keys: `check_keys.py`."""
+"""Compares the metadata table with the timeline and files of its table. Keys: `check_keys.py`."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
 def check_folders(storage: Storage, config: TableConfig) -> Iterator[Finding]:
-    """Its partitions by the table's properties against its folders."""
-    folders = storage.list_dir(FOLDER)[0]
-    found = {path.rstrip("/").rsplit("/", 1)[-1] for path in folders} - {".hoodie"}
+    """Compare its partitions in the table's properties with its directories."""
+    directories = storage.list_dir(FOLDER)[0]
+    existing = {path.rstrip("/").rsplit("/", 1)[-1] for path in directories} - {".hoodie"}
     listed = set(config.metadata_partitions)
     building = set(config.properties.get(_INFLIGHT, "").split(","))
-    for name in sorted(listed - found):
+    for name in sorted(listed - existing):
         yield Finding("metadata_partition_missing", "error", "", name, f"{FOLDER}/{name}", "none")
-    for name in sorted(found - listed - building):
-        # A local folder stays when its last file goes.
+    for name in sorted(existing - listed - building):
+        # A local directory stays after its last file is deleted.
         if not storage.list(f"{FOLDER}/{name}"):
             continue
-        wanted = "its name in hoodie.table.metadata.partitions"
-        yield Finding("metadata_partition_unlisted", "warning", "", name, wanted, "none")
+        expected = "its name in hoodie.table.metadata.partitions"
+        yield Finding("metadata_partition_unlisted", "warning", "", name, expected, "none")
 
 
 def check_timelines(storage: Storage, timeline: Timeline) -> Iterator[Finding]:
-    """Its delta commits against the data table's instants.
+    """Compare its delta commits with the data table's instants.
 
-    Raises `CorruptTable` when it is missing.
+    Raises `CorruptTable` if the metadata table is missing.
     """
     below = storage.below(FOLDER)
     metadata = Timeline.load(below, open_config(below))
     pending = {instant.requested for instant in timeline.pending()}
     for time in missing_commits(timeline, metadata):
         yield Finding("metadata_commit_missing", "error", "", time, "a delta commit", "none")
-    known = {instant.requested for instant in timeline.instants}
+    times = {instant.requested for instant in timeline.instants}
     unknown = []
     for instant in metadata.filter_completed(DELTA_COMMIT):
         time = instant.requested
         if time in pending:
-            wanted = "a completed instant of the table"
-            yield Finding("metadata_commit_ahead", "warning", "", time, wanted, "a pending one")
-        elif is_ordinary(time) and time not in known and not _in_restore(timeline, time):
+            expected = "a completed instant of the table"
+            yield Finding("metadata_commit_ahead", "warning", "", time, expected, "a pending one")
+        elif is_ordinary(time) and time not in times and not _in_restore(timeline, time):
             unknown.append(time)
     if unknown:
-        known = {instant.requested for instant in timeline.archive.instants()}
-        start = min((*known, timeline.blocks_start or ""))
+        times = {instant.requested for instant in timeline.archive.instants()}
+        start = min((*times, timeline.blocks_start or ""))
         for time in unknown:
-            if time not in known and time > start:
-                wanted = "an instant of the table"
-                yield Finding("metadata_commit_ahead", "error", "", time, wanted, "none")
+            if time not in times and time > start:
+                expected = "an instant of the table"
+                yield Finding("metadata_commit_ahead", "error", "", time, expected, "none")
 
 
 def _in_restore(timeline: Timeline, time: str) -> bool:
-    """Whether a time lies within a restore, which brings the metadata table up by its own commit.
+    """Return whether a time is inside a restore, which syncs the metadata table by its own commit.
 
-    Up to table version 6 nothing tells for certain when it ended.
+    Up to table version 6, the end of a restore is not recorded reliably.
     """
     return any(
         restore.requested < time
@@ -78,7 +78,7 @@ def _in_restore(timeline: Timeline, time: str) -> bool:
 def open_metadata(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> tuple[MetadataTable | None, list[Finding]]:
-    """The metadata table as readers open it; None with the reason where they do not."""
+    """Return the metadata table as readers open it; None with the reason if they cannot use it."""
     try:
         table = MetadataTable(storage, config, timeline)
         for name in config.metadata_partitions:
@@ -95,7 +95,7 @@ def _unreadable(error: Exception) -> Finding:
 def check_listing(
     table: MetadataTable, timeline: Timeline, named: Named, stored: StoredTable
 ) -> list[Finding]:
-    """What it lists against what is there.
+    """Compare the files that it lists with storage.
 
     Raises `UnsupportedTableFeature` for a file that Hudi did not write.
     """
@@ -132,7 +132,7 @@ def _differing(
         if file is None:
             yield Finding("metadata_extra_file", "error", partition, name, "no file", "an entry")
         elif file.entry.size != size:
-            # Hudi lists log files with called-off blocks with a size of 1.
+            # Hudi lists log files with rolled-back blocks with a size of 1.
             severity: Severity = "warning" if path in named.kept else "error"
             both = (f"{file.entry.size} bytes", f"{size} bytes")
             yield Finding("metadata_size_differs", severity, partition, name, *both)
@@ -141,7 +141,7 @@ def _differing(
 def _find_unlisted_files(
     sizes: Mapping[str, tuple[str, int]], timeline: Timeline, named: Named, stored: StoredTable
 ) -> Iterator[Finding]:
-    """Files of commits that it lacks; others are not for it to list."""
+    """Yield files of commits that it does not list; it need not list others."""
     for path, file in stored.files.items():
         if path in sizes or not timeline.is_committed(file.instant):
             continue

@@ -1,6 +1,6 @@
-"""How a table is: what its files and its timeline have grown to, and which services are worth it.
+"""The health of a table: how its files and timeline have grown, and which services are worth it.
 
-Nothing changes here, and no data file is read: a listing of the table and its timeline tell it all.
+Nothing is changed, and no data file is read: a listing of the table and its timeline suffice.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat
 
 _LOGS_MOST = 8
-"""Log files of a slice from which each read pays more for opening them than for their rows."""
+"""Number of log files of a slice above which each read spends more on opening them than on rows."""
 _LOG_SHARE = 5
-"""Log bytes from this part of the base file on: that much of each read is merged."""
+"""A file group is worth compacting if its log bytes are at least this fraction of its base file."""
 _TINY_BASE = 256 * 1024
-"""A base file costs a read as much as one of so many bytes: it has to be opened."""
+"""Size that a smaller base file counts as: opening it costs a read as much."""
 SMALL = 32 * 1024 * 1024
 """A base file of fewer bytes is small."""
 _SMALL_FEW = 4
-"""Small base files in one partition from which they are worth joining."""
+"""Number of small base files in one partition from which they are worth clustering."""
 
 
 REBUILD = "rebuild_metadata"
@@ -55,10 +55,10 @@ class Advice:
     """One service that is worth its cost now."""
 
     service: str
-    """compact, cluster, clean or archive; or `REBUILD` or `ROLL_BACK`, which are no services."""
+    """compact, cluster, clean or archive; or `REBUILD` or `ROLL_BACK`, which are not services."""
     reason: str
     groups: Mapping[GroupKey, int] = field(default_factory=dict)
-    """The file groups to work on with the bytes that are read of each, the most worth it first."""
+    """The file groups to work on with the bytes that are read of each, the most valuable first."""
 
     def __repr__(self) -> str:
         return f"<Advice {self.service}: {self.reason}>"
@@ -66,34 +66,35 @@ class Advice:
 
 @dataclass(frozen=True)
 class Health(HtmlRepr):
-    """A table's figures at a moment, and what to do about them."""
+    """A table's figures, and what to do about them."""
 
     partitions: int
     file_groups: int
     base_files: int
-    """Of the slices that a snapshot reads, as the next three."""
+    """Base files of the slices that a snapshot query reads; the next three fields count the same
+    slices."""
     base_bytes: int
     log_files: int
     log_bytes: int
     small_files: int
     """Base files of less than 32 MiB in partitions that have several."""
     old_files: int
-    """Files that only older states of the table read, or none."""
+    """Files that only older snapshots read, or no snapshot."""
     old_bytes: int
     active_instants: int
     commits_since_clean: int
     delta_commits_since_compaction: int
     pending: int
-    """Instants that are planned or at work."""
+    """Instants that are planned or running."""
     metadata_files: int
     metadata_bytes: int
     advice: tuple[Advice, ...] = ()
 
     def to_arrow(self) -> pa.Table:
-        """The figures.
+        """Return the figures as a table.
 
         Returns:
-            Columns: figure, value (bytes where the name says so, else a number).
+            Columns: figure, value (bytes if the name says so, else a number).
         """
         names = [figure.name for figure in fields(self) if figure.name != "advice"]
         values = [getattr(self, name) for name in names]
@@ -120,7 +121,7 @@ class Health(HtmlRepr):
 
 @dataclass
 class _Total:
-    """Files that were counted."""
+    """A count of files and their bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -131,12 +132,12 @@ class _Total:
 
 
 def look(table: TableSnapshot) -> Health:
-    """How the table is. Lists its files and those of its metadata table.
+    """Return the health of a table, from listings of its files and of its metadata table.
 
-    Raises `HistoryUnavailable` where others may have removed what was current at its moment,
-    `MissingFile` where storage has lost some of it.
+    Raises `HistoryUnavailable` if other writers may have removed files of its snapshot,
+    `MissingFile` if the storage has lost some of them.
     """
-    # Before the view, which holds all files: a clean looks at some at a time.
+    # Before the view, which holds all files: a clean reads only some at a time.
     of_services = (*_cleaning(table), *_archiving(table))
     view = FileSystemView(table.storage, table.config, table.timeline)
     slices = view.slices()
@@ -179,14 +180,18 @@ def look(table: TableSnapshot) -> Health:
 
 
 def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
-    """Slices with small base files, of the partitions that have several, but for buckets."""
+    """Return slices with small base files, in partitions that have several, except buckets."""
     small: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         if is_bucket(slice_.file_id):
             continue
         if slice_.base is not None and slice_.base.whole_size < SMALL:
             small.setdefault(slice_.partition, []).append(slice_)
-    return {path: found for path, found in small.items() if len(found) >= _SMALL_FEW}
+    return {
+        path: slices_of_partition
+        for path, slices_of_partition in small.items()
+        if len(slices_of_partition) >= _SMALL_FEW
+    }
 
 
 def _rebuilding(table: TableSnapshot, files: Sequence[Entry]) -> Iterator[Advice]:
@@ -196,15 +201,17 @@ def _rebuilding(table: TableSnapshot, files: Sequence[Entry]) -> Iterator[Advice
 
 
 def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
-    """Of writes and rollbacks that failed. Those of active writers have a heartbeat."""
+    """Advise about failed writes and rollbacks. Those of active writers have a heartbeat."""
     pending = (*incomplete_writes(table.timeline), *table.timeline.pending(ROLLBACK))
     failed = {instant.requested for instant in pending}
     failed -= set(heartbeat.live_instants(table.storage, failed, table.clock, only_reads=True))
     if failed:
-        names = (
+        description = (
             f"{count_text(len(failed), 'instant')} of failed writers ({', '.join(sorted(failed))})"
         )
-        yield Advice(ROLL_BACK, f"{names}: maintain() or the next write rolls back what they left")
+        yield Advice(
+            ROLL_BACK, f"{description}: maintain() or the next write rolls back what they left"
+        )
 
 
 def _cleaning(table: TableSnapshot) -> Iterator[Advice]:
@@ -240,9 +247,9 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
         and slice_.key not in planned
         and (len(slice_.logs) >= _LOGS_MOST or _log_share(slice_) * _LOG_SHARE >= 1)
     ]
-    waiting = table.timeline.pending_compactions
-    if waiting:
-        yield Advice("compact", f"{len(waiting)} pending compactions are not executed")
+    pending_plans = table.timeline.pending_compactions
+    if pending_plans:
+        yield Advice("compact", f"{len(pending_plans)} pending compactions are not executed")
     if worth:
         worth.sort(key=_log_share, reverse=True)
         logs = [log for slice_ in worth for log in slice_.logs]
@@ -253,7 +260,7 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
 
 
 def _log_share(slice_: FileSlice) -> float:
-    """Log bytes by the base file's."""
+    """Return log bytes divided by the base file's."""
     base = slice_.base.size if slice_.base is not None else 0
     return sum(log.size for log in slice_.logs) / max(base, _TINY_BASE)
 
@@ -270,9 +277,13 @@ def _clustering(
     if has_rings(table.storage):
         yield from _resizing(table, free, paths)
         return
-    small = [slice_ for found in small_files(free).values() for slice_ in found]
+    small = [
+        slice_
+        for slices_of_partition in small_files(free).values()
+        for slice_ in slices_of_partition
+    ]
     timeline = table.timeline
-    # The inserts that come after the first commit fill its small files.
+    # Inserts after the first commit fill its small files.
     if small and (len(timeline.commits) > 1 or not timeline.archive.is_empty):
         partitions = len({slice_.partition for slice_ in small})
         size = size_text(sum(slice_.size for slice_ in small))
@@ -287,8 +298,8 @@ def _resizing(
     if not table.config.is_merge_on_read or bucket_resize.waits_for(table):
         return
     options = ClusteringOptions.of(table.options)
-    kept = select_partitions(paths, options, hour=0)
-    chosen = bucket_resize.choose_buckets(table, free, options, kept)
+    selected = select_partitions(paths, options, hour=0)
+    chosen = bucket_resize.choose_buckets(table, free, options, selected)
     groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
     if groups:
         yield Advice("cluster", f"{len(groups)} buckets can be split or merged", groups)

@@ -1,10 +1,8 @@
-"""Services after a commit, in Hudi's order, and the sync of catalogs as the last of all.
+"""Services after a commit, in Hudi's order, and the sync of catalogs after them.
 
-What is due is told by the timeline alone.
-
-The commit stands whatever happens here: what goes wrong is a warning, and due after a later commit;
-what another writer was quicker at is no more than logged.
-Source: `BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hudi 1.2.0).
+Only the timeline decides what is due. Nothing here fails the commit: an error is a warning, and the
+service is due again after a later commit; a conflict with a faster writer is only logged. Source:
+`BaseHoodieWriteClient.commitStats`, `BaseHoodieTableServiceClient` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -42,9 +40,9 @@ from pyhudi.write.write_context import Handle, WritableTable
 Service = Callable[[], object]
 
 _LOOK = 8
-"""Delta commits after which it is looked for file groups with far too many log files."""
+"""Number of delta commits between two searches for file groups with far too many log files."""
 _IO_MIB = 64
-"""What compacting some of them may read and write: no small commit waits for more."""
+"""Maximum I/O of compacting some of them, so that no small commit waits for long."""
 
 
 def after_commit(
@@ -53,10 +51,10 @@ def after_commit(
     instant: str,
     clock: Clock | None = None,
 ) -> bool:
-    """Carries out what is due; whether there was anything.
+    """Run the services that are due; return whether there were any.
 
-    look: gives the table as it is after the commit of an instant. Raises `InterruptedAfterCommit`
-    where the user interrupts a service, which leaves the table whole.
+    look: returns the table's snapshot after the commit of an instant. Raises
+    `InterruptedAfterCommit` if the user interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
@@ -67,21 +65,21 @@ def after_commit(
 def _after_commit(
     handle: Handle, look: Callable[[], TableSnapshot], instant: str, clock: Clock
 ) -> bool:
-    found: list[tuple[str, Service]] = []
+    services: list[tuple[str, Service]] = []
     with warn_on_failure(handle.storage.uri, instant, "table services"):
         if parse_bool(handle.options, SERVICES_ENABLED, default=True):
-            found.extend(_due(handle, look(), clock))
-    for name, service in found:
+            services.extend(_due(handle, look(), clock))
+    for name, service in services:
         _execute(name, service, handle, instant)
     with warn_on_failure(handle.storage.uri, instant, "sync of catalogs"):
         options = SyncOptions.of(handle.options)
         if options.enabled:
             from pyhudi.catalog.configured import sync_by_options  # noqa: PLC0415 - few have them
 
-            now = look().reload() if found else look()
-            sync = partial(sync_by_options, now, options)
+            snapshot = look().reload() if services else look()
+            sync = partial(sync_by_options, snapshot, options)
             _execute("sync of catalogs", sync, handle, instant)
-    return bool(found)
+    return bool(services)
 
 
 def _execute(name: str, service: Service, handle: WritableTable, instant: str) -> None:
@@ -93,26 +91,34 @@ def _execute(name: str, service: Service, handle: WritableTable, instant: str) -
 def _due(
     handle: WritableTable, table: TableSnapshot, clock: Clock
 ) -> Iterator[tuple[str, Service]]:
-    retained = CleanOptions.of(handle.options)
-    if retained.automatic and cleaning.is_due(table, retained):
-        yield "cleaning", partial(run_service.clean, handle, retained, clock=clock)
-    kept = ArchiveOptions.of(handle.options)
-    if kept.automatic and archiving.is_due(table, kept):
-        yield "archiving", partial(run_service.archive, handle, kept, clock=clock)
+    clean_options = CleanOptions.of(handle.options)
+    if clean_options.automatic and cleaning.is_due(table, clean_options):
+        yield "cleaning", partial(run_service.clean, handle, clean_options, clock=clock)
+    archive_options = ArchiveOptions.of(handle.options)
+    if archive_options.automatic and archiving.is_due(table, archive_options):
+        yield "archiving", partial(run_service.archive, handle, archive_options, clock=clock)
     options = CompactionOptions.of(handle.options)
     if _compaction_is_due(table, options):
-        asked = CompactionRequest(execute=options.inline, due_only=True)
-        yield "compaction", partial(run_service.compact, handle, asked, options, clock=clock)
-    elif _is_time_to_look(table, options, kept):
+        request = CompactionRequest(execute=options.inline, due_only=True)
+        yield "compaction", partial(run_service.compact, handle, request, options, clock=clock)
+    elif _is_time_to_look(table, options, archive_options):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
-    merged = LogCompactionOptions.of(handle.options)
-    if _log_compaction_is_due(table, merged):
-        alone = LogCompactionRequest()
-        yield "log compaction", partial(run_service.log_compact, handle, alone, merged, clock=clock)
-    by = ClusteringOptions.of(handle.options)
-    if _clustering_is_due(table, by):
-        wanted = ClusteringRequest(execute=by.inline, due_only=True)
-        yield "clustering", partial(run_service.cluster, handle, wanted, by, clock=clock)
+    log_options = LogCompactionOptions.of(handle.options)
+    if _log_compaction_is_due(table, log_options):
+        log_request = LogCompactionRequest()
+        yield (
+            "log compaction",
+            partial(run_service.log_compact, handle, log_request, log_options, clock=clock),
+        )
+    clustering_options = ClusteringOptions.of(handle.options)
+    if _clustering_is_due(table, clustering_options):
+        clustering_request = ClusteringRequest(execute=clustering_options.inline, due_only=True)
+        yield (
+            "clustering",
+            partial(
+                run_service.cluster, handle, clustering_request, clustering_options, clock=clock
+            ),
+        )
     ttl = TtlOptions.of(handle.options)
     if _partitions_may_expire(table, ttl):
         expire = lambda again, _: expire_partitions(again, ttl, clock=clock)  # noqa: E731
@@ -127,7 +133,7 @@ def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool
     if not table.config.is_merge_on_read or not (options.inline or options.schedule_inline):
         return False
     if table.timeline.pending_compactions:
-        # Those are carried out first; no plan is made beside one.
+        # Pending plans are executed first; no new plan is made while one exists.
         return options.inline
     return is_due(table.timeline, options, table.generator.next())
 
@@ -135,27 +141,27 @@ def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool
 def _is_time_to_look(
     table: TableSnapshot, options: CompactionOptions, kept: ArchiveOptions
 ) -> bool:
-    """Whether overgrown file groups are looked for, which costs a listing of what is written to."""
+    """Return whether to search for overgrown file groups, which costs a listing."""
     if not (options.automatic and table.config.is_merge_on_read):
         return False
     since = len(since_compaction(table.timeline))
-    # Before the first compaction archiving keeps their number between two bounds.
+    # Before the first compaction, archiving keeps the number of delta commits within two bounds.
     return since > 0 and since % min(_LOOK, kept.most - kept.least) == 0
 
 
 def _compact_overgrown(
     handle: WritableTable, table: TableSnapshot, clock: Clock
 ) -> ServiceResult | None:
-    """Nobody has asked for it: what stands in its way is nobody's concern.
+    """Compact overgrown file groups; a conflict is ignored, because the caller did not request it.
 
-    Plans of others are theirs to carry out, and no plan is made beside one. One of this kind whose
-    writer died nobody would look after: it kept all from being cleaned and archived.
+    Plans of other writers are left to them, and no plan is made while one exists. A plan of this
+    type whose writer failed is executed: otherwise it would block cleaning and archiving.
     """
     few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
     alone = not table.timeline.pending_compactions
-    asked = CompactionRequest(overgrown_since=_LOOK, schedule=alone)
+    request = CompactionRequest(overgrown_since=_LOOK, schedule=alone)
     with suppress(CommitConflict, UnsupportedTableFeature):
-        return run_service.compact(handle, asked, few, clock=clock)
+        return run_service.compact(handle, request, few, clock=clock)
     return None
 
 

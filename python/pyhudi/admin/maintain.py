@@ -1,7 +1,7 @@
-"""Keeping a table good: looks at it, does what is worth most within a budget, looks again.
+"""Maintenance of a table: check its health, run what is worth most within a budget, check again.
 
-Work is done in units that each end with a commit, or leave nothing: a unit is what fits between two
-looks at the budget. A service that another writer is at, or is faster with, is left to it.
+The work is divided into units that each end with a commit, or change nothing; the budget is checked
+between units. A service that another writer is running, or is faster with, is left to it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.write.write_context import Handle, WritableTable
 
 _UNIT = 512 * 1024 * 1024
-"""Bytes that one unit reads, about."""
+"""Approximate bytes that one unit reads."""
 _JOINED = 120 * 1024 * 1024
-"""Bytes of a file that small ones are joined into: `hoodie.parquet.max.file.size`."""
+"""Size of a file that small ones are combined into: `hoodie.parquet.max.file.size`."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
@@ -49,26 +49,26 @@ Unit = Callable[[], ServiceResult]
 
 @dataclass(frozen=True)
 class Budget:
-    """What one call may take. None is no bound."""
+    """The limits of one call. None is no limit."""
 
     seconds: float | None = None
-    """No unit begins after them."""
+    """Time after which no unit begins."""
     bytes: int | None = None
-    """To be read by all units, each of which has one file group at least."""
+    """Bytes that all units together may read; each unit has at least one file group."""
 
     @classmethod
-    def of(cls, given: float | str | None) -> Budget:
-        """Seconds as a number, or as text such as "90s", "10m", "1h"; bytes such as "2 GiB".
+    def of(cls, budget: float | str | None) -> Budget:
+        """Parse seconds as a number, text such as "90s", "10m", "1h", or bytes such as "2 GiB".
 
         Raises `ConfigError` for anything else.
         """
-        if given is None:
+        if budget is None:
             return cls()
-        value: Any = given
+        value: Any = budget
         is_size = False
-        if isinstance(given, str):
-            found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", given)
-            number, unit = found.groups() if found else ("0", "")
+        if isinstance(budget, str):
+            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", budget)
+            number, unit = match.groups() if match else ("0", "")
             is_size = unit.upper() in _BYTES
             value = float(number) * (_BYTES.get(unit.upper()) or _SECONDS.get(unit.lower(), 0))
         is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -80,14 +80,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class MaintenanceResult(HtmlRepr):
-    """What was done for a table, and how it was before and after."""
+    """What was done for a table, and its health before and after."""
 
     before: Health
     after: Health
-    """As before with `dry_run`."""
+    """Health afterwards; equal to `before` with `dry_run`."""
     done: tuple[ServiceResult, ...]
     left: tuple[str, ...]
-    """What is worth doing and was not done, each with the reason."""
+    """What is worth doing and was skipped, each with the reason."""
     duration_ms: int
     dry_run: bool = False
 
@@ -112,7 +112,7 @@ def maintain(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> MaintenanceResult:
-    """See `HudiTable.maintain`."""
+    """Run `HudiTable.maintain`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     began_ms = clock.now_ms()
@@ -135,7 +135,7 @@ def maintain_for_ever(
     memory_limit: int | None = None,
     clock: Clock | None = None,
 ) -> NoReturn:
-    """Maintains the table again and again, until an interrupt. What fails is a warning."""
+    """Maintain the table repeatedly until an interrupt. A failure is a warning."""
     clock = clock or SystemClock()
     if every.seconds is None:
         raise ConfigError("every is not a duration", hint='Give 300 or "5m", for example.')
@@ -153,30 +153,30 @@ def _do_maintenance(
 ) -> tuple[list[ServiceResult], list[str]]:
     began_ms, read = clock.now_ms(), 0
     done: list[ServiceResult] = []
-    left: list[str] = []
+    skipped: list[str] = []
     for advice in before.advice:
         if advice.service == REBUILD:
-            left.append(f"{REBUILD}: {advice.reason}")
+            skipped.append(f"{REBUILD}: {advice.reason}")
         for unit in _units(handle, advice, budget, memory_limit, clock):
             spent = (clock.now_ms() - began_ms) / 1000
             if (budget.seconds is not None and spent >= budget.seconds) or (
                 budget.bytes is not None and read >= budget.bytes
             ):
-                left.append(f"{advice.service}: the budget is spent; {advice.reason}")
+                skipped.append(f"{advice.service}: the budget is spent; {advice.reason}")
                 break
-            result = _execute(unit, advice, left)
+            result = _execute(unit, advice, skipped)
             if result is not None:
                 done.append(result)
                 read += result.bytes_read
-                left += (f"{result.service}: {reason}" for reason in result.left)
-    return done, left
+                skipped += (f"{result.service}: {reason}" for reason in result.left)
+    return done, skipped
 
 
-def _execute(unit: Unit, advice: Advice, left: list[str]) -> ServiceResult | None:
+def _execute(unit: Unit, advice: Advice, skipped: list[str]) -> ServiceResult | None:
     try:
         return unit()
     except CommitConflict as error:
-        left.append(f"{advice.service}: {without_hint(error)}")
+        skipped.append(f"{advice.service}: {without_hint(error)}")
         return None
 
 
@@ -184,7 +184,7 @@ def _units(
     handle: Handle, advice: Advice, budget: Budget, memory_limit: int | None, clock: Clock
 ) -> Iterator[Unit]:
     options = CompactionOptions(strategies=(UNBOUNDED,))
-    most = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
+    max_bytes = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
     if advice.service == "clean":
         yield partial(run_service.clean, handle, CleanOptions.of(handle.options), clock=clock)
     if advice.service == "archive":
@@ -193,45 +193,57 @@ def _units(
         if not advice.groups:
             pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
             yield partial(run_service.compact, handle, pending, options, clock=clock)
-        for groups in parts(advice.groups, most):
-            asked = CompactionRequest(groups=groups, memory_limit=memory_limit)
-            yield partial(run_service.compact, handle, asked, options, clock=clock)
+        for groups in parts(advice.groups, max_bytes):
+            request = CompactionRequest(groups=groups, memory_limit=memory_limit)
+            yield partial(run_service.compact, handle, request, options, clock=clock)
     if advice.service == "cluster":
         if not advice.groups:
-            waiting = ClusteringRequest(schedule=False)
-            by = _joining(handle.options, None)
+            pending_clusterings = ClusteringRequest(schedule=False)
+            clustering_options = _joining(handle.options, None)
             yield partial(
-                run_service.cluster, handle, waiting, by, memory=memory_limit, clock=clock
+                run_service.cluster,
+                handle,
+                pending_clusterings,
+                clustering_options,
+                memory=memory_limit,
+                clock=clock,
             )
         sizes: Counter[GroupKey] = Counter()
         for (partition, _), size in advice.groups.items():
             sizes[partition, ""] += size
-        for whole in parts(sizes, most):
-            by = _joining(handle.options, {partition for partition, _ in whole})
-            wanted = ClusteringRequest()
-            yield partial(run_service.cluster, handle, wanted, by, memory=memory_limit, clock=clock)
+        for whole in parts(sizes, max_bytes):
+            clustering_options = _joining(handle.options, {partition for partition, _ in whole})
+            clustering_request = ClusteringRequest()
+            yield partial(
+                run_service.cluster,
+                handle,
+                clustering_request,
+                clustering_options,
+                memory=memory_limit,
+                clock=clock,
+            )
 
 
 def _joining(options: Mapping[str, str], partitions: Iterable[str] | None) -> ClusteringOptions:
-    """Joins small files, and leaves alone what is large enough; rows sorted as the options say."""
-    chosen = replace(
+    """Return options that combine small files, sort rows as configured, and skip large files."""
+    combined = replace(
         ClusteringOptions.of(options),
         small_file_limit=SMALL,
         target_bytes=_JOINED,
         single_group=False,
     )
-    return chosen if partitions is None else replace(chosen, selected=tuple(sorted(partitions)))
+    return combined if partitions is None else replace(combined, selected=tuple(sorted(partitions)))
 
 
 def parts(groups: Mapping[GroupKey, int], most: int) -> Iterator[frozenset[GroupKey]]:
-    """File groups in parts of so many bytes, each of one group at least."""
-    held: list[GroupKey] = []
+    """Yield file groups in parts of at most `most` bytes, each with at least one group."""
+    part: list[GroupKey] = []
     size = 0
     for group, bytes_read in groups.items():
-        if held and size + bytes_read > most:
-            yield frozenset(held)
-            held, size = [], 0
-        held.append(group)
+        if part and size + bytes_read > most:
+            yield frozenset(part)
+            part, size = [], 0
+        part.append(group)
         size += bytes_read
-    if held:
-        yield frozenset(held)
+    if part:
+        yield frozenset(part)

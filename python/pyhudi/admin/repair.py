@@ -1,9 +1,10 @@
-"""Removing what dead writers left that nothing on the timeline tells of; `check` finds the same.
+"""Removes files of failed writers that the timeline does not record; `check` finds the same files.
 
-No commit names what goes, and nobody reads it, or should: a file that bears the instant of a commit
-which does not name it is read as a part of it. What may be a living writer's stays. A metadata
-table that lists missing files of rolled back commits is rebuilt: its indexes tell of their rows,
-too. A missing file that a commit names is a loss, which no repair hides.
+No commit lists these files, and no reader should read them: a file with the instant of a commit
+that does not list it is read as a part of that commit. Files that may belong to an active writer
+stay. If the metadata table lists missing files of rolled-back commits, it is rebuilt, since its
+indexes have their rows too. A missing file that a commit lists is a loss, which a repair does not
+hide.
 """
 
 from __future__ import annotations
@@ -33,33 +34,35 @@ from pyhudi.write.write_context import Handle, WritableTable
 
 
 def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, ...]:
-    """Removes files and folders that are nobody's, and gives them.
+    """Remove orphaned files and directories, and return them.
 
-    Failed writes are rolled back first, and the metadata table is rebuilt where it lists files of
-    rolled back commits. Raises `CommitConflict` where a restore has begun, `LockTimeout` where
-    others hold the table's lock.
+    Failed writes are rolled back first, and the metadata table is rebuilt if it lists files of
+    rolled-back commits. Raises `CommitConflict` if a restore has started, `LockTimeout` if other
+    writers hold the table's lock.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     opened = run_service.open_for_service(handle, clock, changes=True)
     with opened.guard.critical_section():
-        # Files come first: a write is on the timeline before it has any.
+        # Files are listed first: a write is on the timeline before it has any.
         stored = list_table_files(opened.storage, opened.config)
-        now = opened.reload()
-        conflicts.check_may_begin(now.timeline)
-        found = tuple(_find_leftovers(now, stored))
-        for finding in found:
+        snapshot = opened.reload()
+        conflicts.check_may_begin(snapshot.timeline)
+        leftovers = tuple(_find_leftovers(snapshot, stored))
+        for finding in leftovers:
             opened.guard.check_held()
-            _remove(now, finding)
-        listed = tuple(_find_stale_listings(now, list_table_files(now.storage, now.config)))
+            _remove(snapshot, finding)
+        listed = tuple(
+            _find_stale_listings(snapshot, list_table_files(snapshot.storage, snapshot.config))
+        )
         if listed:
             stale = {f"{finding.partition}/{finding.item}".lstrip("/") for finding in listed}
             metadata_lifecycle.rebuild(handle, clock, stale=stale)
-    return (*found, *listed)
+    return (*leftovers, *listed)
 
 
 def _find_stale_listings(table: TableSnapshot, stored: StoredTable) -> Iterator[Finding]:
-    """Files of commits that do not count, which the metadata table lists and storage has not."""
+    """Yield files of rolled-back commits that only the metadata table still lists."""
     if FILES not in table.config.metadata_partitions:
         return
     metadata, _ = open_metadata(table.storage, table.config, table.timeline)
@@ -88,7 +91,8 @@ def _find_leftovers(table: TableSnapshot, stored: StoredTable) -> Iterator[Findi
     alive = set(heartbeat.live_instants(table.storage, times, table.clock))
     for finding in check_files(timeline, collect_recorded_files(timeline), stored):
         file = files.get((finding.partition, finding.item))
-        # Up to table version 6 such a log file may hold what calls blocks of others off.
+        # Up to table version 6, such a log file may have blocks that roll back those of other
+        # writes.
         if file is None or (file.is_log and logs_are_shared(timeline)):
             continue
         if finding.kind in ("unnamed_file", "rolled_back_file") and file.instant not in alive:

@@ -1,7 +1,7 @@
-"""Taking completed commits back: the newest one, or all after an earlier one.
+"""Rolls back completed commits: the newest one, or all after an earlier one.
 
-What goes, and how, is `txn/restore.py`'s and `txn/rollback.py`'s part; here the metadata table is
-seen to, which is taken away first and made anew where it cannot follow.
+`txn/restore.py` and `txn/rollback.py` decide what is removed, and how. This module handles the
+metadata table, which is removed first and rebuilt if it cannot be rolled back too.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from pyhudi.write.write_context import Handle, WritableTable, open_for_change
 def restore(
     table: WritableTable, to: Moment, *, dry_run: bool = False, clock: Clock | None = None
 ) -> RestoreResult:
-    """See `HudiTable.restore`."""
+    """Run `HudiTable.restore`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     if dry_run:
         return _plan_restore(_load_table(handle, clock), to, dry_run=True)[0]
-    # Where there is no table, no lock is made.
+    # Fail before a lock is created if there is no table.
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as begun, handle.guarded.critical_section():
+    with _changes_told() as started, handle.guarded.critical_section():
         opened = _at_rest(handle, clock)
         result, commit, targets = _plan_restore(opened, to, dry_run=False)
         if not targets:
             return result
-        begun.append((opened, targets))
-        with _without_metadata_if_needed(handle, opened, result, clock) as at_work:
-            return replace(result, instant=restoring.restore_to(at_work, commit, targets))
+        started.append((opened, targets))
+        with _without_metadata_if_needed(handle, opened, result, clock) as table_at_rest:
+            return replace(result, instant=restoring.restore_to(table_at_rest, commit, targets))
 
 
 def _plan_restore(
@@ -81,22 +81,22 @@ def _plan_restore(
 def roll_back(
     table: WritableTable, instant: str, *, dry_run: bool = False, clock: Clock | None = None
 ) -> RestoreResult:
-    """See `HudiTable.rollback`."""
+    """Run `HudiTable.rollback`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     if dry_run:
         return _plan_rollback(_load_table(handle, clock), instant, dry_run=True)[0]
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as begun, handle.guarded.critical_section():
+    with _changes_told() as started, handle.guarded.critical_section():
         opened = _load_table(handle, clock)
         if _find_instant(opened.timeline, instant).is_completed:
             opened = _at_rest(handle, clock)
         result, target = _plan_rollback(opened, instant, dry_run=False)
         if not target.is_completed:
             return replace(result, instant=_roll_back_failed(opened, target))
-        begun.append((opened, [target]))
-        with _without_metadata_if_needed(handle, opened, result, clock) as at_work:
-            time, _ = rollback.roll_back_completed(at_work, opened.timeline, target)
+        started.append((opened, [target]))
+        with _without_metadata_if_needed(handle, opened, result, clock) as table_at_rest:
+            time, _ = rollback.roll_back_completed(table_at_rest, opened.timeline, target)
         return replace(result, instant=time)
 
 
@@ -117,7 +117,7 @@ def _plan_rollback(
 
 
 def _check_no_bootstrap(table: TableSnapshot, targets: Sequence[Instant]) -> None:
-    """Refuses to take a bootstrap back: its index would stay, and the table have no way to rows."""
+    """Refuse to roll back a bootstrap: its index would stay, and the table would lose its rows."""
     for target in targets:
         if is_bootstrap(target.requested):
             msg = f"{BOOTSTRAP_PATH} is {table.config.bootstrap_path}: {target} is the bootstrap"
@@ -128,7 +128,7 @@ def _check_no_bootstrap(table: TableSnapshot, targets: Sequence[Instant]) -> Non
 
 
 def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
-    """The table as it is. Raises `CommitConflict` while a restore is pending."""
+    """Return the current table. Raises `CommitConflict` while a restore is pending."""
     table = open_for_change(handle, clock)
     check_writable(table.storage, table.config, table.timeline)
     table.generator.observe(table.timeline)
@@ -142,7 +142,7 @@ def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
 
 
 def _at_rest(handle: Handle, clock: Clock) -> TableSnapshot:
-    """The table after what dead writers left was ended or removed, with nobody at work."""
+    """Return the table without active writers, recovered from failed ones."""
     fence_build(
         open_for_change(handle, clock, metadata_lifecycle.finish_pending_operation(handle, clock))
     )
@@ -162,18 +162,18 @@ def _at_rest(handle: Handle, clock: Clock) -> TableSnapshot:
 
 
 def _with_metadata(table: TableSnapshot, result: RestoreResult) -> RestoreResult:
-    """The result with what has to be made anew of the metadata table."""
+    """Return the result with the partitions of the metadata table that must be rebuilt."""
     if can_roll_back(table, result.instants):
         return result
-    again = all_of(table.storage, table.config)
-    return replace(result, metadata_made=again.partitions_for(table.config.version))
+    rebuilt = all_of(table.storage, table.config)
+    return replace(result, metadata_made=rebuilt.partitions_for(table.config.version))
 
 
 @contextmanager
 def _without_metadata_if_needed(
     handle: Handle, table: TableSnapshot, result: RestoreResult, clock: Clock
 ) -> Iterator[TableSnapshot]:
-    """The table to take commits back from, without a metadata table that cannot follow."""
+    """Yield the table for the rollback, without a metadata table that cannot be rolled back."""
     if not result.metadata_made:
         yield table
         return
@@ -187,17 +187,17 @@ def _without_metadata_if_needed(
 
 @contextmanager
 def _changes_told() -> Iterator[list[tuple[TableSnapshot, Sequence[Instant]]]]:
-    """A block that takes commits back; a failure after the first of them has gone is told by type.
+    """Run a block that rolls back commits; its errors report the commits already rolled back.
 
-    Gives a list, for the table and the instants that it is about to take back. Raises
-    `AfterRollbackError` and `InterruptedAfterRollback` then, `CommitUnknown` where the storage
-    fails so that nobody can tell.
+    Yields a list, for the table and the instants that the block is about to roll back. Raises
+    `AfterRollbackError` or `InterruptedAfterRollback` if one of them is rolled back,
+    `CommitUnknown` if the storage fails and the state is unknown.
     """
-    begun: list[tuple[TableSnapshot, Sequence[Instant]]] = []
+    started: list[tuple[TableSnapshot, Sequence[Instant]]] = []
     try:
-        yield begun
+        yield started
     except (KeyboardInterrupt, Exception) as error:
-        for table, targets in begun:
+        for table, targets in started:
             _tell_changes(table, targets, error)
         raise
 
@@ -207,44 +207,46 @@ def _tell_changes(
 ) -> None:
     try:
         timeline = Timeline.load(table.storage, table.config)
-        gone, own = _find_removed_instants(timeline, targets), _own_instant(timeline, targets)
-    except Exception:  # noqa: BLE001 - why the storage cannot be read changes nothing
+        removed, own = _find_removed_instants(timeline, targets), _own_instant(timeline, targets)
+    except Exception:  # noqa: BLE001 - the reason why the storage cannot be read does not matter
         if isinstance(error, KeyboardInterrupt):
             return
         msg = f"the storage failed while {targets[0]} was rolled back: it may be gone or not"
         raise CommitUnknown(msg, instant=targets[0].requested) from error
-    if not gone:
+    if not removed:
         return
-    what = f"{count_text(len(gone), 'commit')} rolled back ({names_text(gone)})"
+    description = f"{count_text(len(removed), 'commit')} rolled back ({names_text(removed)})"
     if isinstance(error, KeyboardInterrupt):
-        msg = f"interrupted by the user: {what}"
-        raise InterruptedAfterRollback(msg, instant=own, instants=gone) from error
-    msg = f"{what}, but {own or 'the rollback'} failed after that: {without_hint(error)}"
-    raise AfterRollbackError(msg, instant=own, instants=gone) from error
+        msg = f"interrupted by the user: {description}"
+        raise InterruptedAfterRollback(msg, instant=own, instants=removed) from error
+    msg = f"{description}, but {own or 'the rollback'} failed after that: {without_hint(error)}"
+    raise AfterRollbackError(msg, instant=own, instants=removed) from error
 
 
 def _find_removed_instants(timeline: Timeline, targets: Sequence[Instant]) -> tuple[str, ...]:
-    """Those of completed instants that do not count any more."""
-    found = (timeline.find(target.requested, target.action) for target in targets)
+    """Return the completed instants that are rolled back now."""
+    current = (timeline.find(target.requested, target.action) for target in targets)
     return tuple(
         target.requested
-        for target, now in zip(targets, found, strict=True)
-        if target.is_completed and (now is None or not now.is_completed)
+        for target, instant in zip(targets, current, strict=True)
+        if target.is_completed and (instant is None or not instant.is_completed)
     )
 
 
 def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
-    """The restore of targets, else the rollback of one; "" for none."""
+    """Return the restore of the targets, else the rollback of one; "" if there is none."""
     times = {target.requested for target in targets}
     last = max(times)
     for instant in reversed(timeline.instants):
         if instant.action not in (RESTORE, ROLLBACK) or instant.requested < last:
             continue
         if instant.action == RESTORE:
-            named = restoring.targets_of(timeline, instant)
+            targets_of_instant = restoring.targets_of(timeline, instant)
         else:
-            named = [(rollback.target_of(timeline, instant) or ("",))[0]]
-        if times.intersection(named) and (instant.action == RESTORE or len(times) == 1):
+            targets_of_instant = [(rollback.target_of(timeline, instant) or ("",))[0]]
+        if times.intersection(targets_of_instant) and (
+            instant.action == RESTORE or len(times) == 1
+        ):
             return instant.requested
     return ""
 
@@ -253,7 +255,7 @@ def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
 
 
 def _find_instant(timeline: Timeline, instant: str) -> Instant:
-    found = next(
+    match = next(
         (
             commit
             for commit in timeline.instants
@@ -261,16 +263,16 @@ def _find_instant(timeline: Timeline, instant: str) -> Instant:
         ),
         None,
     )
-    if found is None:
+    if match is None:
         msg = f"the active timeline has no commit {instant}"
         raise HistoryUnavailable(msg, hint="inspect.timeline() lists the instants.")
-    return found
+    return match
 
 
 def _check_failed(table: TableSnapshot, target: Instant) -> None:
-    """Raises unless a pending instant is a clustering, or the newest write of a dead writer.
+    """Raise unless a pending instant is a clustering, or the newest write of a failed writer.
 
-    Neither can be told of an instant whose plan nobody can read, or carry out.
+    An instant with a damaged plan, which nothing can execute, is accepted too.
     """
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
@@ -284,26 +286,26 @@ def _check_failed(table: TableSnapshot, target: Instant) -> None:
 
 
 def _roll_back_failed(table: TableSnapshot, target: Instant) -> str:
-    """Rolls a failed write back, by the plan of who began to; the rollback's instant.
+    """Roll back a failed write, with the plan of a started rollback; return the rollback's instant.
 
-    A planned clustering is taken off the timeline, as Hudi does, and nothing tells of it.
+    A planned clustering is cancelled, as in Hudi, without a rollback instant.
     """
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
         cancel_plan(table, target.requested, target.action, insists=True)
         return ""
-    for begun in timeline.pending(ROLLBACK):
-        named = rollback.target_of(timeline, begun)
-        if named is not None and named[0] == target.requested:
-            rollback.resume(table, timeline, begun)
-            return begun.requested
+    for rollback_instant in timeline.pending(ROLLBACK):
+        target_of_rollback = rollback.target_of(timeline, rollback_instant)
+        if target_of_rollback is not None and target_of_rollback[0] == target.requested:
+            rollback.resume(table, timeline, rollback_instant)
+            return rollback_instant.requested
     return rollback.roll_back(table, timeline, target)
 
 
 def _check_newest(table: TableSnapshot, target: Instant) -> None:
-    """Raises unless a completed commit is the newest of all, and can go.
+    """Raise unless a completed commit is the newest of all, and can be rolled back.
 
-    Hudi refuses others too, but not what would lose files that the commit before needs.
+    Hudi has the same limit, but does not check for files that the commit before needs.
     """
     timeline = table.timeline
     _check_last(timeline.commits, target)

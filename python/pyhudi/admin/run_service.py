@@ -1,4 +1,4 @@
-"""Table services as a caller asks for them: the table opened and cleaned up, then one service."""
+"""Runs table services for a caller: opens the table, recovers it, then runs one service."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compact(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> ServiceResult:
-    """See `HudiTable.compact`."""
+    """Run `HudiTable.compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check(opened, asked)
     if dry_run:
@@ -67,15 +67,13 @@ def log_compact(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> ServiceResult:
-    """See `HudiTable.log_compact`."""
+    """Run `HudiTable.log_compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check_asked(asked)
     if options.least < LEAST:
         raise ConfigError(f"min_log_files must be at least {LEAST}, not {options.least}")
-    carried_out = (
-        log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
-    )
-    return carried_out(opened, options, asked)
+    run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
+    return run(opened, options, asked)
 
 
 def _of_log_files(
@@ -86,7 +84,7 @@ def _of_log_files(
     *,
     changes: bool,
 ) -> tuple[TableSnapshot, RequestT]:
-    """The table, and what is asked of the chosen partitions of it.
+    """Return the table, and the request for the selected partitions.
 
     Raises `UnsupportedTableFeature` for a copy-on-write table.
     """
@@ -112,7 +110,7 @@ def cluster(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> ServiceResult:
-    """See `HudiTable.cluster`, whose `memory_limit` is `memory`."""
+    """Run `HudiTable.cluster`, whose `memory_limit` is `memory`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     opened = _open_to_rewrite(handle, clock, changes=not dry_run)
@@ -133,7 +131,7 @@ def clean(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> ServiceResult:
-    """See `HudiTable.clean`."""
+    """Run `HudiTable.clean`."""
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
     return (
@@ -150,15 +148,15 @@ def archive(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> ServiceResult:
-    """See `HudiTable.archive`."""
+    """Run `HudiTable.archive`."""
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
-    carried_out = archiving.preview_archive if dry_run else archiving.archive_table
-    return carried_out(opened, options)
+    run = archiving.preview_archive if dry_run else archiving.archive_table
+    return run(opened, options)
 
 
 def _check(table: TableSnapshot, asked: CompactionRequest) -> None:
-    pending = [found.requested for found in table.timeline.pending_compactions]
+    pending = [instant.requested for instant in table.timeline.pending_compactions]
     if asked.instant is not None and asked.instant not in pending:
         msg = f"no compaction {asked.instant!r} is pending"
         raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
@@ -171,7 +169,7 @@ def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionReq
 
 
 def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
-    """The table with its companions; where it is to be changed, cleaned up after the dead."""
+    """Return the table with its commit participants, recovered from failed writers if `changes`."""
     storage, options = handle.storage, LockOptions.of(handle.options)
     if changes:
         metadata_lifecycle.define_statistics(handle, clock)
@@ -185,7 +183,7 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSna
 
 
 def _open_to_rewrite(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
-    """As `open_for_service`, for a service that writes rows anew.
+    """Open the table for a service that rewrites rows, as `open_for_service` does.
 
     Raises `UnsupportedTableFeature` for columns that cannot be written.
     """

@@ -1,8 +1,8 @@
-"""Changing properties of a living table: the few for which that is safe, and why the others stay.
+"""Changes properties of a table in use: the few that can change safely, and reasons for the others.
 
-Safe is what no file of the table depends on: whether changes are noted from now on, how much of
-them as long as none is noted, by which class writers merge and which rows are deletes where the
-table does not say, and names that are the user's own, which Apache Hudi keeps and does not read.
+A property can change if no file of the table depends on it: whether changes are recorded from now
+on; how much of them while none is recorded; the merge class and the delete rule if the table does
+not set them; and the user's own names, which Apache Hudi keeps and does not read.
 """
 
 from __future__ import annotations
@@ -74,20 +74,21 @@ _HINT = (
 def set_properties(
     handle: WritableTable, changes: Mapping[str, object], *, clock: Clock | None = None
 ) -> None:
-    """Changes properties, or none of them; a value None removes one that is the user's own.
+    """Change all of these properties, or none; the value None removes a property of the user.
 
-    Raises `ConfigError` for one that is not to change, `CommitConflict` while a writer is at work,
-    `LockTimeout`, and `UnsupportedTableFeature` for a table that pyhudi could not write to then.
+    Raises `ConfigError` for a property that cannot change, `CommitConflict` while a writer is
+    active, `LockTimeout`, and `UnsupportedTableFeature` if pyhudi could not write to the table
+    afterwards.
     """
     clock = clock or SystemClock()
-    wanted = {name: _check_value(name, value) for name, value in changes.items()}
+    values = {name: _check_value(name, value) for name, value in changes.items()}
     storage = handle.storage
-    table = open_for_change(handle, clock, _but_for_class(TableConfig.load(storage, clock), wanted))
+    table = open_for_change(handle, clock, _but_for_class(TableConfig.load(storage, clock), values))
     with table.guard.critical_section():
         config = TableConfig.load(storage, clock)
-        after, removed = _after(config, wanted)
+        after, removed = _after(config, values)
         timeline = Timeline.load(storage, config)
-        if any(name in wanted for name in _DELETES):
+        if any(name in values for name in _DELETES):
             _check_no_rows(config, timeline)
             check_delete_field(table.schema.arrow, after.merge.delete_field)
         if after.properties == config.properties:
@@ -97,7 +98,7 @@ def set_properties(
         check_no_live_writer(table, timeline)
         if after.cdc_mode != config.cdc_mode:
             _check_no_changes(timeline, config)
-        check_writable(storage, _but_for_class(after, wanted), timeline)
+        check_writable(storage, _but_for_class(after, values), timeline)
         table.guard.check_held()
         new = {
             name: value
@@ -108,18 +109,20 @@ def set_properties(
 
 
 def _check_value(name: str, value: object) -> str | None:
-    """The value as text. Raises `ConfigError` for a property that stays, or for a bad value."""
-    text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
-    if name == names.CDC_ENABLED and text is not None:
-        return "true" if parse_bool({name: text}, name, default=False) else "false"
-    if name == names.CDC_MODE and text is not None:
-        return parse_enum({name: text}, name, MODES, MODES[0])
-    if not is_whole(name) or not is_whole(text or ""):
+    """Return the value as text. Raises `ConfigError` for a fixed property, or for a bad value."""
+    string = (
+        str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+    )
+    if name == names.CDC_ENABLED and string is not None:
+        return "true" if parse_bool({name: string}, name, default=False) else "false"
+    if name == names.CDC_MODE and string is not None:
+        return parse_enum({name: string}, name, MODES, MODES[0])
+    if not is_whole(name) or not is_whole(string or ""):
         msg = f"{name!a} cannot be set to {value!a}: it contains half of a surrogate pair"
         raise ConfigError(msg)
     own = not name.lower().startswith(("hoodie.", "pyhudi.", "_hoodie"))
     if name and (own or name == merge_mode.PAYLOAD_CLASS or name in _DELETES):
-        return text
+        return string
     reason = _REASONS.get(name, "pyhudi does not know whether the change is safe")
     if name in (names.CDC_ENABLED, names.CDC_MODE):
         reason = "it has to have a value"
@@ -128,33 +131,33 @@ def _check_value(name: str, value: object) -> str | None:
 
 
 def _after(
-    config: TableConfig, wanted: Mapping[str, str | None]
+    config: TableConfig, values: Mapping[str, str | None]
 ) -> tuple[TableConfig, tuple[str, ...]]:
-    """The properties as they are to be, and the names of those that go."""
-    if merge_mode.PAYLOAD_CLASS in wanted:
+    """Return the new properties, and the names of those that are removed."""
+    if merge_mode.PAYLOAD_CLASS in values:
         _check_may_name_class(config)
-    if any(name in wanted for name in _DELETES):
+    if any(name in values for name in _DELETES):
         _check_may_name_deletes(config)
     if not config.version.merge_inferred:
         prefix = merge_mode.MERGE_PROPERTY
-        wanted = {prefix + k if k in _DELETES else k: value for k, value in wanted.items()}
-    removed = tuple(name for name, value in wanted.items() if value is None)
-    kept = {name: value for name, value in config.properties.items() if name not in removed}
-    after = TableConfig({**kept, **{k: v for k, v in wanted.items() if v is not None}})
+        values = {prefix + k if k in _DELETES else k: value for k, value in values.items()}
+    removed = tuple(name for name, value in values.items() if value is None)
+    remaining = {name: value for name, value in config.properties.items() if name not in removed}
+    after = TableConfig({**remaining, **{k: v for k, v in values.items() if v is not None}})
     if after.cdc_enabled:
-        # Hudi stores the mode where changes are noted.
+        # Hudi stores the mode if changes are recorded.
         after = TableConfig({**after.properties, names.CDC_MODE: after.cdc_mode})
-    elif names.CDC_MODE in wanted:
+    elif names.CDC_MODE in values:
         msg = f"{names.CDC_MODE} is {after.cdc_mode!r}, but {names.CDC_ENABLED} is not true"
         raise ConfigError(msg, hint=f"Give {names.CDC_ENABLED} too, or leave the mode out.")
     return after, removed
 
 
 def _check_may_name_class(config: TableConfig) -> None:
-    """Raises `ConfigError` unless rows are merged as they are written, and by no class that counts.
+    """Raise `ConfigError` unless rows are merged only when written, without a known class.
 
-    Hudi 0.15 stores the class for merge-on-read alone, and its writers give it each time. Another
-    name may take the place of one whose rules are not known here: pyhudi wrote nothing by that.
+    Hudi 0.15 stores the class for merge-on-read tables only, and its writers pass it each time. A
+    class whose rules pyhudi does not know may be replaced: pyhudi wrote nothing with it.
     """
     old = config.version.payload_outranks_strategy
     counts = config.merge.payload_class is not None and find_unsupported_merge(config) is None
@@ -162,22 +165,22 @@ def _check_may_name_class(config: TableConfig) -> None:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
 
 
-def _but_for_class(config: TableConfig, wanted: Mapping[str, str | None]) -> TableConfig:
-    """What has to be writable: a class that is named may be what keeps pyhudi from writing."""
-    named = {merge_mode.PAYLOAD_CLASS} & wanted.keys()
-    return TableConfig({k: v for k, v in config.properties.items() if k not in named})
+def _but_for_class(config: TableConfig, values: Mapping[str, str | None]) -> TableConfig:
+    """Return the properties that must be writable, without a class that may be the obstacle."""
+    ignored = {merge_mode.PAYLOAD_CLASS} & values.keys()
+    return TableConfig({k: v for k, v in config.properties.items() if k not in ignored})
 
 
 def _check_may_name_deletes(config: TableConfig) -> None:
-    """Raises `ConfigError` unless nothing says which rows are deletes."""
+    """Raise `ConfigError` if the table has a delete rule already."""
     if config.merge.delete_field is not None:
         raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
 
 
 def _check_no_rows(config: TableConfig, timeline: Timeline) -> None:
-    """Raises `ConfigError` for a table with commits whose version stores which rows are deletes.
+    """Raise `ConfigError` for a table with commits whose version stores the delete rule.
 
-    Writers of Hudi 0.15 and 1.0 are told each time, and store nothing of it.
+    Writers of Hudi 0.15 and 1.0 pass the rule each time, and do not store it.
     """
     if not config.version.merge_inferred and timeline.instants:
         raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)

@@ -1,26 +1,26 @@
-"""Upgrades and downgrades: the order of things, so that a crash leaves a table of one version.
+"""Upgrades and downgrades, in an order in which a crash leaves a table of one version.
 
-Before anything is changed all is asked that could refuse it: the table's writability, as it is and
-in its new version, whether others are at work, and whether each instant can be told in the new
-form.
+Before anything changes, pyhudi checks everything that could prevent the upgrade: whether the table
+is writable in its current and its new version, whether other writers are active, and whether each
+instant can be converted.
 
-1. The metadata table goes, since its layout differs by version. The same change of the properties
-   says what there was, so that whoever writes next can make it again.
+1. The metadata table is removed, because its layout differs by version. The same change of the
+  properties records its partitions, so that the next writer can rebuild it.
 2. Failed writes are rolled back, log files compacted into base files.
-3. The timeline is written in its new place beside the old one, which says from then that it goes.
-4. The properties change, in one step: from here on the table has the new version.
-5. The old timeline goes.
-6. The metadata table is made again, if there was one.
+3. The timeline is written to its new place; the old one is marked for removal.
+4. The properties change in one step: from here on the table has the new version.
+5. The old timeline is removed.
+6. The metadata table is rebuilt, if there was one.
 
-A writer that died before the end has left a table of one version or the other; the next one does
-what is left to be done (`write/metadata_lifecycle.py`).
+After a crash the table has one of the two versions; the next writer does the remaining steps
+(`write/metadata_lifecycle.py`).
 
 Hudi moves the files of the timeline one by one instead (`UpgradeDowngrade`, 1.2.0).
 
-Up to version 6 Hudi 1.x takes the time of modification of a commit's file for its completion, and
-puts log files that are named by their own commit into slices by it. So the files get those times as
-Hudi's downgrade gives them (`EightToSevenDowngradeHandler`, 1.2.0); what buckets cannot do is
-refused where there are log files.
+Up to version 6, Hudi 1.x uses the modification time of a commit's file as its completion time, and
+assigns log files that are named by their own commit to slices by it. So the files get the times
+that Hudi's downgrade gives them (`EightToSevenDowngradeHandler`, 1.2.0). Object stores cannot set
+such times; a table with log files there raises `UnsupportedTableFeature`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _NULL_PARTITION = "default"
 
 @dataclass(frozen=True)
 class VersionChange(HtmlRepr):
-    """A change of a table's version, done or, with `dry_run`, thought through."""
+    """A change of a table's version, done or, with `dry_run`, planned."""
 
     before: int
     after: int
@@ -96,30 +96,30 @@ class VersionChange(HtmlRepr):
     """Properties that are new or have another value."""
     properties_removed: tuple[str, ...]
     metadata_removed: tuple[str, ...]
-    """Partitions of the metadata table, which goes."""
+    """Partitions of the metadata table, which is removed."""
     metadata_made: tuple[str, ...]
-    """Those that are made again in the new version."""
+    """Partitions of the metadata table that are rebuilt in the new version."""
     compaction: str | None
-    """Instant of the compaction that came first; None where there was nothing to compact."""
+    """Instant of the compaction before the change; None if there was nothing to compact."""
     dry_run: bool
 
     def __repr__(self) -> str:
-        set_, gone = len(self.properties_set), len(self.properties_removed)
-        said = [f"properties: {set_} set, {gone} removed"]
+        set_, removed = len(self.properties_set), len(self.properties_removed)
+        parts = [f"properties: {set_} set, {removed} removed"]
         if self.metadata_removed:
-            said.append(f"metadata table removed: {names_text(self.metadata_removed)}")
+            parts.append(f"metadata table removed: {names_text(self.metadata_removed)}")
         if self.metadata_made:
-            said.append(f"made again: {names_text(self.metadata_made)}")
+            parts.append(f"made again: {names_text(self.metadata_made)}")
         if self.compaction is not None:
-            said.append(f"compacted first, at {self.compaction}")
-        kind = ", dry run" if self.dry_run else ""
-        return f"<VersionChange {self.before} to {self.after}{kind}: {'; '.join(said)}>"
+            parts.append(f"compacted first, at {self.compaction}")
+        suffix = ", dry run" if self.dry_run else ""
+        return f"<VersionChange {self.before} to {self.after}{suffix}: {'; '.join(parts)}>"
 
 
 def change_version(
     table: WritableTable, to: int, *, up: bool, dry_run: bool, clock: Clock | None = None
 ) -> VersionChange:
-    """See `HudiTable.upgrade` and `HudiTable.downgrade`."""
+    """Run `HudiTable.upgrade` or `HudiTable.downgrade`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     storage = table.storage
@@ -136,10 +136,12 @@ def change_version(
         _check_told(handle, to, clock)
         if PendingOperation.of(config).moving:
             remove_other_timeline(storage, config)
-        plain = _without_metadata(handle, config, clock, by, to)
-        if not plain.version.writable:
-            _set(storage, plain, convert_properties(plain.properties, 6), clock)
-        merge = plain.is_merge_on_read and any(
+        without_metadata = _without_metadata(handle, config, clock, by, to)
+        if not without_metadata.version.writable:
+            _set(
+                storage, without_metadata, convert_properties(without_metadata.properties, 6), clock
+            )
+        merge = without_metadata.is_merge_on_read and any(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
         compaction = _settle_table(handle, clock, by, merge=merge)
@@ -148,8 +150,8 @@ def change_version(
             metadata_lifecycle.rebuild_dropped_partitions(handle, clock, by)
         else:
             TableConfig.load(storage, clock).update(storage, {}, clock, removed=(UNFINISHED,))
-        made = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
-    return replace(change, compaction=compaction, metadata_made=made)
+        rebuilt = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
+    return replace(change, compaction=compaction, metadata_made=rebuilt)
 
 
 # --- before anything is written -------------------------------------------------------------------
@@ -171,13 +173,13 @@ def _plan(
 
 
 def _open(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteContext:
-    """The table as it will be settled, opened before anything of it is changed.
+    """Open the table as it will be before the conversion, before anything changes.
 
-    Raises what opening it for a write does.
+    Raises what opening it for a write raises.
     """
-    undone = _record_operation(handle.storage, config, "nobody", to)
-    kept = {k: v for k, v in config.properties.items() if k not in _OF_METADATA}
-    bare = TableConfig({**kept, **undone.properties})
+    operation = _record_operation(handle.storage, config, "nobody", to)
+    remaining = {k: v for k, v in config.properties.items() if k not in _OF_METADATA}
+    bare = TableConfig({**remaining, **operation.properties})
     writable = (
         bare if bare.version.writable else TableConfig(convert_properties(bare.properties, 6))
     )
@@ -185,7 +187,7 @@ def _open(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteCo
 
 
 def _check_after(context: WriteContext, after: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` for what the table's new version could not be told."""
+    """Raise `UnsupportedTableFeature` for rules that the table's new version cannot have."""
     before = context.config
     code = after.version.code
     merger = before.merge.strategy_id
@@ -208,21 +210,23 @@ def _check_after(context: WriteContext, after: TableConfig) -> None:
 
 
 def _new_properties(config: TableConfig, to: int, options: Mapping[str, str]) -> dict[str, str]:
-    """The properties of another version.
+    """Return the properties of another version.
 
-    Up to version 6 an option tells the types of a custom key generator's fields, from 8 on the
-    property. Raises `UnsupportedTableFeature` where neither does.
+    Up to version 6 an option has the types of a custom key generator's fields, from 8 on the
+    property. Raises `UnsupportedTableFeature` if neither has them.
     """
-    found = convert_properties(config.properties, to)
+    converted = convert_properties(config.properties, to)
     custom = check_key_generator(config) == CUSTOM and config.partition_fields
     if custom and (6, 8) in steps(config.version.code, to):
         types = custom_types(config, options).items()
-        found[names.PARTITION_FIELDS] = ",".join(f"{name}:{kind.upper()}" for name, kind in types)
-    return found
+        converted[names.PARTITION_FIELDS] = ",".join(
+            f"{name}:{field_type.upper()}" for name, field_type in types
+        )
+    return converted
 
 
 def _check_told(handle: Handle, to: int, clock: Clock) -> None:
-    """Raises what making the timeline's new files would."""
+    """Raise the errors that writing the timeline's new files would raise."""
     old = TableConfig.load(handle.storage, clock)
     new = TableConfig(_new_properties(old, to, handle.options))
     if new.layout.folder != old.layout.folder:
@@ -265,10 +269,11 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
 
 
 def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
-    """Raises `UnsupportedTableFeature` for log files of commits that nothing tells of any more.
+    """Raise `UnsupportedTableFeature` for log files whose commits are no longer recorded.
 
-    From version 8 on a log file is placed by when its commit was complete. One from before a
-    downgrade is named by its commit, of which Hudi's downgrade drops the archived ones (1.2.0).
+    From version 8 on, a log file belongs to a slice by the completion time of its commit. A log
+    file from before a downgrade is named by its commit, and Hudi's downgrade drops archived commits
+    (1.2.0).
     """
     old = [
         log
@@ -288,7 +293,7 @@ def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> N
 
 
 def _check_times(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
-    """Raises `UnsupportedTableFeature` for log files where commits' files get no times."""
+    """Raise `UnsupportedTableFeature` for log files if the storage cannot set file times."""
     if not is_bucket(storage.uri):
         return
     for group in FileSystemView(storage, config, timeline).groups.values():
@@ -304,7 +309,7 @@ def _check_times(storage: Storage, config: TableConfig, timeline: Timeline) -> N
 def _check_step(
     storage: Storage, config: TableConfig, timeline: Timeline, step: tuple[int, int]
 ) -> None:
-    """What stands in the way of one step, by the property that says so."""
+    """Raise `UnsupportedTableFeature` with the property that rules out one step."""
     problem = None
     indexes = [name for name in all_of(storage, config).partitions if "_index_" in name]
     single = len(config.record_key_fields) == 1
@@ -359,7 +364,7 @@ _WITHOUT_LOGS = (
 )
 _OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
 _NOT_TOLD = (UNFINISHED, CHECKSUM)
-"""Properties whose changes no `VersionChange` names."""
+"""Properties whose changes a `VersionChange` does not list."""
 
 
 # --- the deed -------------------------------------------------------------------------------------
@@ -368,13 +373,13 @@ _NOT_TOLD = (UNFINISHED, CHECKSUM)
 def _without_metadata(
     handle: Handle, config: TableConfig, clock: Clock, by: str, to: int
 ) -> TableConfig:
-    """Without the metadata table, which the properties then say is to be made again.
+    """Remove the metadata table, and record in the properties that it must be rebuilt.
 
-    The properties first, so that nobody reads half of it.
+    The properties change first, so that no reader uses a part of it.
     """
     storage, listed = handle.storage, config.metadata_partitions
-    undone = _record_operation(storage, config, by, to)
-    config = config.update(storage, undone.properties, clock, removed=_OF_METADATA)
+    operation = _record_operation(storage, config, by, to)
+    config = config.update(storage, operation.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
     remove_metadata_table(storage, handle.guarded)
     return config
@@ -387,7 +392,7 @@ def _record_operation(storage: Storage, config: TableConfig, by: str, to: int) -
 
 
 def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
-    """Failed writes rolled back, log files compacted; the compaction's instant."""
+    """Roll back failed writes and compact log files; return the compaction's instant."""
     context = WriteContext.open(table, clock).recover()
     if complete_pending(context.table, row_compaction()):
         context = WriteContext.open(table, clock).recover()
@@ -398,21 +403,21 @@ def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str |
 
 
 def _move(handle: Handle, to: int, clock: Clock) -> None:
-    """Moves the timeline, and the properties with it.
+    """Move the timeline and change the properties.
 
-    A writer that stands still on the way is overtaken by one that takes up what was begun, and must
-    not go on then. Raises `CommitConflict` there.
+    If this writer stalls, the next writer takes the operation over, and this one must not go on.
+    Raises `CommitConflict` then.
     """
     storage, check = handle.storage, handle.guarded.check_held
     old = TableConfig.load(storage, clock)
-    wanted = _new_properties(old, to, handle.options)
-    new = TableConfig(wanted)
+    properties = _new_properties(old, to, handle.options)
+    new = TableConfig(properties)
     if not new.version.writable:
-        # The releases of such tables made metadata tables of another form.
-        wanted.update(replace(PendingOperation.of(old), partitions=()).properties)
+        # The releases of such tables made metadata tables of another format.
+        properties.update(replace(PendingOperation.of(old), partitions=()).properties)
     check()
     if new.layout.folder == old.layout.folder:
-        _set(storage, old, wanted, clock)
+        _set(storage, old, properties, clock)
         return
     storage.put(old.layout.path(MOVING), b"")
     archived, files = _convert_timeline(storage, old, new, clock)
@@ -428,12 +433,12 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
         if modified is not None:
             storage.set_modified(path, modified)
     check()
-    now = _set(storage, old, wanted, clock)
+    written = _set(storage, old, properties, clock)
     try:
         check()
     except CommitConflict:
-        # What others have committed meanwhile is on the old timeline alone.
-        _set(storage, now, old.properties, clock)
+        # Concurrent commits are on the old timeline only.
+        _set(storage, written, old.properties, clock)
         raise
     _remove_old(storage, old)
 
@@ -450,14 +455,14 @@ def _convert_timeline(
 
 
 def _set(
-    storage: Storage, config: TableConfig, wanted: Mapping[str, str], clock: Clock
+    storage: Storage, config: TableConfig, properties: Mapping[str, str], clock: Clock
 ) -> TableConfig:
-    gone = config.properties.keys() - wanted.keys()
-    return config.update(storage, wanted, clock, removed=gone)
+    removed = config.properties.keys() - properties.keys()
+    return config.update(storage, properties, clock, removed=removed)
 
 
 def _remove_old(storage: Storage, old: TableConfig) -> None:
-    """The file that says that the timeline goes is the last of it."""
+    """Remove the old timeline; the file that marks it for removal is deleted last."""
     remove_instants(storage, old.layout)
     storage.delete_dir(old.history_folder)
     storage.delete(old.layout.path(MOVING))

@@ -1,10 +1,10 @@
-"""The timeline of a table in another layout: what each file becomes. Pure but for reading.
+"""Converts the timeline of a table to another layout. The only I/O is reading.
 
-From layout 1 to 2 commits are turned from JSON to Avro and completed names get a completion time:
-the file's modification time, as in Hudi, though never before the request nor twice the same, and
-none that log files belie (`completions`). From 2 to 1 it is the other way round. Plans, cleans,
-rollbacks and the like keep their bytes. Sources: `SevenToEightUpgradeHandler`,
-`EightToSevenDowngradeHandler` (Hudi 1.2.0).
+From layout 1 to 2, commits are converted from JSON to Avro, and completed names get a completion
+time. It is the file's modification time, as in Hudi, but never before the request, never the same
+twice, and not one that contradicts log files (`completions`). From 2 to 1 the conversion is
+reversed. Plans, cleans, rollbacks and other files keep their bytes. Sources:
+`SevenToEightUpgradeHandler`, `EightToSevenDowngradeHandler` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ def convert_active_timeline(
     new: TableConfig,
     clock: Clock,
 ) -> Iterator[tuple[str, bytes, int | None]]:
-    """Path and bytes of every file of the active timeline in the new layout.
+    """Yield path and bytes of every file of the active timeline in the new layout.
 
-    And the time of modification that it is to have, in epoch ms, where that stands for the
-    completion time. completions: what that is.
+    The third value is the modification time in epoch ms that the file must get, if it represents
+    the completion time.
+
+    completions: completion times by instant.
     """
     for instant in timeline.instants:
         action = instant.action
@@ -78,7 +80,10 @@ def convert_active_timeline(
 
 
 def _has_commit_metadata(file: Instant, action: str) -> bool:
-    """Requested files hold plans; the inflight file of a table service is empty."""
+    """Return whether a file has commit metadata.
+
+    Requested files have plans; the inflight file of a table service is empty.
+    """
     return file.state is not State.REQUESTED and (file.is_completed or action != CLUSTERING)
 
 
@@ -98,34 +103,34 @@ def _convert(data: bytes, path: str, file: Instant, new: TableConfig, clock: Clo
 
 
 def completions(storage: Storage, timeline: Timeline, config: TableConfig) -> dict[Instant, str]:
-    """A completion time for each instant, archived ones too; different for all active ones.
+    """Return a completion time for each instant, archived ones too; unique among active ones.
 
-    From version 8 on a log file is in the newest slice that was opened before its completion. Times
-    of modification by which one would be in a later slice than its name says are those of a copy,
-    or of another zone. Then none is believed that is not before the next request.
+    From version 8 on, a log file belongs to the newest slice that was opened before its completion.
+    If a modification time would move a log file to a later slice than its name says, the times are
+    those of a copy or of another zone. Then only times before the next request are used.
     """
     if timeline.completes_in_names:
         return {instant: instant.completed or instant.requested for instant in timeline.instants}
     archived = timeline.archive.instants()
-    found = {
+    times = {
         instant: instant.completed or instant.requested
         for instant in (*archived, *timeline.instants)
     }
-    if config.is_merge_on_read and _are_belied(FileSystemView(storage, config, timeline), found):
-        found = _before_next_requests(found, config)
+    if config.is_merge_on_read and _are_belied(FileSystemView(storage, config, timeline), times):
+        times = _before_next_requests(times, config)
     else:
-        taken: set[str] = set()
+        used: set[str] = set()
         for instant in timeline.instants:
-            time = found[instant]
-            while time <= instant.requested or time in taken:
+            time = times[instant]
+            while time <= instant.requested or time in used:
                 time = _shift(max(time, instant.requested), config, by=1)
-            taken.add(time)
-            found[instant] = time
-    return found
+            used.add(time)
+            times[instant] = time
+    return times
 
 
 def _are_belied(view: FileSystemView, completed: Mapping[Instant, str]) -> bool:
-    """Whether a log file would be in a later slice than the one that its name tells."""
+    """Return whether a log file would be in a later slice than the one in its name."""
     times: dict[str, str] = {}
     for instant, time in completed.items():
         times[instant.requested] = max(time, times.get(instant.requested, ""))
@@ -141,16 +146,16 @@ def _before_next_requests(
     completed: Mapping[Instant, str], config: TableConfig
 ) -> dict[Instant, str]:
     requests = sorted({instant.requested for instant in completed})
-    found = {}
+    result = {}
     for instant, time in completed.items():
         later = requests[bisect_right(requests, instant.requested) :][:1]
         times = (time, *(_shift(each, config, by=-1) for each in later))
-        found[instant] = max(min(times), instant.requested)
-    return found
+        result[instant] = max(min(times), instant.requested)
+    return result
 
 
 def _shift(time: str, config: TableConfig, *, by: int) -> str:
-    """A time so many milliseconds later."""
+    """Return the time `by` milliseconds later."""
     try:
         return format_instant(parse_instant(time, config.timezone) + by, config.timezone)
     except ConfigError:
@@ -160,7 +165,7 @@ def _shift(time: str, config: TableConfig, *, by: int) -> str:
 def read_log_archive(
     timeline: Timeline, completions: Mapping[Instant, str], clock: Clock
 ) -> list[ArchivedInstant]:
-    """What the log files of an archive hold, for the history of layout 2."""
+    """Return the archived instants of log files, for the history of layout 2."""
     return [
         _to_archived_instant(timeline, instant, completions[instant], clock)
         for instant in timeline.archive.instants()
