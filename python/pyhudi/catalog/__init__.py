@@ -1,7 +1,7 @@
-"""Catalogs: tables by name in a Hive metastore or AWS Glue, kept up to date as Hudi's sync does.
+"""Catalogs: tables by name in a Hive metastore or AWS Glue, updated as Hudi's sync does.
 
-`protocol` says what a catalog is, `hive` and `glue` are two; `columns` and `registered` say what a
-table is there, `partitions` which it has, `sync` brings a catalog up to date.
+`protocol` defines a catalog, `hive` and `glue` implement it; `columns` and `registration` define a
+table's entry, `partitions` its partitions, and `sync` updates a catalog.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A table's Avro schema as the columns of a Hive table, and as the schema that Spark looks for.
+"""A table's Avro schema as the columns of a Hive table, and as the schema that Spark reads.
 
-Types only; no rows, and no translation to Arrow. Sources: `HiveSchemaUtil` and `SparkSchemaUtils`
-(Hudi 1.2.0), whose JSON text is kept to the space.
+It converts types only: no rows, and no Arrow types. Sources: `HiveSchemaUtil` and
+`SparkSchemaUtils` (Hudi 1.2.0), whose JSON text is reproduced exactly, including spaces.
 """
 
 from __future__ import annotations
@@ -62,15 +62,16 @@ class Field:
 
     @property
     def column(self) -> Column:
-        """The column of a Hive table."""
+        """Column of a Hive table."""
         return Column(self.name, self.hive)
 
 
 def fields_of(avro: str, meta_columns: Sequence[str], *, timestamps: bool) -> tuple[Field, ...]:
-    """The fields of a table: its meta columns, then those of its schema.
+    """Return the fields of a table: its meta columns, then those of its schema.
 
-    timestamps: as Hive's timestamps, else as whole numbers. Raises `UnsupportedTableFeature` for a
-    type that Hive has no word for.
+    Raises `UnsupportedTableFeature` for a type that Hive does not have.
+
+    timestamps: convert timestamps to Hive's timestamps, else to integers.
     """
     types = _Types(timestamps)
     meta = (Field(name, "string", '"string"', is_nullable=True) for name in meta_columns)
@@ -78,11 +79,11 @@ def fields_of(avro: str, meta_columns: Sequence[str], *, timestamps: bool) -> tu
 
 
 def spark_schema(fields: Sequence[Field], partition_keys: Sequence[str]) -> str:
-    """JSON text of the schema as Spark keeps it of its own tables: partition columns last."""
-    known = {field.name: field for field in fields}
+    """Return JSON text of the schema as Spark stores it: partition columns last."""
+    by_name = {field.name: field for field in fields}
     first = [field for field in fields if field.name not in partition_keys]
     last = [
-        known.get(name, Field(name, "string", '"string"', is_nullable=False))
+        by_name.get(name, Field(name, "string", '"string"', is_nullable=False))
         for name in partition_keys
     ]
     return _struct([*first, *last])
@@ -97,30 +98,30 @@ def _flag(value: bool) -> str:
 
 
 class _Types:
-    """Translates one schema, whose named types may be used again after they were said."""
+    """Converts one schema, in which later fields may refer to named types."""
 
     def __init__(self, timestamps: bool) -> None:
         self._timestamps = timestamps
         self._named: dict[str, Any] = {}
 
     def fields(self, record: Any) -> list[Field]:
-        """The fields of a record."""
-        found = []
+        """Return the fields of a record."""
+        result = []
         for entry in record["fields"]:
             hive, spark, nullable = self._type(entry["type"])
             comment = entry.get("doc") or ""
-            found.append(Field(entry["name"], hive, spark, nullable, comment))
-        return found
+            result.append(Field(entry["name"], hive, spark, nullable, comment))
+        return result
 
     def _type(self, schema: Any) -> tuple[str, str, bool]:
-        """In Hive's words, as Spark's JSON text, and whether it may be null."""
+        """Return the type in Hive, as Spark's JSON text, and whether it is nullable."""
         if isinstance(schema, list):
-            kinds = [kind for kind in schema if kind != "null"]
-            if len(kinds) != 1:
+            types = [avro_type for avro_type in schema if avro_type != "null"]
+            if len(types) != 1:
                 raise UnsupportedTableFeature(
-                    f"a union of {len(kinds)} types, which catalogs cannot represent"
+                    f"a union of {len(types)} types, which catalogs cannot represent"
                 )
-            return (*self._plain(kinds[0]), len(kinds) < len(schema))
+            return (*self._plain(types[0]), len(types) < len(schema))
         return (*self._plain(schema), False)
 
     def _plain(self, schema: Any) -> tuple[str, str]:
@@ -128,30 +129,30 @@ class _Types:
             if schema in self._named:
                 return self._plain(self._named[schema])
             schema = {"type": schema}
-        kind = schema["type"]
-        if not isinstance(kind, str):
-            return self._plain(kind)
-        if kind in _NAMED and "name" in schema:
+        avro_type = schema["type"]
+        if not isinstance(avro_type, str):
+            return self._plain(avro_type)
+        if avro_type in _NAMED and "name" in schema:
             self._remember(schema)
         logical = self._logical(schema)
         if logical is not None:
             return logical
-        if kind == "array":
+        if avro_type == "array":
             hive, spark, nullable = self._type(schema["items"])
             json_text = f'"elementType":{spark},"containsNull":{_flag(nullable)}'
             return f"array<{hive}>", f'{{"type":"array", {json_text}}}'
-        if kind == "map":
+        if avro_type == "map":
             hive, spark, nullable = self._type(schema["values"])
             json_text = f'"valueType":{spark},"valueContainsNull":{_flag(nullable)}'
             return f"map<string,{hive}>", f'{{"type":"map", "keyType":"string",{json_text}}}'
-        if kind == "record":
+        if avro_type == "record":
             fields = self.fields(schema)
-            # As Hudi: a struct's names cannot have a hyphen or a dollar sign in Hive.
+            # As in Hudi: field names of a struct cannot contain a hyphen or a dollar sign in Hive.
             text = ",".join(f"{_to_hive_field_name(field.name)}:{field.hive}" for field in fields)
             return f"struct<{text}>".replace("-", "_"), _struct(fields)
-        if kind not in _HIVE:
-            raise UnsupportedTableFeature(f"a column of the Avro type {kind!r} in a catalog")
-        return _HIVE[kind], f'"{_SPARK[kind]}"'
+        if avro_type not in _HIVE:
+            raise UnsupportedTableFeature(f"a column of the Avro type {avro_type!r} in a catalog")
+        return _HIVE[avro_type], f'"{_SPARK[avro_type]}"'
 
     def _logical(self, schema: Any) -> tuple[str, str] | None:
         logical = schema.get("logicalType")
@@ -176,5 +177,5 @@ class _Types:
 
 
 def _to_hive_field_name(name: str) -> str:
-    """A struct's field name as Hudi has it in Hive (`ColumnNameXLator`)."""
+    """Return the name of a struct's field in Hive, as in Hudi (`ColumnNameXLator`)."""
     return name.replace("$", "_dollar_").lower()

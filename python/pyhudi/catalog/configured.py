@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
 
 def sync_by_options(table: TableSnapshot, options: SyncOptions) -> SyncResult:
-    """Brings the catalogs that the options name up to a table.
+    """Sync a table with the catalogs that the options name.
 
-    Raises what `sync_table` does, and `ConfigError` for a metastore without an address.
+    Raises what `sync_table` raises, and `ConfigError` for a metastore without an address.
     """
     with ExitStack() as connections:
-        made = [_hive(options) if kind == "hive" else _glue(options) for kind in options.catalogs]
-        for catalog in made:
+        catalogs = [
+            _hive(options) if catalog_type == "hive" else _glue(options)
+            for catalog_type in options.catalogs
+        ]
+        for catalog in catalogs:
             connections.callback(catalog.close)
-        return sync_all(table, made, options)
+        return sync_all(table, catalogs, options)
 
 
 def sync_all(table: TableSnapshot, catalogs: Sequence[Catalog], options: SyncOptions) -> SyncResult:
-    """Brings catalogs up to a table, one after the other; the result is of all of them."""
+    """Sync a table with each of the catalogs; the result covers all of them."""
     done = [sync_table(table, catalog, options) for catalog in catalogs]
     return SyncResult(
         tuple(name for each in done for name in each.tables),

@@ -1,4 +1,4 @@
-"""AWS Glue's data catalog, by boto3; credentials and region come from where boto3 finds them.
+"""AWS Glue's data catalog, through boto3, which finds credentials and region itself.
 
 Source: `AWSGlueCatalogSyncClient` (Hudi 1.2.0). Partition indexes and tags are not set.
 """
@@ -15,7 +15,7 @@ from pyhudi.txn.locks.optional_imports import extra
 _MOST_ADDED = 100
 _MOST_DROPPED = 25
 _KEPT = ("Description", "Owner", "Retention", "TableType")
-"""What of a table's input is told again where it is changed."""
+"""Parts of a table's input that must be repeated when the table changes."""
 
 
 class GlueCatalog:
@@ -29,13 +29,13 @@ class GlueCatalog:
         metadata_listing: bool = False,
         skip_archive: bool = True,
     ) -> None:
-        """Connects when it is first asked.
+        """Prepare a catalog; it connects on the first call.
 
         Args:
-            region: the region's name; None for what boto3 finds.
-            endpoint_url: another server that speaks Glue.
-            metadata_listing: whether Athena lists files by the table's metadata table.
-            skip_archive: Glue keeps no version of what a table was before it is changed.
+            region: name of the region; None for boto3's default.
+            endpoint_url: another server with the API of Glue.
+            metadata_listing: whether Athena lists files from the table's metadata table.
+            skip_archive: do not keep the old version of a table in Glue when it changes.
         """
         self._region = region
         self._endpoint = endpoint_url
@@ -47,138 +47,140 @@ class GlueCatalog:
         return f"GlueCatalog({self._region!r})"
 
     def close(self) -> None:
-        """Ends the connections; the next call makes others."""
-        made, self._made = self._made, None
-        if made is not None:
-            made.close()
+        """Close the connections; the next call opens new ones."""
+        client, self._made = self._made, None
+        if client is not None:
+            client.close()
 
     def location_of(self, uri: str) -> str:
-        """A table's location; Glue's readers take no `s3a://`."""
+        """Return a table's location for Glue's readers, which do not accept `s3a://`."""
         text = uri.rstrip("/")
         return f"s3://{text[6:]}" if text.lower().startswith("s3a://") else text
 
     def base_parameters(self) -> Mapping[str, str]:
-        """What Athena goes by."""
+        """Return the parameters that Athena uses."""
         return {"hudi.metadata-listing-enabled": "TRUE" if self._listing else "FALSE"}
 
     def has_database(self, database: str) -> bool:
-        """Whether there is a database of this name."""
+        """Return whether a database of this name exists."""
         return self._or_none("get_database", Name=database) is not None
 
     def create_database(self, database: str) -> None:
-        """Makes a database."""
-        described = "Automatically created by org.apache.hudi.aws.sync.AWSGlueCatalogSyncClient"
-        self._call("create_database", DatabaseInput={"Name": database, "Description": described})
+        """Create a database."""
+        description = "Automatically created by org.apache.hudi.aws.sync.AWSGlueCatalogSyncClient"
+        self._call("create_database", DatabaseInput={"Name": database, "Description": description})
 
     def get_table(self, database: str, name: str) -> CatalogTable | None:
-        """A table, None where there is none of the name."""
-        answer = self._or_none("get_table", DatabaseName=database, Name=name)
-        if answer is None:
+        """Return a table, None if it does not exist."""
+        response = self._or_none("get_table", DatabaseName=database, Name=name)
+        if response is None:
             return None
-        found = answer["Table"]
-        descriptor = found.get("StorageDescriptor", {})
+        stored = response["Table"]
+        descriptor = stored.get("StorageDescriptor", {})
         serde = descriptor.get("SerdeInfo", {})
         return CatalogTable(
-            name=found["Name"],
+            name=stored["Name"],
             location=descriptor.get("Location", ""),
             columns=_columns(descriptor.get("Columns", ())),
-            partition_keys=_columns(found.get("PartitionKeys", ())),
+            partition_keys=_columns(stored.get("PartitionKeys", ())),
             input_format=descriptor.get("InputFormat", ""),
             output_format=descriptor.get("OutputFormat", ""),
             serde=serde.get("SerializationLibrary", ""),
             serde_parameters=dict(serde.get("Parameters", {})),
-            parameters=dict(found.get("Parameters", {})),
+            parameters=dict(stored.get("Parameters", {})),
         )
 
     def create_table(self, database: str, table: CatalogTable) -> None:
-        """Registers a new table, whose files Glue does not own."""
-        made = {"Name": table.name, "TableType": "EXTERNAL_TABLE", **_table_input(table, {})}
-        self._call("create_table", DatabaseName=database, TableInput=made)
+        """Register a new table, whose files Glue does not own."""
+        table_input = {"Name": table.name, "TableType": "EXTERNAL_TABLE", **_table_input(table, {})}
+        self._call("create_table", DatabaseName=database, TableInput=table_input)
 
     def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
-        """Makes the table of that name what is given.
+        """Change the table of this name to the given definition.
 
-        cascade: as in Hudi, partitions follow where a column has another type than before; those
-        without a column are read as they are.
+        As in Hudi, `cascade` also changes partitions if a column has another type than before;
+        partitions without a column are read as they are.
         """
-        found = self._call("get_table", DatabaseName=database, Name=table.name)["Table"]
-        kept = {name: found[name] for name in _KEPT if name in found}
-        told = _table_input(table, found.get("StorageDescriptor", {}))
-        if cascade and _has_other_types(found, table):
-            # Before the table, where a sync that failed in between would find nothing to do.
+        stored = self._call("get_table", DatabaseName=database, Name=table.name)["Table"]
+        repeated = {name: stored[name] for name in _KEPT if name in stored}
+        table_input = _table_input(table, stored.get("StorageDescriptor", {}))
+        if cascade and _has_other_types(stored, table):
+            # Before the table: if it failed in between, the next sync would find nothing to do.
             partitions = self.get_partitions(database, table.name)
-            inputs = _inputs(told["StorageDescriptor"], partitions)
+            inputs = _inputs(table_input["StorageDescriptor"], partitions)
             self._update_partitions(database, table.name, inputs, _MOST_ADDED)
         self._call(
             "update_table",
             DatabaseName=database,
-            TableInput={"Name": table.name, **kept, **told},
+            TableInput={"Name": table.name, **repeated, **table_input},
             SkipArchive=self._skip_archive,
         )
 
     def get_partitions(self, database: str, name: str) -> list[CatalogPartition]:
-        """Every partition of a table."""
-        found: list[CatalogPartition] = []
+        """Return all partitions of a table."""
+        partitions: list[CatalogPartition] = []
         more: dict[str, str] = {}
         while True:
-            answer = self._call("get_partitions", DatabaseName=database, TableName=name, **more)
-            found += [
+            response = self._call("get_partitions", DatabaseName=database, TableName=name, **more)
+            partitions += [
                 CatalogPartition(tuple(each["Values"]), each["StorageDescriptor"]["Location"])
-                for each in answer["Partitions"]
+                for each in response["Partitions"]
             ]
-            if not answer.get("NextToken"):
-                return found
-            more = {"NextToken": answer["NextToken"]}
+            if not response.get("NextToken"):
+                return partitions
+            more = {"NextToken": response["NextToken"]}
 
     def add_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Registers partitions, those that are there already excepted."""
+        """Register partitions, except those that exist already."""
         inputs = _inputs(self._descriptor(database, name), partitions)
-        for some in _batches(inputs, min(batch, _MOST_ADDED)):
-            answer = self._call(
+        for chunk in _batches(inputs, min(batch, _MOST_ADDED)):
+            response = self._call(
                 "batch_create_partition",
                 DatabaseName=database,
                 TableName=name,
-                PartitionInputList=some,
+                PartitionInputList=chunk,
             )
-            _check(answer, besides="AlreadyExistsException")
+            _check(response, besides="AlreadyExistsException")
 
     def move_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Gives partitions another location."""
+        """Set another location for partitions."""
         inputs = _inputs(self._descriptor(database, name), partitions)
         self._update_partitions(database, name, inputs, batch)
 
     def drop_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """Takes partitions out of the catalog; their files stay."""
-        for some in _batches([{"Values": list(each.values)} for each in partitions], _MOST_DROPPED):
-            answer = self._call(
+        """Remove partitions from the catalog; their files stay."""
+        for chunk in _batches(
+            [{"Values": list(each.values)} for each in partitions], _MOST_DROPPED
+        ):
+            response = self._call(
                 "batch_delete_partition",
                 DatabaseName=database,
                 TableName=name,
-                PartitionsToDelete=some,
+                PartitionsToDelete=chunk,
             )
-            _check(answer, besides="EntityNotFoundException")
+            _check(response, besides="EntityNotFoundException")
 
     def _update_partitions(
         self, database: str, name: str, inputs: Sequence[Mapping[str, Any]], batch: int
     ) -> None:
-        for some in _batches(inputs, min(batch, _MOST_ADDED)):
+        for chunk in _batches(inputs, min(batch, _MOST_ADDED)):
             entries = [
-                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in some
+                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in chunk
             ]
-            answer = self._call(
+            response = self._call(
                 "batch_update_partition", DatabaseName=database, TableName=name, Entries=entries
             )
-            _check(answer)
+            _check(response)
 
     def _descriptor(self, database: str, name: str) -> Mapping[str, Any]:
-        found = self._call("get_table", DatabaseName=database, Name=name)["Table"]
-        descriptor: Mapping[str, Any] = found["StorageDescriptor"]
+        stored = self._call("get_table", DatabaseName=database, Name=name)["Table"]
+        descriptor: Mapping[str, Any] = stored["StorageDescriptor"]
         return descriptor
 
     @property
@@ -200,14 +202,14 @@ class GlueCatalog:
         try:
             return self._call(name, **arguments)
         except StorageError as error:
-            answer = getattr(error.__cause__, "response", {})
-            if answer.get("Error", {}).get("Code") == "EntityNotFoundException":
+            response = getattr(error.__cause__, "response", {})
+            if response.get("Error", {}).get("Code") == "EntityNotFoundException":
                 return None
             raise
 
 
 def _table_input(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, Any]:
-    """What a table's input says of what pyhudi knows."""
+    """Return the parts of a table's input that pyhudi sets."""
     return {
         "Parameters": dict(table.parameters),
         "PartitionKeys": [_column(column) for column in table.partition_keys],
@@ -229,7 +231,7 @@ def _table_input(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, An
 def _inputs(
     descriptor: Mapping[str, Any], partitions: Iterable[CatalogPartition]
 ) -> list[dict[str, Any]]:
-    """Partitions with the columns and classes of their table."""
+    """Return partitions with the columns and classes of their table."""
     return [
         {
             "Values": list(each.values),
@@ -239,10 +241,10 @@ def _inputs(
     ]
 
 
-def _has_other_types(found: Mapping[str, Any], table: CatalogTable) -> bool:
-    """Whether a column that is there has another type now."""
-    known = _columns(found.get("StorageDescriptor", {}).get("Columns", ()))
-    before = {column.name.lower(): column.type.lower() for column in known}
+def _has_other_types(stored: Mapping[str, Any], table: CatalogTable) -> bool:
+    """Return whether an existing column has another type now."""
+    columns = _columns(stored.get("StorageDescriptor", {}).get("Columns", ()))
+    before = {column.name.lower(): column.type.lower() for column in columns}
     return any(
         before.get(column.name.lower(), column.type.lower()) != column.type.lower()
         for column in table.columns
@@ -253,19 +255,19 @@ def _column(column: Column) -> dict[str, str]:
     return {"Name": column.name, "Type": column.type, "Comment": column.comment}
 
 
-def _columns(found: Iterable[Mapping[str, str]]) -> tuple[Column, ...]:
-    return tuple(Column(each["Name"], each["Type"], each.get("Comment", "")) for each in found)
+def _columns(entries: Iterable[Mapping[str, str]]) -> tuple[Column, ...]:
+    return tuple(Column(each["Name"], each["Type"], each.get("Comment", "")) for each in entries)
 
 
 def _batches(items: Sequence[Any], size: int) -> list[list[Any]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
-def _check(answer: Mapping[str, Any], besides: str = "") -> None:
-    wrong = [
+def _check(response: Mapping[str, Any], besides: str = "") -> None:
+    errors = [
         error
-        for error in answer.get("Errors") or ()
+        for error in response.get("Errors") or ()
         if error.get("ErrorDetail", {}).get("ErrorCode") != besides
     ]
-    if wrong:
-        raise StorageError(f"AWS Glue: {wrong}")
+    if errors:
+        raise StorageError(f"AWS Glue: {errors}")

@@ -1,4 +1,4 @@
-"""A Hive metastore as a catalog, by Thrift. Neither Kerberos nor TLS is spoken.
+"""A Hive metastore as a catalog, through Thrift, without Kerberos and TLS.
 
 Source: `HMSDDLExecutor` and `HoodieHiveSyncClient` (Hudi 1.2.0).
 """
@@ -25,10 +25,10 @@ class HiveCatalog:
     """Tables of a Hive metastore. Needs `pip install pyhudi[hive]`."""
 
     def __init__(self, uris: str = "thrift://localhost:9083") -> None:
-        """Connects when it is first asked.
+        """Prepare a catalog; it connects on the first call.
 
         Args:
-            uris: `thrift://host:port` of the servers of one metastore, with commas between.
+            uris: `thrift://host:port` of the servers of one metastore, separated by commas.
         """
         self.uris = uris
         self._client = HiveClient(uris, "the metastore's uris")
@@ -37,51 +37,51 @@ class HiveCatalog:
         return f"HiveCatalog({mask_credentials(self.uris)!r})"
 
     def close(self) -> None:
-        """Ends the connection; the next call makes another."""
+        """Close the connection; the next call opens a new one."""
         self._client.disconnect()
 
     def location_of(self, uri: str) -> str:
-        """A table's location; of a local one the absolute path."""
+        """Return a table's location; for a local table its absolute path."""
         return _normalize_location(uri)
 
     def base_parameters(self) -> Mapping[str, str]:
-        """Nothing of its own."""
+        """Return no parameters: the metastore has none of its own."""
         return {}
 
     def has_database(self, database: str) -> bool:
-        """Whether there is a database of this name."""
+        """Return whether a database of this name exists."""
         return self._or_none("get_database", database) is not None
 
     def create_database(self, database: str) -> None:
-        """Makes a database where the metastore's warehouse is."""
+        """Create a database in the metastore's warehouse."""
         types = hive_types()
-        made = types.Database(
+        new_database = types.Database(
             name=database, description="automatically created by hoodie", parameters={}
         )
-        self._call("create_database", made)
+        self._call("create_database", new_database)
 
     def get_table(self, database: str, name: str) -> CatalogTable | None:
-        """A table, None where there is none of the name."""
-        found = self._or_none("get_table", database, name)
-        if found is None:
+        """Return a table, None if it does not exist."""
+        stored = self._or_none("get_table", database, name)
+        if stored is None:
             return None
-        descriptor = found.sd
+        descriptor = stored.sd
         return CatalogTable(
-            name=found.tableName,
+            name=stored.tableName,
             location=descriptor.location or "",
             columns=_columns(descriptor.cols),
-            partition_keys=_columns(found.partitionKeys),
+            partition_keys=_columns(stored.partitionKeys),
             input_format=descriptor.inputFormat or "",
             output_format=descriptor.outputFormat or "",
             serde=descriptor.serdeInfo.serializationLib or "",
             serde_parameters=dict(descriptor.serdeInfo.parameters or {}),
-            parameters=dict(found.parameters or {}),
+            parameters=dict(stored.parameters or {}),
         )
 
     def create_table(self, database: str, table: CatalogTable) -> None:
-        """Registers a new table, whose files the metastore does not own."""
+        """Register a new table, whose files the metastore does not own."""
         types = hive_types()
-        made = types.Table(
+        new_table = types.Table(
             dbName=database,
             tableName=table.name,
             owner=_user(),
@@ -89,61 +89,61 @@ class HiveCatalog:
             sd=types.StorageDescriptor(serdeInfo=types.SerDeInfo()),
             tableType="EXTERNAL_TABLE",
         )
-        _fill(made, table)
-        self._call("create_table", made)
+        _fill(new_table, table)
+        self._call("create_table", new_table)
 
     def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
-        """Makes the table of that name what is given."""
+        """Change the table of this name to the given definition."""
         types = hive_types()
-        found = self._call("get_table", database, table.name)
-        _fill(found, table)
+        stored = self._call("get_table", database, table.name)
+        _fill(stored, table)
         context = types.EnvironmentContext(properties={"CASCADE": "true"} if cascade else {})
-        arguments = (database, table.name, found, context)
+        arguments = (database, table.name, stored, context)
         self._call("alter_table_with_environment_context", *arguments)
 
     def get_partitions(self, database: str, name: str) -> list[CatalogPartition]:
-        """Every partition of a table."""
+        """Return all partitions of a table."""
         return [
-            CatalogPartition(tuple(found.values), found.sd.location)
-            for found in self._call("get_partitions", database, name, _ALL)
+            CatalogPartition(tuple(partition.values), partition.sd.location)
+            for partition in self._call("get_partitions", database, name, _ALL)
         ]
 
     def add_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Registers partitions, those that are there already excepted."""
+        """Register partitions, except those that exist already."""
         types = hive_types()
-        for some in self._as_partitions(database, name, partitions, batch):
+        for chunk in self._as_partitions(database, name, partitions, batch):
             request = types.AddPartitionsRequest(
-                dbName=database, tblName=name, parts=some, ifNotExists=True, needResult=False
+                dbName=database, tblName=name, parts=chunk, ifNotExists=True, needResult=False
             )
             self._call("add_partitions_req", request)
 
     def move_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Gives partitions another location."""
-        for some in self._as_partitions(database, name, partitions, batch):
-            self._call("alter_partitions", database, name, some)
+        """Set another location for partitions."""
+        for chunk in self._as_partitions(database, name, partitions, batch):
+            self._call("alter_partitions", database, name, chunk)
 
     def drop_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """Takes partitions out of the catalog; their files stay."""
+        """Remove partitions from the catalog; their files stay."""
         for partition in partitions:
             self._or_none("drop_partition", database, name, list(partition.values), False)  # noqa: FBT003 - as Thrift has it
 
     def _as_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> list[list[Any]]:
-        """In lists of a batch each, with the columns and classes of the table."""
+        """Return batches of partitions, with the columns and classes of the table."""
         types = hive_types()
         descriptor = self._call("get_table", database, name).sd
-        made = []
+        result = []
         for partition in partitions:
             own = copy(descriptor)
             own.location = partition.location
-            made.append(
+            result.append(
                 types.Partition(
                     values=list(partition.values),
                     dbName=database,
@@ -153,7 +153,7 @@ class HiveCatalog:
                     sd=own,
                 )
             )
-        return [made[start : start + batch] for start in range(0, len(made), batch)]
+        return [result[start : start + batch] for start in range(0, len(result), batch)]
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
@@ -174,16 +174,16 @@ class HiveCatalog:
         return StorageError(f"Hive metastore at {mask_credentials(self.uris)}: {said(error)}")
 
 
-def _fill(made: Any, table: CatalogTable) -> None:
+def _fill(target: Any, table: CatalogTable) -> None:
     types = hive_types()
-    made.partitionKeys = [_field(types, column) for column in table.partition_keys]
-    made.parameters = dict(table.parameters)
-    made.sd.cols = [_field(types, column) for column in table.columns]
-    made.sd.location = table.location
-    made.sd.inputFormat = table.input_format
-    made.sd.outputFormat = table.output_format
-    made.sd.serdeInfo.serializationLib = table.serde
-    made.sd.serdeInfo.parameters = dict(table.serde_parameters)
+    target.partitionKeys = [_field(types, column) for column in table.partition_keys]
+    target.parameters = dict(table.parameters)
+    target.sd.cols = [_field(types, column) for column in table.columns]
+    target.sd.location = table.location
+    target.sd.inputFormat = table.input_format
+    target.sd.outputFormat = table.output_format
+    target.sd.serdeInfo.serializationLib = table.serde
+    target.sd.serdeInfo.parameters = dict(table.serde_parameters)
 
 
 def _field(types: Any, column: Column) -> Any:

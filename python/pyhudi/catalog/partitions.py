@@ -1,7 +1,7 @@
-"""Which partitions a catalog is to have: their values, and which came or went since it was told.
+"""The partitions that a catalog must have: their values, and the changes since the last sync.
 
-What counts is whether a partition has file groups now, not which commits were made meanwhile; only
-where those are on the active timeline, no others are looked at. Source of the values: the
+A partition counts if it has file groups now, whatever commits did since the last sync. If those
+commits are on the active timeline, only their partitions are checked. Source of the values: the
 extractors of `org.apache.hudi.hive` (Hudi 1.2.0).
 """
 
@@ -20,7 +20,7 @@ from pyhudi.timeline import Instant
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be done to a table's partitions in a catalog."""
+    """The changes to make to a table's partitions in a catalog."""
 
     added: tuple[CatalogPartition, ...] = ()
     moved: tuple[CatalogPartition, ...] = ()
@@ -35,48 +35,48 @@ def changes(
     live: Iterable[CatalogPartition],
     among: Collection[tuple[str, ...]] | None,
 ) -> Changes:
-    """The difference between a catalog and a table.
+    """Return the difference between a catalog and a table.
 
-    there: all that the catalog has. live: what has data, of those that were looked at. among:
-    values that were looked at, None for all.
+    there: all partitions of the catalog. live: partitions with data, among the checked ones. among:
+    values of the checked partitions, None for all.
     """
-    known = {partition.values: partition for partition in there}
-    wanted = {partition.values: partition for partition in live}
-    lost = known.keys() - wanted.keys()
+    stored = {partition.values: partition for partition in there}
+    expected = {partition.values: partition for partition in live}
+    lost = stored.keys() - expected.keys()
     if among is not None:
         lost &= set(among)
     return Changes(
-        added=tuple(wanted[values] for values in sorted(wanted.keys() - known.keys())),
+        added=tuple(expected[values] for values in sorted(expected.keys() - stored.keys())),
         moved=tuple(
-            wanted[values]
-            for values in sorted(wanted.keys() & known.keys())
-            if not same_place(wanted[values].location, known[values].location)
+            expected[values]
+            for values in sorted(expected.keys() & stored.keys())
+            if not same_place(expected[values].location, stored[values].location)
         ),
-        dropped=tuple(known[values] for values in sorted(lost)),
+        dropped=tuple(stored[values] for values in sorted(lost)),
     )
 
 
 def partitions_changed_since(
     table: TableSnapshot, last: str, last_completed: str
 ) -> set[str] | None:
-    """The partitions that commits after the last one that a catalog knows have touched.
+    """Return the partitions that commits changed after the last commit that a catalog has recorded.
 
-    None where that is not on the active timeline any more: what came after it cannot be told.
+    None if that commit has left the active timeline: later changes are then unknown.
     """
     commits = table.timeline.commits
     if last not in {commit.requested for commit in commits}:
         return None
-    found: set[str] = set()
+    changed: set[str] = set()
     for commit in commits:
         if commit.requested > last or _completion_time(commit) > (last_completed or last):
             metadata = table.timeline.commit_metadata(commit)
-            found.update(metadata.partition_to_write_stats)
-            found.update(metadata.partition_to_replace_file_ids or ())
-    return found
+            changed.update(metadata.partition_to_write_stats)
+            changed.update(metadata.partition_to_replace_file_ids or ())
+    return changed
 
 
 def live_paths(table: TableSnapshot, among: Collection[str] | None) -> set[str]:
-    """The partitions that have file groups; among: those that are looked at, None for all."""
+    """Return the partitions that have file groups. among: the partitions to check, None for all."""
     if among is not None and not among:
         return set()
     view = FileSystemView(table.storage, table.config, table.timeline, among)
@@ -86,16 +86,16 @@ def live_paths(table: TableSnapshot, among: Collection[str] | None) -> set[str]:
 def folders_of(
     there: Iterable[CatalogPartition], values: Collection[tuple[str, ...]], base: str
 ) -> set[str]:
-    """The paths below a table's location that a catalog has for some values."""
+    """Return the paths below a table's location that a catalog has for some values."""
     below = f"{_path(base)}/"
-    places = (_path(each.location) for each in there if each.values in values)
-    found = {path.removeprefix(below) for path in places if path.startswith(below)}
-    # What others have set may be no folder of a table.
-    return {path for path in found if not {"", ".", ".."} & set(path.split("/"))}
+    locations = (_path(each.location) for each in there if each.values in values)
+    paths = {path.removeprefix(below) for path in locations if path.startswith(below)}
+    # Another writer may have set a location that is not a partition of the table.
+    return {path for path in paths if not {"", ".", ".."} & set(path.split("/"))}
 
 
 def check_apart(paths: Mapping[str, tuple[str, ...]]) -> None:
-    """Raises `UnsupportedTableFeature` for two paths of the same values."""
+    """Raise `UnsupportedTableFeature` if two paths have the same values."""
     seen: dict[tuple[str, ...], str] = {}
     for path, values in sorted(paths.items()):
         other = seen.setdefault(values, path)
@@ -107,23 +107,23 @@ def check_apart(paths: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def values_of(path: str, fields: tuple[str, ...], extractor: str) -> tuple[str, ...]:
-    """The values of a partition's path as they are in a catalog: as text, and not decoded."""
+    """Return the values of a partition's path in a catalog: as text, and not decoded."""
     if extractor == "HiveStylePartitionValueExtractor":
-        found = tuple(path.split("=")[1:])
-        if len(found) != 1:
+        values = tuple(path.split("=")[1:])
+        if len(values) != 1:
             raise _no(path, fields)
-        return found
+        return values
     if extractor == "MultiPartKeysValueExtractor":
-        found = tuple(part.split("=", 1)[-1] for part in path.split("/"))
-        if len(found) != len(fields):
+        values = tuple(part.split("=", 1)[-1] for part in path.split("/"))
+        if len(values) != len(fields):
             raise _no(path, fields)
-        return found
-    # Folders of one value are those of a date with slashes, which Hudi writes with hyphens.
+        return values
+    # Several directories for one value are a date with slashes, which Hudi writes with hyphens.
     return (path.replace("/", "-"),)
 
 
 def extractor_of(fields: tuple[str, ...], *, hive_style: bool) -> str:
-    """The class that Hudi takes where none is named."""
+    """Return the class that Hudi uses if none is named."""
     if len(fields) > 1:
         return "MultiPartKeysValueExtractor"
     return "HiveStylePartitionValueExtractor" if hive_style else "SinglePartPartitionValueExtractor"
@@ -140,18 +140,18 @@ def _completion_time(commit: Instant) -> str:
     return commit.completed or commit.requested
 
 
-def same_place(one: str, other: str) -> bool:
-    """Whether two locations are one; catalogs and their readers write schemes in several ways."""
-    places = _place(one), _place(other)
-    is_hdfs = one.startswith("hdfs:") and other.startswith("hdfs:")
-    # HDFS without a server is that of the reader's configuration.
+def same_place(first: str, second: str) -> bool:
+    """Return whether two locations are the same; programs write their schemes differently."""
+    places = _place(first), _place(second)
+    is_hdfs = first.startswith("hdfs:") and second.startswith("hdfs:")
+    # HDFS without a server means the server of the reader's configuration.
     if is_hdfs and any(place.startswith("/") for place in places):
-        return _path(one) == _path(other)
+        return _path(first) == _path(second)
     return places[0] == places[1]
 
 
 def _place(location: str) -> str:
-    """A location without its scheme: the server or bucket, and the path."""
+    """Return a location without its scheme: the server or bucket, and the path."""
     rest = re.sub(r"^[a-zA-Z][\w+.-]*:(?=/)", "", location)
     server, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     return f"{server}/{path.strip('/')}"

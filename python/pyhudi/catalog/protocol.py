@@ -1,6 +1,6 @@
-"""What a catalog is: tables by database and name, and the partitions of each.
+"""The interface of a catalog: tables by database and name, and the partitions of each.
 
-A catalog keeps what it is given. What a table of Hudi is there, `registration.py` says.
+A catalog stores entries unchanged. `registration.py` defines the entry of a Hudi table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class Column:
-    """A column, by its type in Hive's words."""
+    """A column, with its type in Hive."""
 
     name: str
     type: str
@@ -21,12 +21,12 @@ class Column:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table as a catalog has it."""
+    """A table's entry in a catalog."""
 
     name: str
     location: str
     columns: tuple[Column, ...]
-    """Without those that it is partitioned by."""
+    """Columns without the partition columns."""
     partition_keys: tuple[Column, ...] = ()
     input_format: str = ""
     output_format: str = ""
@@ -37,7 +37,7 @@ class CatalogTable:
 
 @dataclass(frozen=True)
 class CatalogPartition:
-    """A partition: a value for each partition key, and where its files lie."""
+    """A partition: a value for each partition key, and the location of its files."""
 
     values: tuple[str, ...]
     location: str
@@ -45,58 +45,58 @@ class CatalogPartition:
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Keeps tables by name. Each method raises `StorageError` where the catalog fails."""
+    """A store of tables by name. Each method raises `StorageError` if the catalog fails."""
 
     def location_of(self, uri: str) -> str:
-        """A table's location as this catalog's readers take it."""
+        """Return a table's location for this catalog's readers."""
         ...
 
     def base_parameters(self) -> Mapping[str, str]:
-        """What every table of this catalog has in its parameters, as Hudi's sync to it sets."""
+        """Return the parameters of every table in this catalog, as Hudi's sync to it sets them."""
         ...
 
     def has_database(self, database: str) -> bool:
-        """Whether there is a database of this name."""
+        """Return whether a database of this name exists."""
         ...
 
     def create_database(self, database: str) -> None:
-        """Makes a database."""
+        """Create a database."""
         ...
 
     def get_table(self, database: str, name: str) -> CatalogTable | None:
-        """A table, None where there is none of the name."""
+        """Return a table, None if it does not exist."""
         ...
 
     def create_table(self, database: str, table: CatalogTable) -> None:
-        """Registers a new table."""
+        """Register a new table."""
         ...
 
     def alter_table(self, database: str, table: CatalogTable, *, cascade: bool) -> None:
-        """Makes the table of that name what is given; what is not told here stays.
+        """Change the table of this name to the given definition; other settings stay.
 
-        cascade: its partitions get its columns, too, where the catalog has columns of partitions
-        and its readers need them.
+        cascade: also change its partitions' columns, if the catalog has them and its readers need
+        them.
         """
         ...
 
     def get_partitions(self, database: str, name: str) -> list[CatalogPartition]:
-        """Every partition of a table."""
+        """Return all partitions of a table."""
         ...
 
     def add_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Registers partitions, those that are there already excepted."""
+        """Register partitions, except those that exist already."""
         ...
 
     def move_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
     ) -> None:
-        """Gives partitions another location."""
+        """Set another location for partitions."""
         ...
 
     def drop_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """Takes partitions out of the catalog; their files stay."""
+        """Remove partitions from the catalog; their files stay."""
         ...

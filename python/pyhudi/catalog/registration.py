@@ -1,7 +1,7 @@
-"""What a Hudi table is in a catalog: classes, properties and schema, under each of its names.
+"""A Hudi table's entry in a catalog: classes, properties and schema, under each of its names.
 
-Nothing is read or written here but the table's schema, which is known. Sources: `HiveSyncTool`,
-`HMSDDLExecutor`, `SparkDataSourceTableUtils`, `HoodieInputFormatUtils` (Hudi 1.2.0).
+There is no I/O; the table's schema has been read before. Sources: `HiveSyncTool`, `HMSDDLExecutor`,
+`SparkDataSourceTableUtils`, `HoodieInputFormatUtils` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _SPARK_VERSION = "spark.sql.create.version"
 
 @dataclass(frozen=True)
 class Registration:
-    """One name of a table in a catalog, and which query its readers make."""
+    """One name of a table in a catalog, and the query type of its readers."""
 
     name: str
     realtime: bool
-    """Log files are merged where it is read through Hive's input format."""
+    """Whether log files are merged when it is read through Hive's input format."""
     read_optimized: bool
 
 
 def registrations(table: TableSnapshot, options: SyncOptions) -> list[Registration]:
-    """The names a table has in a catalog, in the order in which Hudi makes them."""
+    """Return the names of a table in a catalog, in the order in which Hudi registers them."""
     name = options.table or table.config.name
     if table.config.not_parquet:
         msg = f"{table.config.not_parquet}: catalogs expect Parquet"
@@ -50,18 +50,18 @@ def registrations(table: TableSnapshot, options: SyncOptions) -> list[Registrati
         return [Registration(name, realtime=False, read_optimized=True)]
     if options.strategy == "RT":
         return [Registration(name, realtime=True, read_optimized=False)]
-    plain = name if options.skip_ro_suffix else f"{name}_ro"
-    found = [
-        Registration(plain, realtime=False, read_optimized=True),
+    base_files_name = name if options.skip_ro_suffix else f"{name}_ro"
+    result = [
+        Registration(base_files_name, realtime=False, read_optimized=True),
         Registration(f"{name}_rt", realtime=True, read_optimized=False),
     ]
-    if options.snapshot_by_name and plain != name:
-        found.append(Registration(name, realtime=True, read_optimized=False))
-    return found
+    if options.snapshot_by_name and base_files_name != name:
+        result.append(Registration(name, realtime=True, read_optimized=False))
+    return result
 
 
 def partition_fields(table: TableSnapshot, options: SyncOptions) -> tuple[str, ...]:
-    """The columns that the table is partitioned by in a catalog."""
+    """Return the columns that partition the table in a catalog."""
     own = table.config.partition_fields
     fields = own if options.partition_fields is None else options.partition_fields
     if options.extractor == "NonPartitionedExtractor":
@@ -87,9 +87,9 @@ def describe_table(
     location: str,
     base_parameters: Mapping[str, str],
 ) -> CatalogTable:
-    """A table under one of its names, without the commit that it was last brought up to.
+    """Return a table's entry under one of its names, without the commit of the last sync.
 
-    location: where it lies, as the catalog's readers take it.
+    location: location for the catalog's readers.
     """
     meta = table.schema.meta_columns if options.meta_columns else []
     fields = fields_of(table.schema.avro, meta, timestamps=options.timestamps)
@@ -121,11 +121,11 @@ def describe_table(
 
 
 def add_comments(table: TableSnapshot, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns with the comments that the table's schema has; others stay as they are."""
+    """Return the columns with the comments of the table's schema; other columns are unchanged."""
     fields = fields_of(table.schema.avro, (), timestamps=True)
-    known = {field.name.lower(): field.comment for field in fields}
+    comments = {field.name.lower(): field.comment for field in fields}
     return tuple(
-        replace(column, comment=known.get(column.name.lower(), column.comment))
+        replace(column, comment=comments.get(column.name.lower(), column.comment))
         for column in columns
     )
 
@@ -136,36 +136,36 @@ def _spark_properties(
     text = spark_schema(fields, keys)
     length = options.part_length
     parts = [text[start : start + length] for start in range(0, len(text), length)]
-    found = {PROVIDER: "hudi", f"{_SPARK}numParts": str(len(parts))}
+    properties = {PROVIDER: "hudi", f"{_SPARK}numParts": str(len(parts))}
     if options.spark_version:
-        found[_SPARK_VERSION] = options.spark_version
-    found |= {f"{_SPARK}part.{number}": part for number, part in enumerate(parts)}
+        properties[_SPARK_VERSION] = options.spark_version
+    properties |= {f"{_SPARK}part.{number}": part for number, part in enumerate(parts)}
     if keys:
-        found[f"{_SPARK}numPartCols"] = str(len(keys))
-        found |= {f"{_SPARK}partCol.{number}": name for number, name in enumerate(keys)}
-    return found
+        properties[f"{_SPARK}numPartCols"] = str(len(keys))
+        properties |= {f"{_SPARK}partCol.{number}": name for number, name in enumerate(keys)}
+    return properties
 
 
 def _is_half_read(table: TableSnapshot, registration: Registration) -> bool:
-    """Whether Hudi's Spark source cannot read it under this name: bootstrapped, with log files."""
+    """Return whether Hudi's Spark source cannot read the entry: bootstrapped, with log files."""
     config = table.config
     bootstrapped = bool(config.properties.get("hoodie.bootstrap.base.path"))
     return bootstrapped and config.is_merge_on_read and not registration.read_optimized
 
 
 def _check_times(table: TableSnapshot, keys: Sequence[Field]) -> None:
-    """Folders named by rendered times hold no values of a column that is no text."""
+    """Raise if directories are named by rendered times, but the column is not a string."""
     generator = table.config.key_generator
     levels = [
         level.strip().partition(":")[::2]
         for level in table.config.properties.get(PARTITION_FIELDS, "").split(",")
     ]
-    # Up to version 6 a custom generator's table does not say which of its levels are times.
+    # Up to version 6, a custom generator's table does not record which levels are times.
     timed = {
         name
-        for name, kind in levels
+        for name, level_type in levels
         if generator.startswith("TIMESTAMP")
-        or (generator.startswith("CUSTOM") and kind.upper() != "SIMPLE")
+        or (generator.startswith("CUSTOM") and level_type.upper() != "SIMPLE")
     }
     typed = [field.name for field in keys if field.hive != "string" and field.name in timed]
     if typed:
@@ -177,7 +177,7 @@ def _check_times(table: TableSnapshot, keys: Sequence[Field]) -> None:
 
 
 def _check_apart(fields: Sequence[Field]) -> None:
-    """Hive knows no upper case."""
+    """Raise for columns that differ only in case: Hive has no upper case."""
     seen: dict[str, str] = {}
     for field in fields:
         other = seen.setdefault(field.name.lower(), field.name)

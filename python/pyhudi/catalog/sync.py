@@ -1,6 +1,6 @@
-"""Brings catalogs up to a table: registers it, then its schema, properties and partitions.
+"""Syncs a table with catalogs: registers it, then updates schema, properties and partitions.
 
-The table is only read. Source of what is done in which order: `HiveSyncTool` (Hudi 1.2.0).
+The table is only read. Source of the steps and their order: `HiveSyncTool` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What a sync did, over all names that the table has in a catalog."""
+    """What a sync did, for all names of the table in a catalog."""
 
     tables: tuple[str, ...]
     """Names, as `database.table`."""
     created: tuple[str, ...] = ()
-    """Those of them that were registered for the first time."""
+    """Names that were registered for the first time."""
     schema_changed: bool = False
     partitions_added: int = 0
     partitions_moved: int = 0
@@ -50,11 +50,11 @@ class SyncResult:
 
 
 def sync_table(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> SyncResult:
-    """Brings a catalog up to a table as it is.
+    """Sync a catalog with the current table.
 
-    Raises `ConfigError` where a name belongs to another table, or there is no database and none may
-    be made; `UnsupportedTableFeature` for what a catalog cannot hold; `StorageError` where the
-    catalog fails. What was done before that stays, and is found done by the next sync.
+    Raises `ConfigError` if a name belongs to another table, or the database does not exist and may
+    not be created; `UnsupportedTableFeature` if the catalog cannot store the table; `StorageError`
+    if the catalog fails. Completed steps stay, and the next sync skips them.
     """
     if not catalog.has_database(options.database):
         if not options.create_database:
@@ -87,29 +87,31 @@ class _Sync:
     registration: Registration
 
     def run(self) -> SyncResult:
-        """Carries it out."""
+        """Run the sync."""
         database, name = self.options.database, self.registration.name
         location = self.catalog.location_of(self.table.storage.uri)
         base = self.catalog.base_parameters()
-        wanted = describe_table(self.table, self.registration, self.options, location, base)
-        found = self.catalog.get_table(database, name)
-        if found is None:
-            self.catalog.create_table(database, wanted)
-            known, schema_changed, changed = wanted, True, True
+        expected = describe_table(self.table, self.registration, self.options, location, base)
+        existing = self.catalog.get_table(database, name)
+        if existing is None:
+            self.catalog.create_table(database, expected)
+            entry, schema_changed, changed = expected, True, True
         else:
-            _check_same(found, wanted, database)
-            known = found
-            schema_changed = _differs(found, wanted)
-            known, changed = self._merge_into_catalog(found, wanted, schema_changed=schema_changed)
+            _check_same(existing, expected, database)
+            entry = existing
+            schema_changed = _differs(existing, expected)
+            entry, changed = self._merge_into_catalog(
+                existing, expected, schema_changed=schema_changed
+            )
         if self.options.comments:
-            known = self._with_comments(known)
-        partitions = self._partitions(found, location)
+            entry = self._with_comments(entry)
+        partitions = self._partitions(existing, location)
         if not self.options.conditional or changed or schema_changed or partitions:
-            self._note_commit(known)
+            self._note_commit(entry)
         full = f"{database}.{name}"
         return SyncResult(
             (full,),
-            (full,) if found is None else (),
+            (full,) if existing is None else (),
             schema_changed,
             len(partitions.added),
             len(partitions.moved),
@@ -117,65 +119,66 @@ class _Sync:
         )
 
     def _merge_into_catalog(
-        self, found: CatalogTable, wanted: CatalogTable, *, schema_changed: bool
+        self, existing: CatalogTable, expected: CatalogTable, *, schema_changed: bool
     ) -> tuple[CatalogTable, bool]:
-        """The table as it is to be in the catalog; what others have set there stays."""
-        comments = {column.name.lower(): column.comment for column in found.columns}
+        """Update the table's entry in the catalog; settings of other programs stay."""
+        comments = {column.name.lower(): column.comment for column in existing.columns}
         columns = tuple(
             Column(each.name, each.type, comments.get(each.name.lower(), ""))
-            for each in wanted.columns
+            for each in expected.columns
         )
-        known = replace(
-            found,
-            columns=columns if schema_changed else found.columns,
-            input_format=wanted.input_format,
-            output_format=wanted.output_format,
-            serde=wanted.serde,
-            serde_parameters={**found.serde_parameters, **wanted.serde_parameters},
-            parameters={**_other_parameters(found, wanted), **wanted.parameters},
+        merged = replace(
+            existing,
+            columns=columns if schema_changed else existing.columns,
+            input_format=expected.input_format,
+            output_format=expected.output_format,
+            serde=expected.serde,
+            serde_parameters={**existing.serde_parameters, **expected.serde_parameters},
+            parameters={**_other_parameters(existing, expected), **expected.parameters},
         )
-        if known != found:
-            cascade = schema_changed and bool(found.partition_keys)
-            self.catalog.alter_table(self.options.database, known, cascade=cascade)
-        return known, known != found
+        if merged != existing:
+            cascade = schema_changed and bool(existing.partition_keys)
+            self.catalog.alter_table(self.options.database, merged, cascade=cascade)
+        return merged, merged != existing
 
-    def _with_comments(self, known: CatalogTable) -> CatalogTable:
-        told = replace(
-            known,
-            columns=add_comments(self.table, known.columns),
-            partition_keys=add_comments(self.table, known.partition_keys),
+    def _with_comments(self, entry: CatalogTable) -> CatalogTable:
+        commented = replace(
+            entry,
+            columns=add_comments(self.table, entry.columns),
+            partition_keys=add_comments(self.table, entry.partition_keys),
         )
-        if told != known:
-            self.catalog.alter_table(self.options.database, told, cascade=False)
-        return told
+        if commented != entry:
+            self.catalog.alter_table(self.options.database, commented, cascade=False)
+        return commented
 
-    def _partitions(self, found: CatalogTable | None, location: str) -> Changes:
+    def _partitions(self, existing: CatalogTable | None, location: str) -> Changes:
         fields = partition_fields(self.table, self.options)
         if not fields:
             return Changes()
         database, name = self.options.database, self.registration.name
-        noted: Mapping[str, str] = {} if found is None else found.parameters
-        last, completed = noted.get(LAST_COMMIT, ""), noted.get(LAST_COMPLETION, "")
-        looked_at = partitions_changed_since(self.table, last, completed) if last else None
-        if looked_at is not None and not looked_at:
+        recorded: Mapping[str, str] = {} if existing is None else existing.parameters
+        last, completed = recorded.get(LAST_COMMIT, ""), recorded.get(LAST_COMPLETION, "")
+        changed_paths = partitions_changed_since(self.table, last, completed) if last else None
+        if changed_paths is not None and not changed_paths:
             return Changes()
-        there = self.catalog.get_partitions(database, name)
+        stored = self.catalog.get_partitions(database, name)
         extractor = self.options.extractor or extractor_of(
             fields, hive_style=self.table.config.hive_style
         )
         among = None
-        if looked_at is not None:
-            among = {values_of(path, fields, extractor) for path in looked_at}
-            # Another folder may have the same values.
-            looked_at |= folders_of(there, among, location)
+        if changed_paths is not None:
+            among = {values_of(path, fields, extractor) for path in changed_paths}
+            # Another directory may have the same values.
+            changed_paths |= folders_of(stored, among, location)
         live = {
-            path: values_of(path, fields, extractor) for path in live_paths(self.table, looked_at)
+            path: values_of(path, fields, extractor)
+            for path in live_paths(self.table, changed_paths)
         }
         check_apart(live)
         partitions = [
             CatalogPartition(values, f"{location}/{path}") for path, values in live.items()
         ]
-        todo = changes(there, partitions, among)
+        todo = changes(stored, partitions, among)
         if todo.added:
             self.catalog.add_partitions(database, name, todo.added, self.options.batch)
         if todo.moved:
@@ -184,50 +187,50 @@ class _Sync:
             self.catalog.drop_partitions(database, name, todo.dropped)
         return todo
 
-    def _note_commit(self, known: CatalogTable) -> None:
-        """The last commit, as the last act: a sync that fails before is made again."""
+    def _note_commit(self, entry: CatalogTable) -> None:
+        """Record the last commit, as the last step: a sync that fails before is repeated."""
         commits = self.table.timeline.commits
         if not commits:
             return
-        noted = {LAST_COMMIT: commits[-1].requested}
+        parameters = {LAST_COMMIT: commits[-1].requested}
         completed = [commit.completed for commit in commits if commit.completed]
         if completed:
-            noted[LAST_COMPLETION] = max(completed)
-        told = replace(known, parameters={**known.parameters, **noted})
-        if told != known:
-            self.catalog.alter_table(self.options.database, told, cascade=False)
+            parameters[LAST_COMPLETION] = max(completed)
+        updated = replace(entry, parameters={**entry.parameters, **parameters})
+        if updated != entry:
+            self.catalog.alter_table(self.options.database, updated, cascade=False)
 
 
-def _check_same(found: CatalogTable, wanted: CatalogTable, database: str) -> None:
-    """Hudi drops a table of another location; pyhudi leaves what it did not make."""
-    if not same_place(found.location, wanted.location):
-        theirs = mask_credentials(found.location)
+def _check_same(existing: CatalogTable, expected: CatalogTable, database: str) -> None:
+    """Raise for another table of this name. Hudi drops it; pyhudi keeps what it did not create."""
+    if not same_place(existing.location, expected.location):
+        theirs = mask_credentials(existing.location)
         raise ConfigError(
-            f"{database}.{found.name} is at {theirs} in the catalog, this table at "
-            f"{wanted.location}",
+            f"{database}.{existing.name} is at {theirs} in the catalog, this table at "
+            f"{expected.location}",
             hint="Drop it there, or give another name by hoodie.datasource.hive_sync.table.",
         )
-    keys = [key.name.lower() for key in found.partition_keys]
-    if keys != [key.name.lower() for key in wanted.partition_keys]:
+    keys = [key.name.lower() for key in existing.partition_keys]
+    if keys != [key.name.lower() for key in expected.partition_keys]:
         raise ConfigError(
-            f"{database}.{found.name} is partitioned by {keys} in the catalog, and catalogs cannot "
-            "change that",
+            f"{database}.{existing.name} is partitioned by {keys} in the catalog, and catalogs "
+            "cannot change that",
             hint="Drop it there; the next sync registers it again.",
         )
 
 
-def _differs(found: CatalogTable, wanted: CatalogTable) -> bool:
-    """Whether columns came, went or have another type. Catalogs know no upper case."""
-    return [(each.name.lower(), each.type.lower()) for each in found.columns] != [
-        (each.name.lower(), each.type.lower()) for each in wanted.columns
+def _differs(existing: CatalogTable, expected: CatalogTable) -> bool:
+    """Return whether columns differ in names or types. Catalogs have no upper case."""
+    return [(each.name.lower(), each.type.lower()) for each in existing.columns] != [
+        (each.name.lower(), each.type.lower()) for each in expected.columns
     ]
 
 
-def _other_parameters(found: CatalogTable, wanted: CatalogTable) -> dict[str, str]:
-    """What the table has in the catalog, but for parts of a longer schema that was there before."""
+def _other_parameters(existing: CatalogTable, expected: CatalogTable) -> dict[str, str]:
+    """Return the table's other parameters in the catalog, without parts of a longer old schema."""
     prefix = "spark.sql.sources.schema.part."
     return {
-        name: text
-        for name, text in found.parameters.items()
-        if not (name.startswith(prefix) and f"{prefix}0" in wanted.parameters)
+        name: value
+        for name, value in existing.parameters.items()
+        if not (name.startswith(prefix) and f"{prefix}0" in expected.parameters)
     }
