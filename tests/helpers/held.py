@@ -9,9 +9,9 @@ from pyhudi.txn.locks.base import TableLock, give_back, take
 
 
 @contextmanager
-def held(lock: TableLock, patience_ms: int) -> Iterator[TableLock]:
+def held(lock: TableLock, timeout_ms: int) -> Iterator[TableLock]:
     """Raises `LockTimeout` where it cannot be had."""
-    take(lock, patience_ms)
+    take(lock, timeout_ms)
     try:
         yield lock
     finally:

@@ -31,12 +31,12 @@ class CountedLock:
 
     lasts_ms = 54_000
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         self.did.append("take")
         self.is_lost = False
         return True
 
-    def check(self, for_ms: int = 0) -> None:
+    def check(self, within_ms: int = 0) -> None:
         if self.is_lost:
             raise CommitConflict("the lock was lost")
 
@@ -66,7 +66,7 @@ def lock() -> CountedLock:
 
 @pytest.fixture
 def guard(lock: CountedLock) -> TableLockManager:
-    return TableLockManager(lock, SystemClock(), patience_ms=0, skew_ms=SKEW_MS, has_threads=True)
+    return TableLockManager(lock, SystemClock(), timeout_ms=0, skew_ms=SKEW_MS, has_threads=True)
 
 
 def since(began: float) -> float:
@@ -181,7 +181,7 @@ def test_lost_lock_is_reacquired(guard: TableLockManager, lock: CountedLock) -> 
 @pytest.mark.parametrize("has_threads", [True, False])
 def test_clock_set_back_blocks_no_writer(lock: CountedLock, *, has_threads: bool) -> None:
     clock = SteppedClock()
-    guard = TableLockManager(lock, clock, patience_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
+    guard = TableLockManager(lock, clock, timeout_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
     began = time.monotonic()
     with guard.release_later():
         with guard.critical_section():
@@ -215,7 +215,7 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
     clock, ended, kept = SystemClock(), False, []
     for at in range(200):
         lock.did.clear()
-        guard = TableLockManager(lock, clock, patience_ms=0, skew_ms=0, has_threads=True)
+        guard = TableLockManager(lock, clock, timeout_ms=0, skew_ms=0, has_threads=True)
         before = sys.gettrace()
         try:
             sys.settrace(Interrupt(at))

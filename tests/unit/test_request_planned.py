@@ -34,7 +34,7 @@ class Lost(NoLock):
     def __init__(self, after: int = 1) -> None:
         self.left = after
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         self.left -= 1
         if self.left < 0:
             raise retryable_conflict("the lock was taken")
@@ -72,10 +72,10 @@ class Meanwhile(Lost):
         super().__init__()
         self.act = act
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         if self.left == 0:
             self.act()
-        super().check_held(for_ms)
+        super().check_held(within_ms)
 
 
 @pytest.mark.parametrize("with_others", [False, True])

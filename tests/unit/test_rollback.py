@@ -273,7 +273,7 @@ class Locked:
     def guard(self) -> Locked:
         return self
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         if self.loses():
             raise CommitConflict("the lock is another's")
 

@@ -59,7 +59,7 @@ def test_planned_compaction_removes_nothing_after_publication(
 
     monkeypatch.setattr(Heartbeat, "start", published)
     monkeypatch.setattr(PendingInstant, "revert_to_requested", lambda *_: removed.append(1))
-    txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION, insists=True)
+    txn = PlannedTransaction(opened, "COMPACT", compaction.time, COMPACTION, force=True)
     with pytest.raises(CommitConflict, match="is not pending any more"), txn:
         pass
     assert removed == []

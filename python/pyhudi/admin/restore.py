@@ -156,9 +156,9 @@ def _at_rest(handle: Handle, clock: Clock) -> TableSnapshot:
     ]
     if not can_roll_back(table, targets):
         with metadata_lifecycle.without_metadata_table(handle, clock):
-            recover(open_for_change(handle, clock), check, insists=True)
+            recover(open_for_change(handle, clock), check, force=True)
         table = open_for_change(handle, clock)
-    return table.with_timeline(recover(table, check, insists=True))
+    return table.with_timeline(recover(table, check, force=True))
 
 
 def _with_metadata(table: TableSnapshot, result: RestoreResult) -> RestoreResult:
@@ -292,7 +292,7 @@ def _roll_back_failed(table: TableSnapshot, target: Instant) -> str:
     """
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
-        cancel_plan(table, target.requested, target.action, insists=True)
+        cancel_plan(table, target.requested, target.action, force=True)
         return ""
     for rollback_instant in timeline.pending(ROLLBACK):
         target_of_rollback = rollback.target_of(timeline, rollback_instant)

@@ -78,9 +78,9 @@ def compact_table(
     began_ms = table.clock.now_ms()
     work = row_compaction(memory_limit=asked.memory_limit)
     result = ServiceResult(_SERVICE)
-    insists = asked.instant is not None
+    force = asked.instant is not None
     for instant in _pending(table, asked) if asked.execute else ():
-        result = _execute(result, table.reload(), instant, work, insists=insists)
+        result = _execute(result, table.reload(), instant, work, force=force)
         table = after_commit(table)
     if asked.schedule and asked.instant is None:
         planned, waits = _schedule(table, options, asked, work)
@@ -225,7 +225,7 @@ def _execute(
     instant: str,
     work: CompactionWork[CompactTask],
     *,
-    insists: bool = False,
+    force: bool = False,
 ) -> ServiceResult:
     slices = [
         slice_
@@ -236,7 +236,7 @@ def _execute(
     planned = work.as_planned(table, instant, slices)
     schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = work.tasks(planned, instant, slices)
-    with PlannedTransaction(table, "COMPACT", instant, COMPACTION, insists=insists) as txn:
+    with PlannedTransaction(table, "COMPACT", instant, COMPACTION, force=force) as txn:
         label = f"{work.label} of {instant}"
         stats = table.engine.run(work.write, tasks, stage=txn.stage, label=label)
         txn.commit(stats, schema)

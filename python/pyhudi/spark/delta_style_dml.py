@@ -106,9 +106,9 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
         with _assign_rows(context, frame, facts, clauses, change) as placed:
             _check_unmoved(now, placed.context)
             _check_found(placed, by_kind)
-            went_by = [*check_missing_keys(placed), check_partitions_unchanged(None)]
+            commit_checks = [*check_missing_keys(placed), check_partitions_unchanged(None)]
             operation = DELETE if change.deletes_alone else UPSERT
-            return write(placed, operation, deletes=True, went_by=went_by)
+            return write(placed, operation, deletes=True, commit_checks=commit_checks)
 
 
 def _facts(now: HudiTable, change: Change) -> TargetFacts:

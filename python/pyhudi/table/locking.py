@@ -20,11 +20,11 @@ class LockManager(Protocol):
         """Whether this writer is in a critical section."""
         ...
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         """Raise `CommitConflict` if another writer may have entered a critical section.
 
         Args:
-            for_ms: The section must last this many milliseconds longer, even if this writer stalls.
+            within_ms: The section must last this many milliseconds longer, even if this writer stalls.
                 At most `lease_ms`.
         """
         ...
@@ -69,7 +69,7 @@ class NoLock(LockManager):
         forget()
         return nullcontext()
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         """Do nothing: there is no other writer."""
 
     def reacquire(self) -> None:

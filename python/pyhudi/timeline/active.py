@@ -92,11 +92,13 @@ class Timeline:
         }
 
     @classmethod
-    def load(cls, storage: Storage, config: TableConfig, *, may_lack: bool = False) -> Timeline:
+    def load(
+        cls, storage: Storage, config: TableConfig, *, may_be_missing: bool = False
+    ) -> Timeline:
         """Lists the timeline's folder. A table without instants has an empty timeline.
 
         Raises `TimelineMoved` where the table has another layout by now, `CorruptTable` where it
-        has no such folder, unless it `may_lack` one, and what `check_whole` does where that costs
+        has no such folder, unless it `may_be_missing`, and what `check_whole` does where that costs
         nothing to tell, or the timeline is empty.
         """
         layout = config.layout
@@ -114,12 +116,12 @@ class Timeline:
             files.append(parsed)
         if not files or any(entry.name == MOVING for entry in beside):
             check_in_force(storage, layout)
-        if not (folders or entries or may_lack):
+        if not (folders or entries or may_be_missing):
             check_there(storage, layout)
         timeline = cls(storage, layout, files, Archive(storage, config))
         timeline.beside = (folders, beside)
         timeline.keys_counted = config.properties.get(KEYS, "")
-        if not may_lack and not (files and timeline.completes_in_names):
+        if not may_be_missing and not (files and timeline.completes_in_names):
             timeline.check_whole()
         return timeline
 

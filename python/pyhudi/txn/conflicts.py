@@ -207,12 +207,12 @@ def check_file_group_conflicts(
     metadata: CommitMetadata,
     *,
     appends: bool = False,
-    goes_first: bool = False,
+    beats_clustering: bool = False,
 ) -> None:
     """Raises `CommitConflict` naming what was begun or completed in file groups of a write.
 
     seen: what the write was planned on. metadata: what it did. appends: where it has added log
-    files others may have, too. goes_first: clusterings that are planned give way to it.
+    files others may have, too. beats_clustering: clusterings that are planned give way to it.
     """
     mine, appended = (
         collect_written_file_groups(metadata),
@@ -230,15 +230,19 @@ def check_file_group_conflicts(
         elif theirs.operation_type == "LOG_COMPACT":
             common -= appended
         _refuse(other, common, "has changed")
-    _check_plans(since.table.timeline, seen, mine, appended, goes_first=goes_first)
+    _check_plans(since.table.timeline, seen, mine, appended, beats_clustering=beats_clustering)
 
 
 def _check_plans(
-    now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups, *, goes_first: bool
+    now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups, *, beats_clustering: bool
 ) -> None:
     """Table services that were planned meanwhile, and are to come."""
     known = {(i.requested, i.completed_action) for i in seen.instants}
-    services = (COMPACTION, LOG_COMPACTION, *(() if goes_first else (CLUSTERING, REPLACE_COMMIT)))
+    services = (
+        COMPACTION,
+        LOG_COMPACTION,
+        *(() if beats_clustering else (CLUSTERING, REPLACE_COMMIT)),
+    )
     for other in now.pending(*services):
         if (other.requested, other.completed_action) in known:
             continue

@@ -38,17 +38,17 @@ class TableLockManager(LockManager):
         lock: TableLock,
         clock: Clock,
         *,
-        patience_ms: int,
+        timeout_ms: int,
         skew_ms: int,
         has_threads: bool = False,
     ) -> None:
-        """patience_ms: how long the lock is waited for. skew_ms: what clocks may differ by.
+        """timeout_ms: how long the lock is waited for. skew_ms: what clocks may differ by.
 
         has_threads: the lock can be given back by a thread that waits for the clock.
         """
         self._lock = lock
         self._clock = clock
-        self._patience_ms = patience_ms
+        self._timeout_ms = timeout_ms
         self._skew_ms = skew_ms
         self._has_threads = has_threads
         self._depth = 0
@@ -98,7 +98,7 @@ class TableLockManager(LockManager):
 
     def _take(self) -> None:
         try:
-            take(self._lock, self._patience_ms)
+            take(self._lock, self._timeout_ms)
         except (LockTimeout, CorruptTable):
             # It was not taken, nor can it have been lost.
             self._held = False
@@ -185,9 +185,9 @@ class TableLockManager(LockManager):
         """Whether this writer is in a section."""
         return self._depth > 0
 
-    def check_held(self, for_ms: int = 0) -> None:
+    def check_held(self, within_ms: int = 0) -> None:
         """Raises `CommitConflict` where the lock may be another's by now, or before so long."""
-        self._lock.check(for_ms)
+        self._lock.check(within_ms)
 
     def reacquire(self) -> None:
         """Within a section: takes the lock again that may be another's by now."""
@@ -260,7 +260,7 @@ def lock_manager_for(storage: Storage, options: Mapping[str, str], clock: Clock)
     return TableLockManager(
         lock,
         clock,
-        patience_ms=chosen.patience_ms,
+        timeout_ms=chosen.patience_ms,
         skew_ms=chosen.skew_ms(remote=remote),
         has_threads=remote and isinstance(clock, SystemClock),
     )

@@ -55,15 +55,15 @@ def schedule(
     return instant
 
 
-def cancel_plan(table: TableSnapshot, instant: str, action: str, *, insists: bool = False) -> None:
+def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool = False) -> None:
     """Takes a plan off the timeline, with what was begun of it.
 
-    insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
+    force: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
     where somebody is carrying it out, or it is not pending any more, or writers count on it.
     """
     with table.guard.critical_section():
         timeline = conflicts.reload_timeline(table)
-        pending = _check_free(table, timeline, instant, action, insists=insists)
+        pending = _check_free(table, timeline, instant, action, force=force)
         is_damaged = timeline.has_damaged_plan(pending)
         if not is_damaged and has_early_log_files(table.storage, timeline.plan(pending)):
             msg = f"writers wrote to buckets that the {action} {instant} creates"
@@ -90,14 +90,14 @@ def _but_undone(config: TableConfig) -> dict[str, str]:
 
 
 def _check_free(
-    table: TableSnapshot, timeline: Timeline, instant: str, action: str, *, insists: bool
+    table: TableSnapshot, timeline: Timeline, instant: str, action: str, *, force: bool
 ) -> Instant:
     """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
     pending = _pending(timeline, instant, action)
     if heartbeat.live_instants(table.storage, {instant}, table.clock):
         msg = f"another writer is executing the {action} {instant}"
         raise CommitConflict(msg, hint="Wait until it is done, or two minutes if it has failed.")
-    if pending.state is State.INFLIGHT and not insists:
+    if pending.state is State.INFLIGHT and not force:
         _check_not_unseen(table, timeline, pending)
     return pending
 
@@ -196,18 +196,18 @@ class PlannedTransaction(Transaction):
         action: str,
         check: Check | None = None,
         *,
-        insists: bool = False,
+        force: bool = False,
     ) -> None:
         """Nothing is taken over yet.
 
         table: as it is read to carry the plan out. operation: Hudi's name, such as COMPACT. action:
         of the pending files. check: looks at what others completed since the table was loaded; None
-        where that does not matter. insists: as in `cancel_plan`.
+        where that does not matter. force: as in `cancel_plan`.
         """
         super().__init__(table, operation)
         self._open = replace(self._open, time=instant, action=action)
         self._check = check
-        self._insists = insists
+        self._force = force
         self._takes_over = False
         """Whether somebody has begun it before, who may stand still and publish it yet."""
         self.stage = 0
@@ -217,7 +217,7 @@ class PlannedTransaction(Transaction):
         table, instant = self._table, self.instant
         timeline = conflicts.reload_timeline(table)
         action = self._open.action
-        pending = _check_free(table, timeline, instant, action, insists=self._insists)
+        pending = _check_free(table, timeline, instant, action, force=self._force)
         self._takes_over = pending.state is State.INFLIGHT
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()

@@ -40,12 +40,12 @@ def recover(
     check: Callable[[Timeline], None],
     timeline: Timeline | None = None,
     *,
-    insists: bool = False,
+    force: bool = False,
 ) -> Timeline:
     """Makes the table fit for a new write and gives its timeline.
 
     check: raises, with nothing changed, where pyhudi must not write. timeline: where it was loaded
-    a moment ago. insists: as in `restore.resume`. Where there is something to take back it raises
+    a moment ago. force: as in `restore.resume`. Where there is something to take back it raises
     `LockTimeout` if others hold the lock, and `CommitConflict` if the properties have changed.
     """
     if timeline is None:
@@ -64,7 +64,7 @@ def recover(
         with table.guard.critical_section():
             # What is taken back is so in all partitions of the metadata table that there are.
             conflicts.check_config(table)
-            timeline = _roll_back_failed(table, insists=insists)
+            timeline = _roll_back_failed(table, force=force)
             # A companion may have dropped indexes that a rollback has made wrong.
             conflicts.check_config(table)
     if has_dead or _is_time_to_look(table):
@@ -90,14 +90,14 @@ def _of_dead(table: TableSnapshot, pending: Collection[Instant]) -> list[Instant
     return [instant for instant in pending if instant.requested not in alive]
 
 
-def _roll_back_failed(table: TableSnapshot, *, insists: bool) -> Timeline:
+def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
     """Within a section: ends what the dead have left, as it is now."""
     timeline = _load(table)
     if timeline.pending(SAVEPOINT):
         savepoint.remove_left(table, timeline)
         timeline = _load(table)
     for pending in timeline.pending(RESTORE):
-        restore.resume(table, timeline, pending, insists=insists)
+        restore.resume(table, timeline, pending, force=force)
         timeline = _load(table)
     if timeline.pending(ROLLBACK) and timeline.filter_completed(RESTORE):
         restore.remove_left(table, timeline)

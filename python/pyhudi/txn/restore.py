@@ -153,11 +153,11 @@ def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
 
 
 def resume(
-    table: TableSnapshot, timeline: Timeline, pending: Instant, *, insists: bool = False
+    table: TableSnapshot, timeline: Timeline, pending: Instant, *, force: bool = False
 ) -> None:
     """Ends a pending restore by its plan, within a section.
 
-    insists: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
+    force: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
     where its writer is alive, for one that has no plan, as releases before 0.11 have them, and
     where a companion cannot follow.
     """
@@ -168,7 +168,7 @@ def resume(
     if live_instants(table.storage, {pending.requested}, table.clock):
         msg = f"another writer is executing {pending}"
         raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
-    if not insists:
+    if not force:
         _check_not_unseen(table, timeline, pending)
     restore = PendingInstant(table, pending.requested, RESTORE)
     if plan is None:

@@ -266,7 +266,7 @@ class Transaction:
             self._table.timeline,
             metadata,
             appends=self._appends,
-            goes_first=LockOptions.of(self._table.options).prefers_writers,
+            beats_clustering=LockOptions.of(self._table.options).prefers_writers,
         )
 
     def _is_surely_alone(self) -> bool:
@@ -276,8 +276,8 @@ class Transaction:
             return False
         return True
 
-    def _check_alive(self, for_ms: int = 0) -> None:
-        self._table.guard.check_held(for_ms)
+    def _check_alive(self, within_ms: int = 0) -> None:
+        self._table.guard.check_held(within_ms)
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = (

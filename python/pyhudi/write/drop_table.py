@@ -43,11 +43,11 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
     except TableNotFound:  # Another has just removed it.
         return
     # Who died while removing it may have left no timeline.
-    timeline = Timeline.load(storage, config, may_lack=True)
+    timeline = Timeline.load(storage, config, may_be_missing=True)
     table = open_for_change(handle, clock, config, timeline)
     lock = LockOptions.of(table.options)
     with table.guard.critical_section():
-        timeline = Timeline.load(storage, table.config, may_lack=True)
+        timeline = Timeline.load(storage, table.config, may_be_missing=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER

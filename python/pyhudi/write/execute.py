@@ -51,13 +51,13 @@ def write(
     partial: bool = False,
     deletes: bool = False,
     copies: Collection[int] | None = None,
-    went_by: Iterable[CommitCheck] = (),
+    commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to where they go.
 
     merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
     row of a key that leaves a file group goes. copies: numbers of the file groups that have several
-    rows of such a key, where that is known. went_by: looks again at what placed the rows. Raises
+    rows of such a key, where known. commit_checks: look again at what placed the rows. Raises
     `CommitConflict` where a file group that they change is to be clustered, or was changed by
     another writer meanwhile; `SchemaMismatch` where a partition would lie within another, or is
     none that Hudi can have.
@@ -71,7 +71,9 @@ def write(
             copies = groups_with_copies(context, counts.groups, placed.leaving_keys)
         anew = groups_to_rewrite(context, counts.groups, copies)
     shared = context.options.index.shares_buckets
-    rechecks = went_by if shared else (check_buckets_not_taken(context, counts), *went_by)
+    rechecks = (
+        commit_checks if shared else (check_buckets_not_taken(context, counts), *commit_checks)
+    )
     with Transaction(context.table, operation, rechecks=rechecks, appends=shared) as txn:
         files = plan_files(
             replace(context.target(txn.instant), partial=partial),
@@ -88,13 +90,13 @@ def write_new_files(
     placed: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
-    went_by: Iterable[CommitCheck] = (),
+    commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to files of new file groups, in place of others where those are `replaced`."""
     context = placed.context
     _check_partitions(context, placed.counts)
     stretches = placed.stretches()
-    with Transaction(context.table, operation, rechecks=went_by) as txn:
+    with Transaction(context.table, operation, rechecks=commit_checks) as txn:
         files = plan_new_files(
             context.target(txn.instant),
             stretches,
@@ -107,7 +109,7 @@ def write_buckets(
     placed: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
-    went_by: Iterable[CommitCheck] = (),
+    commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Writes rows to their buckets, of which new ones begin with base files.
 
@@ -120,7 +122,7 @@ def write_buckets(
     _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
-    rechecks = (check_buckets_not_taken(context, counts), *went_by)
+    rechecks = (check_buckets_not_taken(context, counts), *commit_checks)
     with Transaction(context.table, operation, rechecks=rechecks) as txn:
         if replaced is not None:
             groups = in_place(groups, new_hashing_metadata(context, txn, replaced))

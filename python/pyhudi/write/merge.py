@@ -85,7 +85,8 @@ def merge(
     with _merge_source(context, given, clauses) as changes:
         seen = check_file_groups_unchanged(changes.seen)
         return with_row_counts(
-            write(changes, UPSERT, deletes=True, went_by=[*_absent(given, changes), seen]), tally
+            write(changes, UPSERT, deletes=True, commit_checks=[*_absent(given, changes), seen]),
+            tally,
         )
 
 

@@ -149,7 +149,7 @@ def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replac
 
 def _view(context: WriteContext, partitions: Sequence[str] | None) -> FileSystemView:
     """Files that may lack some: this is how a table goes on without them."""
-    return context.view(partitions, may_lack=True)
+    return context.view(partitions, may_miss_files=True)
 
 
 def _by_partition(names: Iterable[str], found: Iterable[tuple[str, str]]) -> Replaced:

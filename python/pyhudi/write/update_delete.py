@@ -68,8 +68,8 @@ def delete(
     leaving = {number: LeavingKeys(keys) for number, (_, keys, _) in enumerate(hit)}
     copies = [number for number, (_, _, several) in enumerate(hit) if several]
     placed = PlacedRows(context, groups, leaving=leaving)
-    went_by = [check_filter_finds_nothing(context, where)]
-    return write(placed, DELETE, deletes=True, copies=copies, went_by=went_by)
+    commit_checks = [check_filter_finds_nothing(context, where)]
+    return write(placed, DELETE, deletes=True, copies=copies, commit_checks=commit_checks)
 
 
 def update(
@@ -107,7 +107,7 @@ def update(
     groups = groups_of(context, [rows.task.slice for rows, _ in hit])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
     placed = PlacedRows(context, groups, updates)
-    return write(placed, UPSERT, went_by=[check_filter_finds_nothing(context, where)])
+    return write(placed, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
 
 
 def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:

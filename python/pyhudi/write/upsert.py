@@ -75,7 +75,7 @@ def upsert(
         placed = rows.for_upsert()
         if partial:
             check_read(placed.context, placed.counts)
-        result = write(placed, UPSERT, partial=partial, went_by=check_missing_keys(placed))
+        result = write(placed, UPSERT, partial=partial, commit_checks=check_missing_keys(placed))
         result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
         _warn_of_partitions(placed, given.tally)
         return with_row_counts(
@@ -115,8 +115,10 @@ def insert(
         if options.combine_inserts:
             rows = rows.combine()
         placed = rows.for_insert()
-        went_by = check_missing_keys(placed) if looks else ()
-        result = write(placed, INSERT, merge_by_key=not options.allow_duplicates, went_by=went_by)
+        commit_checks = check_missing_keys(placed) if looks else ()
+        result = write(
+            placed, INSERT, merge_by_key=not options.allow_duplicates, commit_checks=commit_checks
+        )
         _warn_of_partitions(placed, given.tally)
         warn_of_known(context, (given.tally or placed).known)
         return with_row_counts(result, given.tally)
@@ -176,8 +178,10 @@ def delete_keys(
     limit = input_rows.memory_limit(memory_limit, keys)
     context = open_write(table, clock, limit)
     with read_delete_keys(context, keys) as (placed, tally):
-        went_by = check_missing_keys(placed, deletes=True)
-        return with_row_counts(write(placed, DELETE, deletes=True, went_by=went_by), tally)
+        commit_checks = check_missing_keys(placed, deletes=True)
+        return with_row_counts(
+            write(placed, DELETE, deletes=True, commit_checks=commit_checks), tally
+        )
 
 
 def open_write(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:

@@ -471,14 +471,14 @@ class WriteContext:
         return file_groups(self.timeline, view.iter_newest_slices(), slices), slices
 
     def view(
-        self, partitions: Sequence[str] | None = None, *, may_lack: bool = False
+        self, partitions: Sequence[str] | None = None, *, may_miss_files: bool = False
     ) -> FileSystemView:
         """The files of partitions (None for all) that the write is planned on.
 
-        may_lack: whether the rows are not read and go anyway. Else what is asked of the view raises
+        may_miss_files: the rows are not read and go anyway. Else what is asked of the view raises
         `MissingFile` where storage has lost files.
         """
-        check = None if may_lack else partial(check_complete, self.table)
+        check = None if may_miss_files else partial(check_complete, self.table)
         return FileSystemView(
             self.storage, self.config, self.timeline, partitions, self._files, check=check
         )
@@ -488,7 +488,7 @@ class WriteContext:
 
         stale: as of `check_complete`.
         """
-        check_complete(self.table, self.view(may_lack=True), stale=stale)
+        check_complete(self.table, self.view(may_miss_files=True), stale=stale)
 
     @cached_property
     def _files(self) -> ListedOnce:

@@ -21,22 +21,22 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 class TableLock(Protocol):
     """The lock of one table, held by one writer at a time. An object is used by one thread."""
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock, False where others held it all the time. Raises what the service does."""
         ...
 
     @property
     def lasts_ms(self) -> int | None:
-        """For how long one who stands still after `check(for_ms=lasts_ms)` keeps it at least.
+        """For how long one who stands still after `check(within_ms=lasts_ms)` keeps it at least.
 
         None: for ever.
         """
         ...
 
-    def check(self, for_ms: int = 0) -> None:
+    def check(self, within_ms: int = 0) -> None:
         """Raises `CommitConflict` unless the lock is surely held still, and will be.
 
-        for_ms: for so long, `lasts_ms` at most.
+        within_ms: for so long, `lasts_ms` at most.
         """
         ...
 
@@ -52,10 +52,10 @@ class TableLock(Protocol):
         ...
 
 
-def take(lock: TableLock, patience_ms: int) -> None:
+def take(lock: TableLock, timeout_ms: int) -> None:
     """Takes a lock. Raises `LockTimeout` where it cannot be had."""
     try:
-        taken = lock.acquire(patience_ms)
+        taken = lock.acquire(timeout_ms)
     except BaseException:
         # What interrupts may come when the lock has just been taken.
         with suppress(Exception):
@@ -63,7 +63,7 @@ def take(lock: TableLock, patience_ms: int) -> None:
         raise
     if not taken:
         raise LockTimeout(
-            f"the table's lock was held by {lock.holder()} for {patience_ms / 1000:g} s",
+            f"the table's lock was held by {lock.holder()} for {timeout_ms / 1000:g} s",
             hint="Wait for the other writers, or raise hoodie.write.lock.wait_time_ms.",
         )
 
@@ -86,13 +86,13 @@ def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = 
         raise
 
 
-def pauses(clock: Clock, patience_ms: int) -> Iterator[None]:
+def pauses(clock: Clock, timeout_ms: int) -> Iterator[None]:
     """Tries of a lock that has no queue: the first at once, then after longer and longer pauses."""
-    until = clock.now_ms() + patience_ms
+    until = clock.now_ms() + timeout_ms
     pause = _FIRST_PAUSE_S
     yield
     logger.debug(
-        "the table's lock is held by another writer; waiting up to %g s", patience_ms / 1000
+        "the table's lock is held by another writer; waiting up to %g s", timeout_ms / 1000
     )
     while (left := (until - clock.now_ms()) / 1000) > 0:
         # Not all that wait at the same moment.

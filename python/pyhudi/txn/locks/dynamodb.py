@@ -45,14 +45,14 @@ class DynamoDbLock:
         self._version = ""
         self._last_ms = 0
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock. Raises `StorageError` for what the service says, and without a table."""
         try:
-            return self._acquire(patience_ms)
+            return self._acquire(timeout_ms)
         except self._errors as error:
             raise self._storage_error(error) from error
 
-    def _acquire(self, patience_ms: int) -> bool:
+    def _acquire(self, timeout_ms: int) -> bool:
         if self._client is None:
             self._client = extra("boto3", "dynamodb").client(
                 "dynamodb",
@@ -61,7 +61,7 @@ class DynamoDbLock:
             )
         # Not the time of day: where that is set forward, a living holder's lease would seem over.
         since = self._clock.ticks_ms()
-        until, version = since + patience_ms, ""
+        until, version = since + timeout_ms, ""
         while True:
             item = self._item()
             if item is None:
@@ -149,7 +149,7 @@ class DynamoDbLock:
         """Renewals may fail for so long."""
         return self._lease_ms // 2
 
-    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002 - as long in any case
+    def check(self, within_ms: int = 0) -> None:  # noqa: ARG002 - as long in any case
         """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
         if not self._version or self._clock.ticks_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"

@@ -45,9 +45,9 @@ class FileLock:
         every = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
         self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock."""
-        return any(self._try() for _ in pauses(self._clock, patience_ms))
+        return any(self._try() for _ in pauses(self._clock, timeout_ms))
 
     def _try(self) -> bool:
         found = self._storage.read_version(self._path)
@@ -104,10 +104,10 @@ class FileLock:
         """Renewals may fail for so long."""
         return self._expires_ms // 2 if self._expires_ms else None
 
-    def check(self, for_ms: int = 0) -> None:
+    def check(self, within_ms: int = 0) -> None:
         """Raises `CommitConflict` where the file is gone or another's, or may be too soon."""
         since = self._clock.ticks_ms() - self._last_ms
-        is_old = self._expires_ms and since + for_ms > self._expires_ms
+        is_old = self._expires_ms and since + within_ms > self._expires_ms
         if self._version is None or is_old or not self._is_own():
             msg = f"lost lock {self._path}: another writer took it over"
             hint = "Run the operation again. Give all writers the same hoodie.write.lock options."

@@ -38,12 +38,12 @@ class HiveMetastoreLock:
         self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris")
         self._lock_id = 0
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock. Raises `StorageError` where no server answers."""
         types = hive_types()
         taken = False
         try:
-            for _ in pauses(self._clock, patience_ms):
+            for _ in pauses(self._clock, timeout_ms):
                 taken = self._request_lock(types).state == types.LockState.ACQUIRED
                 if taken:
                     break
@@ -89,7 +89,7 @@ class HiveMetastoreLock:
         """A server waits for an interval at least, of which half may be over."""
         return self._lasts_ms
 
-    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
+    def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
         """Raises `CommitConflict` unless the metastore says that the lock is there still."""
         told = ""
         if self._lock_id:

@@ -18,16 +18,16 @@ class ProcessLock:
             self._lock = _locks.setdefault(uri, threading.Lock())
         self._held = False
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock."""
-        self._held = self._lock.acquire(timeout=patience_ms / 1000)
+        self._held = self._lock.acquire(timeout=timeout_ms / 1000)
         return self._held
 
     @property
     def lasts_ms(self) -> None:
         """Nobody can take it away."""
 
-    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
+    def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
         """Nobody can take it away."""
 
     def release(self) -> None:

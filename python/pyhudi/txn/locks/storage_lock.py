@@ -113,13 +113,13 @@ class StorageLock:
         self._seen = ""
         self._short: _Content | None = None
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock. Raises `UnsupportedTableFeature` beside writers that rob each other."""
         # Most often it is the file's still.
         free = self._storage.own_versions.pop(PATH, None)
         if free is not None and self._take(free):
             return True
-        return any(self._try() for _ in pauses(self._clock, patience_ms))
+        return any(self._try() for _ in pauses(self._clock, timeout_ms))
 
     def _try(self) -> bool:
         found = self._storage.read_version(PATH)
@@ -200,11 +200,11 @@ class StorageLock:
         """Renewals may fail for so long."""
         return self._validity_ms // 2
 
-    def check(self, for_ms: int = 0) -> None:
+    def check(self, within_ms: int = 0) -> None:
         """Raises `CommitConflict` once the lock may be another's, or soon can be."""
         held = self._content
         left = 0 if held is None else held.valid_until - self._clock.now_ms()
-        if left < max(self._validity_ms // 10, for_ms):
+        if left < max(self._validity_ms // 10, within_ms):
             msg = "the table's lock was lost"
             raise retryable_conflict(msg)
 

@@ -45,10 +45,10 @@ class ZooKeeperLock:
         self._node = ""
         self._lost = threading.Event()
 
-    def acquire(self, patience_ms: int) -> bool:
+    def acquire(self, timeout_ms: int) -> bool:
         """Takes the lock. Raises `StorageError` where no server answers."""
         kazoo = extra("kazoo.client", "zookeeper")
-        until = self._clock.now_ms() + patience_ms
+        until = self._clock.now_ms() + timeout_ms
         self._prefix = f"_c_{self._clock.uuid()}-{_MARK}"
         self._lost.clear()
         self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
@@ -117,7 +117,7 @@ class ZooKeeperLock:
         """The client shows itself in each third of the session."""
         return self._lasts_ms
 
-    def check(self, for_ms: int = 0) -> None:  # noqa: ARG002
+    def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
         """Raises `CommitConflict` where the session was cut off at any time since.
 
         The servers are asked: one who stood still may come here before the listener is told.
