@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -23,6 +24,7 @@ NAV_PAGE = re.compile(r"^ +- [^:#]+: (?P<page>\S+\.md)$", re.MULTILINE)
 CLASS = re.compile(r"^\| `(?P<name>\w+)` \|", re.MULTILINE)
 SHELL = re.compile(r"^```bash\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"`(?:table)?\.(?P<name>\w+)")
+PROPERTY = re.compile(r"hoodie\.[\w.]+\w")
 REFERENCE = re.compile(r"^::: (?P<home>pyhudi[\w.]*)$", re.MULTILINE)
 
 
@@ -64,6 +66,38 @@ def test_errors_page_names_every_error_class() -> None:
     named = CLASS.findall((DOCS / "reference" / "errors.md").read_text(encoding="utf-8"))
     there = [name for name, _ in inspect.getmembers(errors, inspect.isclass)]
     assert sorted(named) == there
+
+
+def properties_in_errors(module: ast.Module) -> set[str]:
+    """The properties that the module's texts of UnsupportedTableFeature name."""
+    values = {
+        target.id: node.value.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    raised = [
+        part
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("UnsupportedTableFeature")
+        for part in ast.walk(node.args[0])
+    ]
+    texts = [part.value for part in raised if isinstance(part, ast.Constant)]
+    texts += [values.get(part.id, "") for part in raised if isinstance(part, ast.Name)]
+    return {name for text in texts for name in PROPERTY.findall(str(text))}
+
+
+def test_unsupported_pages_name_properties_of_errors() -> None:
+    files = ("unsupported-features.md", "unsupported-writes.md", "spark-options.md")
+    pages = "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in files)
+    modules = [
+        ast.parse(file.read_text(encoding="utf-8"))
+        for file in (ROOT / "python" / "pyhudi").rglob("*.py")
+    ]
+    named = set().union(*map(properties_in_errors, modules))
+    assert len(named) > 10
+    assert sorted(name for name in named if name not in pages) == []
 
 
 def test_reference_has_every_public_name() -> None:
