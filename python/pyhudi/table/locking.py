@@ -24,8 +24,8 @@ class LockManager(Protocol):
         """Raise `CommitConflict` if another writer may have entered a critical section.
 
         Args:
-            within_ms: The section must last this many milliseconds longer, even if this writer stalls.
-                At most `lease_ms`.
+            within_ms: The section must last this much longer, even if this writer stalls; at
+                most `lease_ms`.
         """
         ...
 
