@@ -238,7 +238,7 @@ bench-lookups: $(STAMPS)/bench ## lookups by key and counts on an open handle, c
 	.venv-bench/bin/python benches/python/lookups.py $(BENCH_ARGS)
 
 .PHONY: bench-scale
-bench-scale: $(STAMPS)/bench ## what grows with what: file groups, keys, commits; BENCH_ARGS go to the program
+bench-scale: $(STAMPS)/bench ## scaling with file groups, keys, commits; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/scale.py --plot docs/explanation/scale.svg $(BENCH_ARGS)
 
 .PHONY: bench-planning

@@ -32,7 +32,7 @@ class Finding:
     """One difference."""
 
     kind: str
-    """Type of the finding: see the table of types in `docs/checking.md`."""
+    """Type of the finding: see the table of types in `docs/reference/check-findings.md`."""
     severity: Severity
     """error: readers or writers, Hudi's or pyhudi's, return or write wrong data. warning: they
     ignore it."""
