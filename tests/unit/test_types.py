@@ -17,7 +17,7 @@ from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.batches import read_batches
 from tests.helpers.type_cases import CASES, LACKING, columns
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 PLAIN = {"hoodie.metadata.enable": "false"}
 Kind = Literal["cow", "mor"]
 
@@ -108,7 +108,7 @@ def family(kind: pa.DataType) -> str:
 
 def test_types_page_lists_accepted_types() -> None:
     rows = {(family(case.given.type), case.avro, family(case.back)) for case in CASES.values()}
-    page = {(given, avro, back) for given, avro, back in told("Types")}
+    page = {(given, avro, back) for given, avro, back in told("Arrow types")}
     one = {
         (given, avro, "that of its values" if given == "dictionary" else back)
         for given, avro, back in rows
@@ -143,7 +143,7 @@ def test_other_types_are_refused_as_new_columns(tmp_path: Path, name: str) -> No
 
 
 def test_types_page_lists_refused_types() -> None:
-    page = " ".join(cell for row in told("Types that are refused") for cell in row)
+    page = " ".join(cell for row in told("Unsupported types") for cell in row)
     for name, (kind, _) in LACKING.items():
         word = {"interval": "interval"}.get(name, family(kind))
         assert word in page, name
