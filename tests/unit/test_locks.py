@@ -295,7 +295,7 @@ class TestStorageLock:
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
         file.write_text(text, "latin-1")
-        with pytest.raises(CorruptTable, match="is not a lock"):
+        with pytest.raises(CorruptTable, match="is not a lock file"):
             StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
     def test_lost_lock_response_is_resolved(
@@ -343,7 +343,7 @@ class TestFileLock:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", SystemClock(), 60_000)
         assert lock.acquire(0)
         file.unlink()
-        with pytest.raises(CommitConflict, match="another writer took it over"):
+        with pytest.raises(CommitConflict, match="lost lock"):
             lock.check()
         file.write_text("java")
         lock._renew()
@@ -359,7 +359,7 @@ class TestFileLock:
         file.unlink()
         lock._renew()
         assert not file.exists()
-        with pytest.raises(CommitConflict, match="another writer took it over"):
+        with pytest.raises(CommitConflict, match="lost lock"):
             lock.check()
         lock.release()
         assert lock.acquire(0)
@@ -613,7 +613,9 @@ class TestChoice:
         }
         with pytest.raises(ConfigError, match=r"hoodie\.write\.lock\.hivemetastore\.uris"):
             self.of(tmp_path, options)
-        with pytest.raises(ConfigError, match="'jdbc:hive2://a' is no thrift://host:port"):
+        with pytest.raises(
+            ConfigError, match="'jdbc:hive2://a' is not of the form thrift://host:port"
+        ):
             self.of(tmp_path, {**options, "hivemetastore.uris": "jdbc:hive2://a"})
         nobody = "thrift://localhost:1, localhost:2"
         lock = self.of(tmp_path, {**options, "hivemetastore.uris": nobody})
@@ -658,7 +660,7 @@ def test_damaged_storage_lock_is_no_lost_lock(content: bytes, tmp_path: Path) ->
     table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"]}), key="id")
     (tmp_path / "t" / PATH).write_bytes(content)
     table = pyhudi.open_table(tmp_path / "t")
-    with pytest.raises(CorruptTable, match=r"is not a lock[^\n]*\nHint: Remove it") as raised:
+    with pytest.raises(CorruptTable, match=r"is not a lock file[^\n]*\nHint: Remove it") as raised:
         table.upsert(pa.table({"id": ["b"]}))
     assert raised.value.file == PATH
     assert table.scan().count() == 1
@@ -670,7 +672,7 @@ def test_storage_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
     file = tmp_path / PATH
     file.parent.mkdir(parents=True)
     file.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(CorruptTable, match="neither be read nor created"):
+    with pytest.raises(CorruptTable, match="can be neither read nor created"):
         lock_of("storage", tmp_path).acquire(1000)
 
 

@@ -853,7 +853,7 @@ def test_files_of_another_write_of_the_same_time_stay(
         table.uri, options={**table.options, "hoodie.write.num.retries.on.conflict.failures": 0}
     )
     before = {path.name for path in (tmp_path / "table").glob("[ro]*/*")}
-    with pytest.raises(CommitConflict, match="has the time of the"):
+    with pytest.raises(CommitConflict, match="has the same time as the"):
         alone.upsert(rows_of({"a": ("rome", 5), "new": ("oslo", 5)}))
     left = {path.name for path in (tmp_path / "table").glob("[ro]*/*")}
     assert left - before == {theirs[0].name}

@@ -1,11 +1,11 @@
-"""Whether a write may be complete: still its writer's own, and nothing it went by has changed.
+"""Conflict checks: whether a write still owns its instant, and nothing it relied on has changed.
 
-All of it is asked in the section in which the write is completed, on a timeline that was loaded
-there. Two writes conflict if they changed the same file group, and also where rows, a schema or
-properties that one went by were changed by the other: those that were complete first are as if all
-had come one after the other. The candidates are those of every Hudi release together (0.15.0,
-1.0.2, 1.2.0 differ, `ConcurrentOperation` and the conflict resolution strategies), since to give
-way once too often does no harm.
+All checks run in the critical section in which the write completes, on a timeline that was loaded
+there. Two writes conflict if they change the same file group, or if one changes rows, a schema or
+properties that the other relied on. The result is serializable in the order of completion. The
+candidates are those of all Hudi releases together (0.15.0, 1.0.2, 1.2.0 differ,
+`ConcurrentOperation` and the conflict resolution strategies), since an unnecessary retry is
+harmless.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.rollback import target_of
 
 ROW_PRESERVING_OPERATIONS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
-"""Operations that leave every row as it was."""
+"""Operations that leave every row as it is."""
 
 FileGroups = frozenset[tuple[str, str]]
 """Partition paths with file ids."""
@@ -55,37 +55,39 @@ FileGroups = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ConcurrentCommits:
-    """What was completed since a write was planned."""
+    """The commits that completed since a write was planned."""
 
     table: TableSnapshot
-    """As it is now."""
+    """The current snapshot."""
     commits: tuple[tuple[Instant, CommitMetadata], ...]
-    """In the order of their requested times."""
+    """Sorted by requested time."""
 
     @cached_property
     def changes(self) -> tuple[tuple[Instant, FileGroups], ...]:
         """The commits that changed rows, each with its file groups.
 
-        A clustering that has since moved such rows is one of them: its file groups hold them now.
+        A clustering that has since moved such rows counts too: its file groups hold them now.
         """
-        found: dict[Instant, FileGroups] = {}
+        changes: dict[Instant, FileGroups] = {}
         for instant, metadata in self.commits:
             groups = collect_written_file_groups(metadata)
             if groups and metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
-                found[instant] = groups
+                changes[instant] = groups
         for instant, metadata in self.commits:
             moved = metadata.replaced if metadata.operation_type == "CLUSTER" else frozenset()
-            if any(moved & groups for groups in found.values()):
-                found[instant] = collect_written_file_groups(metadata)
-        return tuple((instant, found[instant]) for instant, _ in self.commits if instant in found)
+            if any(moved & groups for groups in changes.values()):
+                changes[instant] = collect_written_file_groups(metadata)
+        return tuple(
+            (instant, changes[instant]) for instant, _ in self.commits if instant in changes
+        )
 
 
 CommitCheck: TypeAlias = Callable[[ConcurrentCommits], None]
-"""Looks again at what a write went by; raises `CommitConflict` where that has changed."""
+"""Checks again what a write relied on; raises `CommitConflict` if that has changed."""
 
 
 def reload_timeline(table: TableSnapshot) -> Timeline:
-    """Within a section. Raises `CommitConflict` while the table is being restored."""
+    """Reload the timeline in a critical section. Raises `CommitConflict` during a restore."""
     timeline = zombie_commits.load_timeline(table)
     check_may_begin(timeline)
     table.generator.observe(timeline)
@@ -93,58 +95,58 @@ def reload_timeline(table: TableSnapshot) -> Timeline:
 
 
 def check_planned_commits_exist(seen: Timeline, now: Timeline) -> None:
-    """Raises `CommitConflict` where a commit that a write was planned on was taken back.
+    """Raise `CommitConflict` if a commit that a write was planned on was rolled back.
 
-    Also before it was pending for others to see. Or a compaction that was planned: up to table
-    version 6 log files that were written beside it would count nowhere.
+    That holds for a commit that became visible as pending only afterwards, too. It also holds for a
+    planned compaction: up to table version 6, log files written under its plan would be lost.
     """
-    gone = [known for known in seen.commits if not now.is_committed(known.requested)]
-    gone += [
-        known
-        for known in seen.pending(COMPACTION)
-        if now.find(known.requested, COMPACTION) is None
-        and not now.is_before_start(known.requested)
+    missing = [planned for planned in seen.commits if not now.is_committed(planned.requested)]
+    missing += [
+        planned
+        for planned in seen.pending(COMPACTION)
+        if now.find(planned.requested, COMPACTION) is None
+        and not now.is_before_start(planned.requested)
     ]
-    for known in gone:
+    for planned in missing:
         raise retryable_conflict(
-            f"{known}, which the write was planned on, was taken back concurrently"
+            f"{planned}, which the write was planned on, was rolled back concurrently"
         )
 
 
 def check_may_begin(timeline: Timeline) -> None:
-    """Raises `CommitConflict` while the table is being restored. timeline: of now."""
+    """Raise `CommitConflict` while the table is being restored. timeline: the current one."""
     for restore in timeline.pending(RESTORE):
-        raise CommitConflict(f"{restore} has begun", hint="Write again when it is complete.")
+        raise CommitConflict(f"{restore} is pending", hint="Write again when it is complete.")
 
 
 def check_still_inflight(timeline: Timeline, instant: str, action: str) -> None:
-    """Raises `CommitConflict` unless a write is inflight still and nobody is taking it back.
+    """Raise `CommitConflict` unless a write is still inflight and no writer rolls it back.
 
-    Also where another action has its time. timeline: of now.
+    Also raise if another action has the same requested time. timeline: the current one.
     """
     own = timeline.find(instant, action)
     states = {file.state for file in timeline.files(own)} if own is not None else set()
     if states != {State.REQUESTED, State.INFLIGHT}:
-        what = "is complete already" if State.COMPLETED in states else "was taken back"
+        what = "is complete already" if State.COMPLETED in states else "was rolled back"
         raise retryable_conflict(f"the {action} {instant} {what} by another writer")
     for rollback in timeline.pending(ROLLBACK):
         target = target_of(timeline, rollback)
         if target is not None and target[0] == instant:
-            msg = f"another writer takes the {action} {instant} back as {rollback}"
+            msg = f"another writer is rolling back the {action} {instant} as {rollback}"
             raise retryable_conflict(msg)
     for other in timeline.of_same_time(instant, action):
-        raise retryable_conflict(f"{other} has the time of the {action} {instant}")
+        raise retryable_conflict(f"{other} has the same time as the {action} {instant}")
     check_may_begin(timeline)
 
 
 def check_markers(table: TableSnapshot, instant: str, mine: FileGroups) -> None:
-    """Raises `CommitConflict` where an older living write has begun files of file groups of mine.
+    """Raise `CommitConflict` if an older active write has started files in the same file groups.
 
-    Hudi looks before each marker (`SimpleDirectMarkerBasedDetectionStrategy`, 1.2.0); here it is
-    done once, when the file groups are known.
+    Hudi checks before each marker (`SimpleDirectMarkerBasedDetectionStrategy`, 1.2.0); pyhudi
+    checks once, when the file groups are known. mine: the file groups of this write.
     """
     storage = table.storage
-    older = {found for found in markers.instants_with_markers(storage) if found < instant}
+    older = {pending for pending in markers.instants_with_markers(storage) if pending < instant}
     for other in heartbeat.live_instants(storage, older, table.clock) if mine else ():
         for marker in markers.read_all(storage, other) or ():
             base, log = parse_base_name(marker.name), parse_log_name(marker.name)
@@ -155,45 +157,46 @@ def check_markers(table: TableSnapshot, instant: str, mine: FileGroups) -> None:
 
 
 def commits_since_plan(table: TableSnapshot, now: Timeline, instant: str) -> ConcurrentCommits:
-    """What was completed since a write was planned.
+    """Return the commits that completed since a write was planned.
 
-    table: as the write was planned on it. instant: the write's own. Raises `CommitConflict` where
-    that is not known, and where a commit that it was planned on was taken back.
+    table: the snapshot that the write was planned on. instant: the write's own. Raises
+    `CommitConflict` if they cannot be determined, or a commit of the snapshot was rolled back.
     """
     seen = table.timeline
     check_planned_commits_exist(seen, now)
-    before = {known.requested for known in seen.commits}
+    before = {commit.requested for commit in seen.commits}
     _check_reaches(seen, now, instant)
-    commits = (known for known in now.commits if known.requested not in before)
-    found = tuple((known, now.commit_metadata(known)) for known in commits)
-    return ConcurrentCommits(table.with_timeline(now), found)
+    commits = (commit for commit in now.commits if commit.requested not in before)
+    concurrent = tuple((commit, now.commit_metadata(commit)) for commit in commits)
+    return ConcurrentCommits(table.with_timeline(now), concurrent)
 
 
 def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
-    """Raises `CommitConflict` where an instant may have been completed and archived meanwhile."""
+    """Raise `CommitConflict` if a commit may have completed and been archived since the plan."""
     start = now.first_active
     if start is None or not seen.instants:
         return
     newest = seen.latest_time() or ""
-    gone = {
-        known.requested
-        for known in seen.pending()
-        if known.requested != instant and now.find(known.requested, known.action) is None
+    missing = {
+        pending.requested
+        for pending in seen.pending()
+        if pending.requested != instant and now.find(pending.requested, pending.action) is None
     }
-    behind = now.archived_behind_saved if gone or not _last_stays(seen, now) else ()
+    archived = now.archived_behind_saved if missing or not _last_stays(seen, now) else ()
     if (
         start > newest
-        or any(time < start or time in behind for time in gone)
-        or any(time > newest for time in behind)
+        or any(time < start or time in archived for time in missing)
+        or any(time > newest for time in archived)
     ):
-        msg = "the timeline was archived beyond what the write was planned on"
+        msg = "the timeline was archived past the instants that the write was planned on"
         raise retryable_conflict(msg)
 
 
 def _last_stays(seen: Timeline, now: Timeline) -> bool:
-    """Whether the newest commit that was seen keeps all after it from being archived.
+    """Return whether the newest commit of `seen` keeps all later instants out of the archive.
 
-    One with a savepoint does not (`hoodie.archive.beyond.savepoint`, `TimelineArchiverV2`, 1.2.0).
+    A commit with a savepoint does not (`hoodie.archive.beyond.savepoint`, `TimelineArchiverV2`,
+    1.2.0).
     """
     last = seen.commits[-1] if seen.commits else None
     if last is None or now.find(last.requested, last.action) is None:
@@ -209,23 +212,24 @@ def check_file_group_conflicts(
     appends: bool = False,
     beats_clustering: bool = False,
 ) -> None:
-    """Raises `CommitConflict` naming what was begun or completed in file groups of a write.
+    """Raise `CommitConflict` for a service or commit in the same file groups as a write.
 
-    seen: what the write was planned on. metadata: what it did. appends: where it has added log
-    files others may have, too. beats_clustering: clusterings that are planned give way to it.
+    seen: the timeline that the write was planned on. metadata: what the write did. appends: other
+    writers may append to the same file groups. beats_clustering: pending clusterings yield.
     """
     mine, appended = (
         collect_written_file_groups(metadata),
         _groups_appended_to(since.table.config, metadata),
     )
     if appends:
-        gone = (theirs.replaced for _, theirs in since.commits)
-        mine -= appended - frozenset().union(*gone)
-    planned = {known.requested for known in seen.pending(COMPACTION)}
+        replaced = (theirs.replaced for _, theirs in since.commits)
+        mine -= appended - frozenset().union(*replaced)
+    planned = {pending.requested for pending in seen.pending(COMPACTION)}
     for other, theirs in since.commits:
         common = mine & collect_written_file_groups(theirs)
         if theirs.operation_type == "COMPACT":
-            # What was planned before is known to the plan; below what is appended all is well.
+            # The write knows plans that are older; appended log files stay valid above the new base
+            # file.
             common -= mine if other.requested in planned else appended
         elif theirs.operation_type == "LOG_COMPACT":
             common -= appended
@@ -236,15 +240,15 @@ def check_file_group_conflicts(
 def _check_plans(
     now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups, *, beats_clustering: bool
 ) -> None:
-    """Table services that were planned meanwhile, and are to come."""
-    known = {(i.requested, i.completed_action) for i in seen.instants}
+    """Raise `CommitConflict` for a service that was planned since and is still pending."""
+    planned_on = {(i.requested, i.completed_action) for i in seen.instants}
     services = (
         COMPACTION,
         LOG_COMPACTION,
         *(() if beats_clustering else (CLUSTERING, REPLACE_COMMIT)),
     )
     for other in now.pending(*services):
-        if (other.requested, other.completed_action) in known:
+        if (other.requested, other.completed_action) in planned_on:
             continue
         # An overwrite has no plan.
         common = mine.intersection(groups_of_plan(now.plan(other)))
@@ -260,26 +264,26 @@ def _refuse(other: Instant, common: FileGroups, does: str) -> None:
 
 
 def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
-    """File groups to which a write adds log files that count above every base file made meanwhile.
+    """File groups whose added log files stay valid above any base file written concurrently.
 
     Up to table version 6 a log file belongs to the base file that it was planned on.
     """
     if config.version.logs_named_by_base_instant:
         return frozenset()
     logs: set[tuple[str, str]] = set()
-    others: set[tuple[str, str]] = set()
+    rewritten: set[tuple[str, str]] = set()
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
             is_log = parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None
-            (logs if is_log else others).add((partition, stat.file_id))
-    return frozenset(logs - others) - metadata.replaced
+            (logs if is_log else rewritten).add((partition, stat.file_id))
+    return frozenset(logs - rewritten) - metadata.replaced
 
 
 def check_writers(now: TableSnapshot, groups: Collection[GroupKey]) -> None:
-    """Raises `CommitConflict` where a living writer is at file groups of a service that gives way.
+    """Raise `CommitConflict` if an active writer changes file groups of a service that yields.
 
-    Inflight files say what writers are about to change (`PreferWriterConflictResolutionStrategy`,
-    1.2.0); a bulk insert's is empty, and makes new file groups only.
+    Inflight files name what writers will change (`PreferWriterConflictResolutionStrategy`, 1.2.0);
+    that of a bulk insert is empty, because it creates only new file groups.
     """
     timeline = now.timeline
     for other in timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT):
@@ -291,20 +295,20 @@ def check_writers(now: TableSnapshot, groups: Collection[GroupKey]) -> None:
 
 
 def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
-    """Raises `CommitConflict` where another write has brought what this one is to bring once.
+    """Raise `CommitConflict` if another write has committed the same `commit_id` or stream batch.
 
-    Whoever looked before the write may have done so before it was planned.
+    The check before the write may be older than its plan.
     """
-    mine = metadata.extra_metadata.get(COMMIT_ID)
-    said = metadata.extra_metadata
-    streams = stream_batches_by_id(said, STREAM_BATCHES, "the write")
-    batches = {stream: stream_batch(said, stream, "the write") for stream in streams}
+    commit_id = metadata.extra_metadata.get(COMMIT_ID)
+    extra = metadata.extra_metadata
+    streams = stream_batches_by_id(extra, STREAM_BATCHES, "the write")
+    batches = {stream: stream_batch(extra, stream, "the write") for stream in streams}
     for other in reversed(now.commits):
-        if mine is None and not batches:
+        if commit_id is None and not batches:
             return
         theirs = now.commit_metadata(other).extra_metadata
-        if mine is not None and theirs.get(COMMIT_ID) == mine:
-            raise retryable_conflict(f"{other} is the same write {mine!r}")
+        if commit_id is not None and theirs.get(COMMIT_ID) == commit_id:
+            raise retryable_conflict(f"{other} is the same write {commit_id!r}")
         for stream in tuple(batches):
             last = stream_batch(theirs, stream, other)
             if last is not None and (batches.pop(stream) or 0) <= last:
@@ -316,11 +320,11 @@ def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
 def check_schema(
     since: ConcurrentCommits, seen: TableSnapshot, instant: str, avro: str | None
 ) -> None:
-    """Raises `CommitConflict` where the table got other columns since a write was planned.
+    """Raise `CommitConflict` if the table's columns have changed since a write was planned.
 
-    avro: the columns as the write's commit has them, None for one that leaves them as they are.
-    Where it changes them, what was requested after it and completed before it would take that back:
-    the newest requested commit says what they are.
+    avro: the schema in the write's commit, None if it leaves the columns as they are. A write that
+    changes them also conflicts with a commit that was requested later and completed earlier: the
+    newest requested commit defines the columns, and would revert the change.
     """
     if not since.commits:
         return
@@ -328,22 +332,22 @@ def check_schema(
     before = table_schema(seen.storage, seen.config, seen.timeline)
     after = table_schema(now.storage, now.config, now.timeline)
     same = (before.avro, _ids(before)) == (after.avro, _ids(after))
-    # The first commit may spell what the table was created with in its own way.
+    # The first commit may write the schema of the table's creation in a different form.
     if not same and (seen.timeline.commits or before.arrow != after.arrow):
         raise retryable_conflict(f"{since.commits[-1][0]} has changed the table's columns")
     for other, _ in since.commits if avro not in (None, before.avro) else ():
         if other.requested > instant:
-            msg = f"{other} was completed while the table's columns were to change"
+            msg = f"{other} completed while this write was changing the table's columns"
             raise retryable_conflict(msg)
 
 
 def _ids(schema: TableSchema) -> str:
-    """Of the columns of now: every commit adds itself to the versions before."""
+    """The ids of the current columns alone: every commit adds itself to the earlier versions."""
     return "" if schema.history is None else schema.history.current
 
 
 def check_config(table: TableSnapshot) -> None:
-    """Raises `CommitConflict` where the table's properties have changed since it was opened."""
+    """Raise `CommitConflict` if the table's properties have changed since it was opened."""
     now = TableConfig.load(table.storage, table.clock)
     if now.properties != table.config.properties:
         msg = "the table's properties have changed while it was written to"
@@ -351,7 +355,7 @@ def check_config(table: TableSnapshot) -> None:
 
 
 def collect_written_file_groups(metadata: CommitMetadata) -> FileGroups:
-    """The file groups that a commit writes to or takes away."""
+    """Return the file groups that a commit writes to or replaces."""
     written = {
         (partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()

@@ -1,7 +1,7 @@
-"""The lock of a table's writers as one writer uses it: sections, one inside another if need be.
+"""The lock manager of one writer: critical sections under the table's lock, which can nest.
 
-Whatever changes the timeline, the metadata table or the properties does so within a section, on a
-timeline that was loaded there. Data files are written outside.
+Any change of the timeline, the metadata table or the properties happens in a critical section, on
+a timeline that was loaded in it. Data files are written outside.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyhudi.txn.locks.providers import table_lock
 
 
 class TableLockManager(LockManager):
-    """Sections under a lock. Belongs to one writer, which is one thread."""
+    """Critical sections under a lock. Belongs to one writer, which is one thread."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class TableLockManager(LockManager):
         skew_ms: int,
         has_threads: bool = False,
     ) -> None:
-        """timeout_ms: how long the lock is waited for. skew_ms: what clocks may differ by.
+        """timeout_ms: the timeout for the lock. skew_ms: the maximum difference of clocks.
 
-        has_threads: the lock can be given back by a thread that waits for the clock.
+        has_threads: a thread that waits for the clock may release the lock.
         """
         self._lock = lock
         self._clock = clock
@@ -54,17 +54,17 @@ class TableLockManager(LockManager):
         self._depth = 0
         self._held = False
         self._stayed = False
-        """The lock is of the section before."""
+        """The lock is still held from the previous critical section."""
         self._settled_ms = 0
-        """By the clock's ticks: the lock is held until then."""
+        """In the clock's ticks: the lock is held until then."""
         self._leaves_late = False
         self._leaving: _Leaving | None = None
 
     @contextmanager
     def critical_section(self) -> Iterator[None]:
-        """Holds the lock for the block. Raises `LockTimeout` where it cannot be had.
+        """Hold the lock for the block. Raises `LockTimeout` if it is not available in time.
 
-        `CommitConflict` takes the place of `CorruptTable` where the lock was lost, and of
+        `CommitConflict` replaces `CorruptTable` if the lock was lost, and replaces
         `FileExistsError`.
         """
         outer = self._depth
@@ -74,12 +74,12 @@ class TableLockManager(LockManager):
                 self._enter()
             yield
         except CorruptTable:
-            # Others may have changed what this writer has read a part of.
+            # Another writer may have changed files while this writer read them.
             if self._held:
                 self._lock.check()
             raise
         except FileExistsError as error:
-            # Who stood still goes on with what this writer has taken over.
+            # A stalled writer continues work that this writer has taken over.
             msg = f"another writer has made a file of the same instant: {error}"
             raise retryable_conflict(msg) from error
         finally:
@@ -88,24 +88,24 @@ class TableLockManager(LockManager):
                 self._leave()
 
     def _enter(self) -> None:
-        # Before it is: what interrupts comes at any time.
+        # Set before the lock is taken: an interrupt can come at any time.
         self._held = True
         self._stayed = self._stays()
         if not self._stayed:
             self._take()
-        # What was asked for before may not be what is there by now.
+        # Prefetched reads may be out of date.
         forget()
 
     def _take(self) -> None:
         try:
             take(self._lock, self._timeout_ms)
         except (LockTimeout, CorruptTable):
-            # It was not taken, nor can it have been lost.
+            # The lock was not taken, so it cannot have been lost.
             self._held = False
             raise
 
     def _stays(self) -> bool:
-        """Whether the lock is held still. Once only: others wait for it."""
+        """Return whether the lock is still held. Only once in a row: other writers wait for it."""
         leaving, self._leaving = self._leaving, None
         if leaving is None:
             return False
@@ -114,7 +114,7 @@ class TableLockManager(LockManager):
                 leaving.end()
                 return False
         except BaseException:
-            # Interrupted: this thread gives it back.
+            # Interrupted: this thread releases the lock.
             leaving.stay()
             raise
         try:
@@ -125,18 +125,18 @@ class TableLockManager(LockManager):
         return True
 
     def _leave(self) -> None:
-        left_s = (self._settled_ms - self._clock.ticks_ms()) / 1000
-        if self._leaves_late and self._began_leaving(left_s):
+        remaining_s = (self._settled_ms - self._clock.ticks_ms()) / 1000
+        if self._leaves_late and self._began_leaving(remaining_s):
             return
         try:
-            if left_s > 0:
-                self._clock.sleep(left_s)
+            if remaining_s > 0:
+                self._clock.sleep(remaining_s)
         finally:
             self._give_back()
 
-    def _began_leaving(self, left_s: float) -> bool:
-        """Whether a thread leaves, of which none can be had while the interpreter ends."""
-        leaving = _Leaving(left_s, self._lock)
+    def _began_leaving(self, remaining_s: float) -> bool:
+        """Return whether a thread releases the lock. None can start while the interpreter ends."""
+        leaving = _Leaving(remaining_s, self._lock)
         try:
             self._leaving = leaving
             leaving.start()
@@ -156,10 +156,10 @@ class TableLockManager(LockManager):
 
     @contextmanager
     def release_later(self) -> Iterator[None]:
-        """A block after which the lock is given back, and not before the block goes on.
+        """A block after which the lock is released, and which ends only after the release.
 
-        What follows a section need not wait for clocks, nor for the lock's service; and a section
-        that soon follows another goes on with its lock.
+        Work after a critical section need not wait for clock skew or for the lock service. A
+        critical section that soon follows another one reuses its lock.
         """
         outer = self._depth
         self._leaves_late = self._has_threads
@@ -167,12 +167,12 @@ class TableLockManager(LockManager):
             yield
         finally:
             self._leaves_late = False
-            # Interrupted, a section may not have got that far.
+            # If the critical section was interrupted, it may not have restored the depth.
             self._depth = outer
             self.finish_release()
 
     def finish_release(self) -> None:
-        """Waits until the lock of the last section is given back."""
+        """Wait until the lock of the last critical section is released."""
         leaving, self._leaving = self._leaving, None
         if leaving is not None:
             leaving.end()
@@ -182,45 +182,45 @@ class TableLockManager(LockManager):
 
     @property
     def is_held(self) -> bool:
-        """Whether this writer is in a section."""
+        """Whether this writer is in a critical section."""
         return self._depth > 0
 
     def check_held(self, within_ms: int = 0) -> None:
-        """Raises `CommitConflict` where the lock may be another's by now, or before so long."""
+        """Raise `CommitConflict` if another writer may hold the lock, now or within `within_ms`."""
         self._lock.check(within_ms)
 
     def reacquire(self) -> None:
-        """Within a section: takes the lock again that may be another's by now."""
+        """Take the lock again within a critical section, after another writer may have taken it."""
         give_back(self._lock, _warn_of_error)
         self._take()
         forget()
 
     @property
     def lease_ms(self) -> int | None:
-        """For how long one who stands still keeps the lock at least."""
+        """The minimum time for which a stalled writer keeps the lock."""
         return self._lock.lasts_ms
 
     def wait_out_clock_skew(self, since_ms: int) -> None:
-        """Has the section last until a time that was taken then is past for every clock."""
-        # Not by the time of day, which may be set back meanwhile.
-        left = min(since_ms + self._skew_ms - self._clock.now_ms(), self._skew_ms)
-        self._settled_ms = max(self._settled_ms, self._clock.ticks_ms() + left)
+        """Extend the critical section until `since_ms` has passed on every clock."""
+        # Measured in ticks, because the time of day may be set back.
+        remaining_ms = min(since_ms + self._skew_ms - self._clock.now_ms(), self._skew_ms)
+        self._settled_ms = max(self._settled_ms, self._clock.ticks_ms() + remaining_ms)
 
 
 class _Leaving(threading.Thread):
-    """Gives a lock back after a while, unless it is wanted again by then."""
+    """Releases a lock after a delay, unless the writer needs it again before."""
 
     def __init__(self, after_s: float, lock: TableLock) -> None:
         super().__init__(name="pyhudi-leaving")
         self._after_s = after_s
         self._lock = lock
-        self._wanted = threading.Event()
-        # Who has it decides. It is never given back: what interrupts comes at any time.
+        self._requested = threading.Event()
+        # Its holder decides. It is never released: an interrupt can come at any time.
         self._decision = threading.Lock()
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        self._wanted.wait(max(self._after_s, 0))
+        self._requested.wait(max(self._after_s, 0))
         if self._decision.acquire(blocking=False):
             give_back(self._lock, self._fails)
 
@@ -228,13 +228,13 @@ class _Leaving(threading.Thread):
         self._failure = error
 
     def stay(self) -> bool:
-        """Whether the lock is held still, which it then is for who asked first."""
+        """Return whether the lock is still held; the first caller that asks keeps it."""
         stays = self._decision.acquire(blocking=False)
-        self._wanted.set()
+        self._requested.set()
         return stays
 
     def end(self) -> None:
-        """Waits for it. Tells where the lock could not be given back."""
+        """Wait for the thread. Warns if the lock could not be released."""
         if self.is_alive():
             self.join()
         if self._failure is not None:
@@ -243,14 +243,14 @@ class _Leaving(threading.Thread):
 
 def _warn_of_error(error: Exception) -> None:
     cause = without_hint(error)
-    msg = f"the table's lock could not be given back, others wait until its time is over: {cause}"
+    msg = f"could not release the table's lock; other writers wait until it expires: {cause}"
     warn(msg, LockWarning)
 
 
 def lock_manager_for(storage: Storage, options: Mapping[str, str], clock: Clock) -> LockManager:
-    """How the writers of a table keep out of each other's way, by the options of the handle.
+    """Return the lock manager for a table, by the options of the handle.
 
-    Raises `ConfigError` for an option that the lock needs and that is missing.
+    Raises `ConfigError` if an option that the lock needs is missing.
     """
     chosen = LockOptions.of(options)
     if chosen.mode is ConcurrencyMode.SINGLE_WRITER:

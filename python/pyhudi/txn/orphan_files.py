@@ -1,7 +1,7 @@
-"""Removing what writers that died have left beside other files, where nothing else tells of it.
+"""Removal of files that failed writers left and that nothing on the timeline names.
 
-Nobody reads these files, and a writer that lives needs none of them for longer than a moment, so
-their age decides:
+No reader uses these files, and an active writer needs none of them for longer than a moment.
+Therefore their age decides:
 
 - staged copies of small files, `<name>.<process>-<number>.tmp`, of a local file system;
 - `hoodie.properties.backup`, of a change of the properties;
@@ -22,38 +22,38 @@ from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.zombie_commits import find_zombies
 
 OLD_MS = 600_000
-"""Age from which such a file is a dead writer's."""
+"""Age from which such a file is that of a failed writer."""
 
 _STAGED = re.compile(r".\.\d+-\d+\.tmp$")
 
 
 def remove_orphan_files(storage: Storage, timeline: Timeline, clock: Clock) -> Paths:
-    """Removes what was left beside the timeline and the properties; gives the folders of those.
+    """Remove orphaned files next to the timeline and the properties.
 
-    timeline: as it has just been listed.
+    timeline: as it has just been listed. Returns the directories next to the properties.
     """
-    folders, files = timeline.beside
+    directories, files = timeline.beside
     if timeline.folder != META_FOLDER:
         remove_staged(storage, files, clock)
-        folders, files = storage.list_dir(META_FOLDER)
+        directories, files = storage.list_dir(META_FOLDER)
     remove_staged(storage, files, clock)
     if any(file.path == BACKUP and is_old(file, clock) for file in files):
         recover_config(storage, clock)
-    if HEARTBEAT_FOLDER in folders:
+    if HEARTBEAT_FOLDER in directories:
         _remove_heartbeats(storage, timeline, clock)
-    return folders
+    return directories
 
 
 def _remove_heartbeats(storage: Storage, timeline: Timeline, clock: Clock) -> None:
     old = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
     if old:
-        kept = {*timeline.pending(), *find_zombies(storage, timeline, old)}
-        times = {instant.requested for instant in kept}
+        needed = {*timeline.pending(), *find_zombies(storage, timeline, old)}
+        times = {instant.requested for instant in needed}
         storage.delete_all(file.path for file in old if file.name not in times)
 
 
 def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:
-    """Removes the staged copies among files. dead: an instant whose writer is dead, at any age."""
+    """Remove staged copies among files. dead: a failed write's instant, removed at any age."""
     staged = (file for file in files if is_staged(file.name))
     storage.delete_all(
         file.path for file in staged if is_old(file, clock) or (dead and f"_{dead}." in file.name)
@@ -61,16 +61,16 @@ def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: 
 
 
 def remove_staged_of(storage: Storage, partitions: Iterable[str], dead: str, clock: Clock) -> None:
-    """Removes the staged copies in partitions that are a dead write's, or old."""
+    """Remove staged copies in partitions that belong to a failed write, or are old."""
     for partition in sorted(partitions):
         remove_staged(storage, storage.list_dir(partition)[1], clock, dead=dead)
 
 
 def is_staged(name: str) -> bool:
-    """Whether a file is such a copy, by its name."""
+    """Return whether a file is a staged copy, by its name."""
     return _STAGED.search(name) is not None
 
 
 def is_old(file: Entry, clock: Clock) -> bool:
-    """Whether such a file is a dead writer's, by its age."""
+    """Return whether such a file belongs to a failed writer, by its age."""
     return clock.now_ms() - file.modified_ms >= OLD_MS

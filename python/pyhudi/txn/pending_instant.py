@@ -1,7 +1,7 @@
-"""An instant that is not complete: its files on the timeline, and what is written in its name.
+"""An instant that is not complete: its timeline files, and the data files of its write.
 
 Every change of a data table or a metadata table goes from requested to completed by these steps,
-whatever its action; who may take them, and when, is the caller's part (`transaction.py`,
+for every action. The callers decide who may take a step, and when (`transaction.py`,
 `rollback.py`, the services).
 """
 
@@ -27,20 +27,21 @@ class PendingInstant:
 
     table: TableSnapshot
     time: str
-    """Its requested time."""
+    """The requested time."""
     action: str
-    """Of its pending files, such as `compaction`."""
+    """The action of its pending files, such as `compaction`."""
 
     def request(self, plan: bytes = b"") -> None:
-        """Creates the requested file. Raises `CommitConflict` if the instant is there already."""
+        """Create the requested file. Raises `CommitConflict` if the instant exists already."""
         self.table.config.layout.request(self.table.storage, self.time, self.action, plan)
 
     def request_planned(self, plan: bytes, seen: Timeline) -> None:
-        """`request` within a section, of what was planned from a timeline.
+        """Request an instant in a critical section, with a plan made from the timeline `seen`.
 
-        Raises `CommitConflict`, with nothing left, where others went on since: a plan that does not
-        know of them would hide what they wrote. That takes a writer who stood still as the file was
-        made, and whose lock was taken. It stays where they may have gone by it already.
+        Raises `CommitConflict`, with nothing left, if other writers went on since: a plan that does
+        not know their files would hide them. That can happen only if the writer stalled while it
+        created the file and lost its lock. The plan stays if other writers may have used it
+        already.
         """
         self.table.guard.check_held()
         self.request(plan)
@@ -52,22 +53,22 @@ class PendingInstant:
                 raise
 
     def has_newer_instants(self, seen: Timeline) -> bool:
-        """Whether the timeline has more by now than this instant and what was seen of it."""
+        """Return whether the timeline has instants besides this one and those of `seen`."""
         table = self.table
         now = Timeline.load(table.storage, table.config)
-        return any(known.requested != self.time for known in {*now.instants} - {*seen.instants})
+        return any(instant.requested != self.time for instant in {*now.instants} - {*seen.instants})
 
     def _may_be_gone_by(self) -> bool:
-        """Whether writers may have written log files that count by this plan alone.
+        """Return whether writers may have written log files that are valid by this plan alone.
 
-        Up to table version 6 those bear the instant of the compaction that is planned, and no slice
-        would have them without it. What was written before the plan was there is merged as well
+        Up to table version 6 those bear the instant of the planned compaction, and without it they
+        belong to no slice. Log files written before the plan are merged as well
         (`services/compaction.py`).
         """
         table = self.table
         if self.action != COMPACTION or not table.config.version.logs_named_by_base_instant:
             return False
-        # Nobody begins or completes a write between the look and the plan's end.
+        # No writer begins or completes a write between this check and the end of the plan.
         table.guard.reacquire()
         now = Timeline.load(table.storage, table.config)
         planned = now.find(self.time, self.action)
@@ -79,16 +80,16 @@ class PendingInstant:
         return any(log is not None and log.instant == self.time for log in logs)
 
     def begin(self, content: bytes = b"") -> None:
-        """Creates the inflight file. Raises `CommitConflict` if there is one."""
+        """Create the inflight file. Raises `CommitConflict` if it exists."""
         self.table.config.layout.inflight(self.table.storage, self.time, self.action, content)
 
     def delete_unnamed_files(
         self, metadata: CommitMetadata, begun: Iterable[str] | None = None
     ) -> None:
-        """Deletes what was begun and the commit does not name: of failed or repeated attempts.
+        """Delete files that were started and that the commit does not name, of failed attempts.
 
-        begun: paths of all files that may have been begun; None for those that markers name. Log
-        files go too, also up to table version 6: a log file here is one attempt's alone.
+        begun: paths of all files that may have been started; None for those that markers name. Log
+        files go too, also up to table version 6: a log file here belongs to one attempt.
         """
         storage = self.table.storage
         if begun is None:
@@ -97,15 +98,15 @@ class PendingInstant:
         storage.delete_all(path for path in begun if path not in listed)
 
     def read_marked_paths(self) -> list[str]:
-        """Paths of the files that markers name, of whoever has begun them."""
+        """Return the paths of the files that markers name, of any writer."""
         return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
     def complete(self, content: bytes, files: Iterable[str] = ()) -> str:
-        """Creates the completed file, and gives the completion time.
+        """Create the completed file and return the completion time.
 
-        files: paths that the content names. Raises `CommitConflict` where another writer took the
-        instant back or completed it, also while the file was made; or took it over and has begun it
-        anew, without these files.
+        files: paths that the content names. Raises `CommitConflict` if another writer rolled the
+        instant back or completed it, also while the file was created, or took it over and started
+        it again without these files.
         """
         completion = self.table.generator.next()
         self.check_inflight()
@@ -121,19 +122,19 @@ class PendingInstant:
         return completion
 
     def check_inflight(self) -> None:
-        """Raises `CommitConflict` unless it is inflight, and not complete by any time."""
+        """Raise `CommitConflict` unless the instant is inflight, and not complete at any time."""
         table = self.table
         table.config.layout.check_inflight(table.storage, self.time, self.action)
 
     def publish(self, completion: str, content: bytes) -> None:
-        """`complete` for a caller that has just seen that the instant is inflight."""
+        """`complete` for a caller that has just checked that the instant is inflight."""
         layout, storage = self.table.config.layout, self.table.storage
         try:
             layout.publish(storage, self.time, self.action, completion, content)
         except CommitConflict:
             raise
         except Exception:
-            # The answer may have been lost on the way.
+            # The response may have been lost.
             if storage.read_or_none(self.path_of_completed(completion)) != content:
                 raise
         done = COMPLETED_ACTION.get(self.action, self.action)
@@ -141,9 +142,9 @@ class PendingInstant:
             keep_commit(storage, self.path_of_completed(completion), content)
 
     def is_publication_lost(self, completion: str) -> bool:
-        """Whether another writer took the instant back while `publish` made the completed file.
+        """Return whether another writer rolled the instant back while `publish` ran.
 
-        Or over: then it is complete by another time, too.
+        Or took it over: then it is complete at another time, too.
         """
         table, layout = self.table, self.table.config.layout
         return not self.is_inflight or layout.is_completed_otherwise(
@@ -151,13 +152,14 @@ class PendingInstant:
         )
 
     def delete_markers(self) -> None:
-        """Removes its markers, once it is complete or gone."""
+        """Delete its markers, once it is complete or removed."""
         markers.delete_all(self.table.storage, self.time)
 
     def revert_to_requested(self, begun: Iterable[str] | None = None) -> None:
-        """Removes what was written, which no reader sees, and leaves it requested.
+        """Delete the written files, which no reader sees, and leave the instant requested.
 
-        Raises `CommitConflict` where the lock may be another's: its files may have the same names.
+        Raises `CommitConflict` if another writer may hold the lock: its files may have the same
+        names.
         """
         if begun is None:
             begun = self.read_marked_paths()
@@ -166,15 +168,15 @@ class PendingInstant:
         self.withdraw_attempt()
 
     def withdraw_attempt(self) -> None:
-        """Leaves it requested. What the attempt wrote must be gone."""
+        """Leave the instant requested. The files of the attempt must be deleted."""
         self._remove(State.INFLIGHT)
         self.delete_markers()
 
     def remove(self, gone: Collection[str] | None = None) -> None:
-        """Takes it off the timeline. What it wrote must be gone.
+        """Remove the instant from the timeline. Its files must be deleted.
 
-        gone: paths of that. Where markers name more, they stay: its writer has gone on meanwhile,
-        and by them the next one finds what it wrote (`recovery.py`). None: nobody goes on.
+        gone: their paths. If markers name more files, the markers stay: the writer has gone on, and
+        the next writer finds its files by them (`recovery.py`). None: the writer does not go on.
         """
         self._remove(State.INFLIGHT)
         self._remove(State.REQUESTED)
@@ -182,29 +184,29 @@ class PendingInstant:
             self.delete_markers()
 
     def withdraw_request(self) -> None:
-        """Takes its requested file away, of an instant that has written nothing."""
+        """Remove the requested file of an instant that has written nothing."""
         self._remove(State.REQUESTED)
 
     def withdraw_beginning(self) -> None:
-        """Takes its inflight file away, of an instant that has written nothing."""
+        """Remove the inflight file of an instant that has written nothing."""
         self._remove(State.INFLIGHT)
 
     def unpublish(self) -> None:
-        """Makes a completed instant inflight again: the completed file goes, the others stay."""
+        """Make a completed instant inflight again: only the completed file is removed."""
         self._remove(State.COMPLETED)
 
     def delete_completed_file(self, completion: str) -> None:
-        """Removes the completed file that `publish` has made."""
+        """Remove the completed file that `publish` created."""
         self.table.storage.delete(self.path_of_completed(completion))
 
     @property
     def is_requested(self) -> bool:
-        """Whether its requested file is there."""
+        """Whether its requested file exists."""
         return self._has(State.REQUESTED)
 
     @property
     def is_inflight(self) -> bool:
-        """Whether its inflight file is there."""
+        """Whether its inflight file exists."""
         return self._has(State.INFLIGHT)
 
     def _has(self, state: State) -> bool:
@@ -214,7 +216,7 @@ class PendingInstant:
         )
 
     def path_of_completed(self, completion: str) -> str:
-        """The file that `publish` makes."""
+        """Return the path of the file that `publish` creates."""
         layout = self.table.config.layout
         name = layout.file_name(self.time, self.action, State.COMPLETED, completion)
         return layout.path(name)

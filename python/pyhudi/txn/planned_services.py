@@ -1,10 +1,10 @@
-"""Table services that have a plan: planned in one section, carried out beside writers, by anybody.
+"""Table services with a plan: any writer can execute it, concurrently with writes.
 
-A plan stays on the timeline until somebody has carried it out. Who does so takes it over in a
-section: nobody else may be at it, what one who died has begun of it is removed. Of one who shows no
-heartbeat, as Hudi, only the age of what is written tells. Then it goes as any write does
-(`transaction.py`); what fails leaves the plan, for whoever comes next. Sources:
-`BaseHoodieTableServiceClient` and its executors (Hudi 1.2.0).
+A plan is created in one critical section and stays on the timeline until a writer has executed it.
+That writer takes the plan over in a critical section: no other writer may be executing it, and the
+files of a failed attempt are removed. An executor without a heartbeat, such as Hudi, is judged by
+the age of its files alone. The rest is like any write (`transaction.py`). A failure leaves the plan
+to the next writer. Sources: `BaseHoodieTableServiceClient` and its executors (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 
 Check = Callable[[ConcurrentCommits, CommitMetadata], None]
-"""Raises `CommitConflict` where what was completed since rules out what a service did."""
+"""Raises `CommitConflict` if a commit since the plan invalidates the result of a service."""
 
 
 def schedule(
     table: TableSnapshot, action: str, plan: Callable[[TableSnapshot, str], bytes | None]
 ) -> str | None:
-    """Plans a service within a section and requests it; its instant, None where nothing is due.
+    """Plan a service in a critical section, request it and return its instant; None if none is due.
 
-    plan: gives the requested file's content from the table as it is then and the instant. Raises
-    what it raises, and `CommitConflict` where others went on meanwhile, with nothing left.
+    plan: returns the content of the requested file, from the current snapshot and the instant.
+    Raises what `plan` raises, and `CommitConflict`, with nothing left, if other writers went on.
     """
     with table.guard.critical_section():
         timeline = conflicts.reload_timeline(table)
@@ -56,10 +56,11 @@ def schedule(
 
 
 def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool = False) -> None:
-    """Takes a plan off the timeline, with what was begun of it.
+    """Cancel a plan, and remove the files of an attempt at it.
 
-    force: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
-    where somebody is carrying it out, or it is not pending any more, or writers count on it.
+    force: the caller vouches that no writer without a heartbeat executes it. Raises
+    `CommitConflict` if a writer executes the plan, if it is not pending any more, or if writers
+    depend on it.
     """
     with table.guard.critical_section():
         timeline = conflicts.reload_timeline(table)
@@ -75,10 +76,10 @@ def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool 
 
 
 def after_commit(table: TableSnapshot) -> TableSnapshot:
-    """The table with its properties of now, for the next plan of the same caller.
+    """Return the table with its current properties, for the next plan of the same caller.
 
-    A commit counts in the properties how often others have gone on without one who has left work
-    undone (`metadata/pending_operation.py`). Its writer does not give way to itself.
+    A commit counts in the properties how often other writers have gone on without the writer of a
+    pending operation (`metadata/pending_operation.py`). That writer does not conflict with itself.
     """
     now = TableConfig.load(table.storage, table.clock)
     now = replace(now, told=table.config.told)
@@ -86,13 +87,13 @@ def after_commit(table: TableSnapshot) -> TableSnapshot:
 
 
 def _but_undone(config: TableConfig) -> dict[str, str]:
-    return {name: text for name, text in config.properties.items() if name != UNFINISHED}
+    return {name: option for name, option in config.properties.items() if name != UNFINISHED}
 
 
 def _check_free(
     table: TableSnapshot, timeline: Timeline, instant: str, action: str, *, force: bool
 ) -> Instant:
-    """The pending instant. Raises `CommitConflict` where it is none, or another one is at it."""
+    """Return the pending instant. Raises `CommitConflict` if there is none, or it is executing."""
     pending = _pending(timeline, instant, action)
     if heartbeat.live_instants(table.storage, {instant}, table.clock):
         msg = f"another writer is executing the {action} {instant}"
@@ -104,10 +105,10 @@ def _check_free(
 
 def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
     storage, instant = table.storage, pending.requested
-    begun = storage.head(timeline.path(pending))
+    started = storage.head(timeline.path(pending))
     written = _files_of_attempt(table, timeline, pending)
     if not heartbeat.may_be_running_without_heartbeat(
-        storage, instant, begun, written, table.clock
+        storage, instant, started, written, table.clock
     ):
         return
     msg = f"another writer may be executing the {pending.action} {instant}: it has no heartbeat"
@@ -136,25 +137,25 @@ def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
 
 
 def _back_to_plan(opened: PendingInstant, timeline: Timeline) -> None:
-    """Removes what was written, also by companions, and leaves the instant requested."""
+    """Remove written files, also those of commit participants, and leave the instant requested."""
     for companion in opened.table.companions:
         companion.on_revoke(opened.table, opened.time)
     opened.revert_to_requested(_find_started_files(opened, timeline))
 
 
 def _find_started_files(opened: PendingInstant, timeline: Timeline) -> list[str] | None:
-    """Base files that were begun; None where markers tell, which may be gone."""
+    """Return the started base files; None if markers name them. Markers may be missing."""
     if markers.read_all(opened.table.storage, opened.time) is not None:
         return None
     pending = timeline.find(opened.time, opened.action)
-    found = () if pending is None else _base_files(opened.table, timeline, pending)
-    return [file.path for file in found]
+    bases = () if pending is None else _base_files(opened.table, timeline, pending)
+    return [file.path for file in bases]
 
 
 def _files_in_partitions_of_plan(
     table: TableSnapshot, timeline: Timeline, pending: Instant
 ) -> Iterator[Entry]:
-    """Files in the partitions of a plan; in all partitions if nobody can read the plan."""
+    """Files in the partitions of a plan; in all partitions if the plan cannot be read."""
     if timeline.has_damaged_plan(pending) or timeline.plan(pending) is None:
         for _, files in walk_partitions(table.storage):
             yield from files
@@ -164,7 +165,7 @@ def _files_in_partitions_of_plan(
 
 
 def _base_files(table: TableSnapshot, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
-    """Those that bear the instant, in the partitions of its plan."""
+    """Base files that bear the instant, in the partitions of its plan."""
     for file in _files_in_partitions_of_plan(table, timeline, pending):
         base = parse_base_name(file.name)
         if base is not None and base.instant == pending.requested:
@@ -176,17 +177,17 @@ def _partitions(timeline: Timeline, pending: Instant) -> list[str]:
 
 
 def new_stage_id(table: TableSnapshot) -> int:
-    """In the names of the files of one who carries a plan out, and of nobody else.
+    """Return a stage id that only one attempt at a plan has in the names of its files.
 
-    Whoever was at the plan before may be writing its own files still, or removing them, also where
-    the plan looks as if nobody had begun it. It is a number of 32 bits, as Hudi reads it
+    The writer of an earlier attempt may still be writing or removing its own files, even if the
+    plan looks as if it was never started. The id is a number of 32 bits, as Hudi reads it
     (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
     """
     return 1 + table.clock.now_ms() % 2_000_000_000
 
 
 class PlannedTransaction(Transaction):
-    """One service by its plan. Leaving the block without `commit` leaves it as it was planned."""
+    """One service by its plan. Leaving the block without `commit` leaves the plan unexecuted."""
 
     def __init__(
         self,
@@ -200,18 +201,18 @@ class PlannedTransaction(Transaction):
     ) -> None:
         """Nothing is taken over yet.
 
-        table: as it is read to carry the plan out. operation: Hudi's name, such as COMPACT. action:
-        of the pending files. check: looks at what others completed since the table was loaded; None
-        where that does not matter. force: as in `cancel_plan`.
+        table: the snapshot that the execution reads. operation: Hudi's name, such as COMPACT.
+        action: that of the pending files. check: checks the commits since the table was loaded;
+        None if they do not matter. force: as in `cancel_plan`.
         """
         super().__init__(table, operation)
         self._open = replace(self._open, time=instant, action=action)
         self._check = check
         self._force = force
         self._takes_over = False
-        """Whether somebody has begun it before, who may stand still and publish it yet."""
+        """Whether another writer, maybe a stalled one, has started it and can still publish it."""
         self.stage = 0
-        """Of the engine call that writes the files, as `Engine.run` has it."""
+        """The stage of the engine call that writes the files, as in `Engine.run`."""
 
     def _begin(self) -> None:
         table, instant = self._table, self.instant
@@ -223,14 +224,14 @@ class PlannedTransaction(Transaction):
         self._heartbeat.start()
         table.guard.check_held()
         if self._takes_over:
-            # Whoever began it may publish it this moment, and looks for a heartbeat then.
+            # The previous executor may be publishing it now, and then checks for a heartbeat.
             timeline = conflicts.reload_timeline(table)
             _pending(timeline, instant, action)
             _back_to_plan(self._open, timeline)
         self.stage = new_stage_id(table)
         self._open.begin()
         if not self._open.is_requested:
-            # It stood still, and others have carried the plan out and archived it.
+            # This writer stalled, and another one has executed the plan and archived it.
             self._open.withdraw_beginning()
             raise retryable_conflict(f"the {action} {instant} is not pending any more")
         self._state = State.INFLIGHT
@@ -241,7 +242,7 @@ class PlannedTransaction(Transaction):
 
     def _withdraw_request(self) -> None:
         if self._takes_over and self._heartbeat is not None:
-            # What is published late is found by it (`zombie_commits.py`).
+            # A zombie commit is detected by it (`zombie_commits.py`).
             self._heartbeat.stop_beating()
         else:
             super()._withdraw_request()
@@ -256,9 +257,9 @@ class PlannedTransaction(Transaction):
             storage.delete_all(self._own(_partitions(timeline, pending)))
 
     def _own(self, partitions: Iterable[str]) -> Iterator[str]:
-        """Also where it failed before it was told what it wrote.
+        """Paths of the attempt's files, also if it failed before it received its results.
 
-        Others look for files once, as they take the plan over, and remove all markers then.
+        Other writers list files once, as they take the plan over, and then remove all markers.
         """
         yield from super()._own(())
         for partition in partitions:
@@ -268,7 +269,7 @@ class PlannedTransaction(Transaction):
 
 
 def _is_of_attempt(name: str, instant: str, stage: int) -> bool:
-    """Up to table version 6 names of log files have the instant in their write tokens alone."""
+    """Up to table version 6 log file names contain the instant in their write tokens alone."""
     base, log = parse_base_name(name), parse_log_name(name)
     if base is not None:
         return base.instant == instant and f"-{stage}-" in base.write_token

@@ -1,4 +1,4 @@
-"""What follows an act that stands: its caller must not take a failure of it for one of the act."""
+"""Post-commit steps. A failure here is a warning, because the commit has already succeeded."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pyhudi.errors import (
 def warn_on_failure(
     uri: str, instant: str, what: str, until: str = "a later commit"
 ) -> Iterator[None]:
-    """Makes a warning of what goes wrong.
+    """Turn a failure of the block into a warning.
 
-    instant: of the commit; "" for an act that does no harm when it is done again. what: is done
-    here, or waits. Raises `InterruptedAfterCommit` where the user interrupts it.
+    instant: of the commit; "" for a step that can safely be repeated. what: the step that runs here
+    or is left for later. Raises `InterruptedAfterCommit` if the user interrupts it.
     """
     done = f"committed as {instant}" if instant else "done"
     try:
@@ -31,7 +31,7 @@ def warn_on_failure(
             raise
         raise InterruptedAfterCommit(instant) from error
     except CommitConflict as error:
-        # Most often that one does the same: Hudi carries out whatever clean it finds.
+        # Usually another writer does the same: Hudi executes any clean that it finds.
         logger.info("%s: %s; %s aborted: %s", uri, done, what, error)
     except Exception as error:  # noqa: BLE001  an error would say that the act failed
         warn(

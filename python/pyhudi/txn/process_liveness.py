@@ -1,7 +1,7 @@
-"""Which process does something, so that others on the machine know at once when it has died.
+"""Liveness of processes, so that a crash is detected immediately on the same machine.
 
-Heartbeats and local locks say it. Where the machine cannot be told from others, nothing is said,
-and only time tells.
+Heartbeats and local locks contain the process. If the machine has no identity, they contain none,
+and liveness depends on time alone.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import Any
 
 _PROCESSES = Path("/proc")
 at_work: set[str] = set()
-"""Names of what this process keeps alive."""
+"""Names of the heartbeats and locks that this process keeps alive."""
 
 
 def owner(name: str) -> bytes:
-    """What tells this process and something that it keeps alive; empty where nothing can."""
+    """Return the identity of this process and of `name`; empty if there is none."""
     here = _this_process(os.getpid())
     return json.dumps({**here, "name": name}).encode() if here else b""
 
 
 def said_in(content: bytes) -> dict[str, Any]:
-    """What a heartbeat or a lock says; nothing where it is of another form, as Hudi's are."""
+    """Parse a heartbeat or a lock; empty if it has another format, such as Hudi's."""
     try:
-        said = json.loads(content)
+        fields = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def is_dead_here(content: bytes) -> bool:
-    """Whether the process that an `owner` names ran on this machine and is gone.
+    """Return whether the process that an `owner` names ran on this machine and has ended.
 
-    Of this process itself: whether it keeps that no more.
+    For this process itself: whether it no longer keeps that name alive.
     """
-    said, here = said_in(content), _this_process(os.getpid())
-    if not here or said.get("machine") != here["machine"]:
+    fields, here = said_in(content), _this_process(os.getpid())
+    if not here or fields.get("machine") != here["machine"]:
         return False
-    if said.get("pid") == os.getpid():
-        return said.get("name") not in at_work
-    return _is_gone(said.get("pid"), said.get("started"))
+    if fields.get("pid") == os.getpid():
+        return fields.get("name") not in at_work
+    return _is_gone(fields.get("pid"), fields.get("started"))
 
 
 def _is_gone(pid: Any, started: Any) -> bool:
-    """Whether no process of that number was started then; not where that cannot be told."""
+    """Return whether no process has this number and start time; False if that is unknown."""
     now = _start_time(pid)
     if now is not None:
         return bool(now != started)
@@ -62,7 +62,7 @@ def _is_gone(pid: Any, started: Any) -> bool:
 
 @cache
 def _this_process(pid: int) -> dict[str, Any]:
-    """pid: its own, which a fork changes."""
+    """pid: that of this process, which a fork changes."""
     machine, started = _machine(), _start_time(pid)
     if machine is None or started is None:
         return {}
@@ -70,7 +70,7 @@ def _this_process(pid: int) -> dict[str, Any]:
 
 
 def _machine() -> str | None:
-    """What is the same for processes that see each other, until the machine starts anew."""
+    """Return an id shared by processes that see each other, until the machine restarts."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -79,11 +79,11 @@ def _machine() -> str | None:
 
 
 def _start_time(pid: Any) -> str | None:
-    """When a process was started, None where there is none that can be seen."""
+    """Return the start time of a process, None if no such process is visible."""
     try:
         status = (_PROCESSES / f"{int(pid)}/stat").read_bytes()
     except (OSError, TypeError, ValueError, OverflowError):
         return None
-    # After the name, which may hold blanks and brackets, the start is the twentieth field.
+    # After the name, which may contain blanks and brackets, the start is the twentieth field.
     fields = status.rpartition(b")")[2].split()
     return fields[19].decode("ascii") if len(fields) > 19 else None

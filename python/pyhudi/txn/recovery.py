@@ -1,10 +1,10 @@
-"""Making a table fit for a new write: what dead writers left is ended or removed.
+"""Recovery of a table before a new write: the leftovers of failed writers are completed or removed.
 
-Pending restores and rollbacks are carried out, failed writes rolled back, savepoints that were only
-begun, left markers and staged files removed; what a living writer has begun stays. Who is dead is
-looked at within the section in which that is done, and no write can be completed meanwhile. But one
-that stood still may complete its write after that was rolled back: it takes that back itself, or,
-where it has died, the next one does.
+Recovery executes pending restores and rollbacks, rolls back failed writes, and removes savepoints
+that were only started, leftover markers and staged files. Work of active writers stays. Liveness is
+checked in the same critical section, in which no write can complete. But a stalled writer may
+complete its write after it was rolled back. It undoes that itself, or, if it has failed, the next
+writer does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombi
 from pyhudi.txn.orphan_files import remove_orphan_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
-"""When it was last looked for files that dead writers left, by the handle's storage."""
+"""The time of the last search for files of failed writers, by the handle's storage."""
 _LOOK_EVERY_MS = 60_000
 
 
@@ -42,11 +42,11 @@ def recover(
     *,
     force: bool = False,
 ) -> Timeline:
-    """Makes the table fit for a new write and gives its timeline.
+    """Make the table ready for a new write and return its timeline.
 
-    check: raises, with nothing changed, where pyhudi must not write. timeline: where it was loaded
-    a moment ago. force: as in `restore.resume`. Where there is something to take back it raises
-    `LockTimeout` if others hold the lock, and `CommitConflict` if the properties have changed.
+    check: raises, with nothing changed, if pyhudi must not write. timeline: one that was just
+    loaded. force: as in `restore.resume`. If there is something to roll back, it raises
+    `LockTimeout` if another writer holds the lock, and `CommitConflict` if the properties changed.
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
@@ -54,28 +54,28 @@ def recover(
         timeline = zombie_commits.revoke_zombies(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
-    left = [*timeline.pending(ROLLBACK), *find_failed_writes(timeline)]
-    has_dead = bool(
+    pending = [*timeline.pending(ROLLBACK), *find_failed_writes(timeline)]
+    needs_rollback = bool(
         timeline.pending(SAVEPOINT, RESTORE)
-        or _of_dead(table, left)
+        or _of_dead(table, pending)
         or rollback.find_commits_after_rollback(timeline)
     )
-    if has_dead:
+    if needs_rollback:
         with table.guard.critical_section():
-            # What is taken back is so in all partitions of the metadata table that there are.
+            # A rollback changes all partitions of the metadata table that the properties name.
             conflicts.check_config(table)
             timeline = _roll_back_failed(table, force=force)
-            # A companion may have dropped indexes that a rollback has made wrong.
+            # A commit participant may have dropped indexes that a rollback made invalid.
             conflicts.check_config(table)
-    if has_dead or _is_time_to_look(table):
-        folders = remove_orphan_files(table.storage, timeline, table.clock)
-        if markers.MARKER_FOLDER in folders:
+    if needs_rollback or _is_time_to_look(table):
+        directories = remove_orphan_files(table.storage, timeline, table.clock)
+        if markers.MARKER_FOLDER in directories:
             _remove_left_markers(table, timeline)
     return timeline
 
 
 def _is_time_to_look(table: TableSnapshot) -> bool:
-    """Files that nobody reads are not looked for with each of many small commits."""
+    """Return whether a search for orphaned files is due: not with each of many small commits."""
     now, last = table.clock.now_ms(), _LOOKED.get(table.storage)
     if last is not None and 0 <= now - last < _LOOK_EVERY_MS:
         return False
@@ -84,14 +84,14 @@ def _is_time_to_look(table: TableSnapshot) -> bool:
 
 
 def _of_dead(table: TableSnapshot, pending: Collection[Instant]) -> list[Instant]:
-    """Those of pending instants that nobody is at work on, in their order."""
+    """Return the pending instants without an active writer, in their order."""
     times = {instant.requested for instant in pending}
     alive = heartbeat.live_instants(table.storage, times, table.clock)
     return [instant for instant in pending if instant.requested not in alive]
 
 
 def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
-    """Within a section: ends what the dead have left, as it is now."""
+    """Complete or undo the work of failed writers, in a critical section."""
     timeline = _load(table)
     if timeline.pending(SAVEPOINT):
         savepoint.remove_left(table, timeline)
@@ -104,7 +104,7 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
         timeline = _load(table)
     for pending in _of_dead(table, timeline.pending(ROLLBACK)):
         rollback.resume(table, timeline, pending)
-        # Another may be of the same write, where somebody stood still as it was requested.
+        # Another rollback may be of the same write, requested by a writer that stalled.
         timeline = _load(table)
     failed, late = (
         _of_dead(table, find_failed_writes(timeline)),
@@ -124,15 +124,15 @@ def _load(table: TableSnapshot) -> Timeline:
 
 
 def find_failed_writes(timeline: Timeline) -> list[Instant]:
-    """Pending writes, oldest first; pending compactions and clusterings are none."""
+    """Return the pending writes, oldest first, without pending compactions and clusterings."""
     return list(incomplete_writes(timeline))
 
 
 def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
-    """Raises `CommitConflict` where another writer is at work, for what has to be alone.
+    """Raise `CommitConflict` if another writer is active, for operations that must run alone.
 
-    Hudi 1.2 gives a heartbeat to what it writes, compacts and rolls back beside others. Within a
-    section a commit that came late is one of a writer at work.
+    Hudi 1.2 gives a heartbeat to writes, compactions and rollbacks that run concurrently. Within a
+    critical section, a zombie commit counts as an active writer.
     """
     if table.guard.is_held:
         timeline = zombie_commits.revoke_zombies(table, timeline)
@@ -145,32 +145,32 @@ def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
 
 
 def _remove_left_markers(table: TableSnapshot, timeline: Timeline) -> None:
-    """Removes markers of writers that died after they had committed or rolled back.
+    """Remove markers of writers that failed after they had committed or rolled back.
 
-    With files of a write that was rolled back while a task of it went on: once the timeline no
-    longer reaches so far, they would count. And with base files of a second attempt of a task that
-    went on while the write was committed, which count at once.
+    Also remove files of a write that was rolled back while one of its tasks went on: they would
+    become visible once the timeline no longer reaches so far. And base files of a second attempt of
+    a task that went on during the commit, which are visible immediately.
     """
     storage = table.storage
-    found = set(markers.instants_with_markers(storage))
-    if not found <= {instant.requested for instant in timeline.instants}:
-        # A write that has begun since, or one that was withdrawn: a request comes before markers.
-        # Or one that was rolled back and goes on: it takes back itself what its markers name.
+    marked = set(markers.instants_with_markers(storage))
+    if not marked <= {instant.requested for instant in timeline.instants}:
+        # A write that started since, or was withdrawn: a request comes before markers. Or one that
+        # was rolled back and goes on: it deletes itself the files that its markers name.
         timeline = Timeline.load(table.storage, table.config)
         table.generator.observe(timeline)
-    known = {instant.requested for instant in timeline.instants}
+    existing = {instant.requested for instant in timeline.instants}
     commits = {commit.requested: commit for commit in timeline.commits}
-    found -= {instant.requested for instant in timeline.pending()}
-    found -= {instant.requested for instant in zombie_commits.find_zombies(storage, timeline)}
-    alive = heartbeat.live_instants(storage, found, table.clock)
-    for instant in sorted(found):
+    marked -= {instant.requested for instant in timeline.pending()}
+    marked -= {instant.requested for instant in zombie_commits.find_zombies(storage, timeline)}
+    alive = heartbeat.live_instants(storage, marked, table.clock)
+    for instant in sorted(marked):
         if instant in alive:
             continue
-        # What a writer leaves that dies once it is done: the heartbeat goes before the markers.
+        # A writer that fails right after its commit: it removes the heartbeat before the markers.
         storage.delete(heartbeat.path_of(instant))
-        if instant not in known and not timeline.is_before_start(instant):
+        if instant not in existing and not timeline.is_before_start(instant):
             with table.guard.critical_section():
-                # What is planned meanwhile would name what goes.
+                # A concurrent plan would name the files that are deleted here.
                 remove_marked_files(storage, Timeline.load(storage, table.config), instant)
         elif instant in commits:
             _remove_unnamed(storage, timeline, commits[instant])
@@ -189,14 +189,14 @@ def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> No
 
 
 def remove_marked_files(storage: Storage, timeline: Timeline, instant: str) -> None:
-    """Within a section: removes the files of a write that the timeline does not have any more.
+    """Remove the files of a write that the timeline no longer has, in a critical section.
 
-    Before table version 8 others may have written to a log file of an older name.
+    Before table version 8 other writers may have appended to a log file of an older name.
     """
-    found = [marker.path for marker in markers.read_all(storage, instant) or ()]
-    own = {path for path in found if f"_{instant}." in path.rsplit("/", 1)[-1]}
-    others = {*found} - own - rollback.log_files_to_keep(timeline, instant)
-    storage.delete_all([*own, *(path for path in others if _holds_only(storage, path, instant))])
+    marked = [marker.path for marker in markers.read_all(storage, instant) or ()]
+    own = {path for path in marked if f"_{instant}." in path.rsplit("/", 1)[-1]}
+    shared = {*marked} - own - rollback.log_files_to_keep(timeline, instant)
+    storage.delete_all([*own, *(path for path in shared if _holds_only(storage, path, instant))])
 
 
 def _holds_only(storage: Storage, path: str, instant: str) -> bool:
@@ -212,20 +212,20 @@ def files_after_rollback(
     instant: str,
     records: Collection[rollback.Record] | None = None,
 ) -> set[str]:
-    """Files of a write that came after its rollback, whose task had begun them before.
+    """Return files of a write that were written after its rollback, by tasks started before.
 
-    In the partitions that the rollback tells of, as their markers were there. A task that writes a
-    large file, and whose driver has died, needs no stand for that. records: of all its completed
-    rollbacks, where they were read before.
+    They are in the partitions of the rollback's record, as their markers existed. It takes no
+    stall, only a task that writes a large file and whose driver has failed. records: all completed
+    rollbacks of the write, if the caller has read them.
     """
     if timeline.is_committed(instant):
         return set()
     if records is None:
         records = list(rollback.rollbacks_of(timeline, instant))
-    called_off = rollback.find_rolled_back_log_files(records)
-    partitions = {path for record in records for path in record["partitionMetadata"]}
-    found = {file.path for path in partitions for file in table.storage.list_dir(path)[1]}
-    return {path for path in found - called_off if _is_of(table, path, instant)}
+    rolled_back = rollback.find_rolled_back_log_files(records)
+    partitions = {partition for record in records for partition in record["partitionMetadata"]}
+    paths = {file.path for partition in partitions for file in table.storage.list_dir(partition)[1]}
+    return {partition for partition in paths - rolled_back if _is_of(table, partition, instant)}
 
 
 def _is_of(table: TableSnapshot, path: str, instant: str) -> bool:
@@ -235,6 +235,6 @@ def _is_of(table: TableSnapshot, path: str, instant: str) -> bool:
         return base is not None and base.instant == instant
     if not table.config.version.logs_named_by_base_instant:
         return log.instant == instant
-    # They bear the instant of their slice, which others append to.
+    # Log files bear the instant of their slice, to which other writers append.
     may_be = log.instant == instant or may_be_token_of(log.write_token, instant)
     return may_be and _holds_only(table.storage, path, instant)

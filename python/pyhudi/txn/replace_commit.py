@@ -1,6 +1,6 @@
-"""Commits that take file groups away: their action, and what their requested file says.
+"""Replace commits: their action, and the content of their requested file.
 
-Which groups go is `write/overwrite.py`'s part.
+`write/overwrite.py` determines the replaced file groups.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ REPLACING = frozenset({INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE, DELETE_PARTITIO
 
 
 def action_of(config: TableConfig, operation: str) -> str:
-    """The action of an operation on a table (`CommitUtils.getCommitActionType`, Hudi 1.2.0)."""
+    """Return the action of an operation (`CommitUtils.getCommitActionType`, Hudi 1.2.0)."""
     if operation in REPLACING:
         return REPLACE_COMMIT
     return DELTA_COMMIT if config.is_merge_on_read else COMMIT
 
 
 def content_of_request(version: TableVersion, operation: str, clock: Clock) -> bytes:
-    """The content of an operation's requested file: empty but for a replace commit.
+    """Return the content of an operation's requested file: empty except for replace commits.
 
-    Of that one it is a plan without a clustering (as 0.15.0, 1.0.2 and 1.2.0 write it).
+    A replace commit has a plan without a clustering (as 0.15.0, 1.0.2 and 1.2.0 write it).
     """
     if operation not in REPLACING:
         return b""

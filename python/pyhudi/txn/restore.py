@@ -1,14 +1,15 @@
-"""Bringing a table back to an earlier commit: what has to go, the deed, and the record of it.
+"""Restore of a table to an earlier commit: the plan, its execution, and the record of it.
 
-A restore is an instant: requested (with the plan: what goes, and to which commit), inflight,
-completed (with what was done). Each instant of the plan is rolled back, the newest first, as
-`rollback.py` does it. Those rollbacks are never completed, and go when the restore is complete; but
-up to table version 6 they stay, since the metadata table has commits of their instants, which
-nobody may use again. A writer that dies leaves a pending restore, which the next one ends by its
-plan, whoever began it; but Hudi shows no heartbeat, and only the age of what it has written tells
-that it died.
-Which instants go, `restore_target.py` says. What Hudi leaves to its users is refused: to lose
-files that a clean has taken or will take, and to begin a restore that a later savepoint ends
+A restore is an instant: requested (with the plan: the instants to revert, and the target commit),
+inflight, completed (with the record). Each instant of the plan is rolled back, the newest first, by
+`rollback.py`. Those rollbacks are never completed, and are removed when the restore is complete. Up
+to table version 6 they stay, since the metadata table has commits with their instants, which no
+writer may use again. A failed writer leaves a pending restore, of any writer, which the next writer
+completes by its plan. Hudi's restores have no heartbeat; only the age of their files shows that
+their writer failed.
+
+`restore_target.py` determines the instants to revert. pyhudi refuses two restores that Hudi allows:
+one that loses files which a clean has deleted or will delete, and one that a later savepoint stops
 halfway.
 """
 
@@ -38,52 +39,52 @@ _PLAN_VERSION = 2
 
 @dataclass(frozen=True)
 class RestoreResult(HtmlRepr):
-    """What a restore or a rollback did, or would do."""
+    """The result of a restore or a rollback, or of its dry run."""
 
     instant: str
-    """Its own; "" where there was nothing to take back, and in a dry run."""
+    """Its own instant; "" if there was nothing to revert, and in a dry run."""
     restored_to: str
-    """The newest commit that is left; "" for none."""
+    """The newest remaining commit; "" if there is none."""
     instants: tuple[str, ...]
-    """What it took back, the newest first."""
+    """The reverted instants, newest first."""
     files_deleted: int
     bytes_deleted: int
     log_files_called_off: int
-    """Log files that stay and of which blocks count no more (up to table version 6)."""
+    """Log files that stay and of which some blocks are rolled back (up to table version 6)."""
     metadata_made: tuple[str, ...]
-    """Partitions of the metadata table that could not follow, and were made anew."""
+    """Partitions of the metadata table that could not be rolled back, and were rebuilt."""
     dry_run: bool
 
     def __repr__(self) -> str:
-        gone = f"{count_text(len(self.instants), 'instant')} taken back"
+        reverted = f"{count_text(len(self.instants), 'instant')} rolled back"
         files = (
             f"{count_text(self.files_deleted, 'file')} of {size_text(self.bytes_deleted)} deleted"
         )
-        said = [gone, files, f"now at {self.restored_to or 'no commit'}"]
+        parts = [reverted, files, f"now at {self.restored_to or 'no commit'}"]
         if self.metadata_made:
-            said.append(f"metadata table rebuilt: {names_text(self.metadata_made)}")
-        kind = "dry run" if self.dry_run else self.instant or "nothing to restore"
-        return f"<RestoreResult {kind}: {'; '.join(said)}>"
+            parts.append(f"metadata table rebuilt: {names_text(self.metadata_made)}")
+        title = "dry run" if self.dry_run else self.instant or "nothing to restore"
+        return f"<RestoreResult {title}: {'; '.join(parts)}>"
 
 
 def commit_at(timeline: Timeline, time: str) -> Instant:
-    """The newest completed commit that was requested by a time.
+    """Return the newest completed commit that was requested at or before a time.
 
-    Raises `HistoryUnavailable` for a time before the first on the active timeline.
+    Raises `HistoryUnavailable` for a time before the first commit of the active timeline.
     """
-    found = [commit for commit in timeline.commits if commit.requested <= time]
-    if not found:
+    commits = [commit for commit in timeline.commits if commit.requested <= time]
+    if not commits:
         msg = f"the active timeline has no completed commit of {time} or before"
         raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
-    return found[-1]
+    return commits[-1]
 
 
 def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
-    """What has to go for the table to be as it was when a commit was completed, newest first.
+    """Return the instants to revert so that the table is as when `to` completed, newest first.
 
-    What failed writes have left is not among it. Raises `ConfigError` where a later commit is
-    saved, `HistoryUnavailable` where files that were current then are gone, `CommitConflict` while
-    a clean or the making of an index is pending.
+    Leftovers of failed writes are not among them. Raises `ConfigError` if a later commit has a
+    savepoint, `HistoryUnavailable` if files of that snapshot are deleted, and `CommitConflict`
+    while a clean or an index build is pending.
     """
     timeline = table.timeline
     saved = find_saved_instants(timeline)
@@ -101,7 +102,7 @@ def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
 
 
 def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) -> None:
-    """Raises where a table cannot be brought back to a commit: files are gone, or will be.
+    """Raise if a table cannot be restored to a commit: files are deleted, or will be.
 
     See `plan_restore`.
     """
@@ -116,18 +117,18 @@ def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) ->
     if saved is None:
         return
     for path, names in saved.files.items():
-        there = {file.name for file in table.storage.list_dir(path)[1]}
+        existing = {file.name for file in table.storage.list_dir(path)[1]}
         for name in names:
-            if name not in there:
+            if name not in existing:
                 lost = f"{path}/{name}" if path else name
                 msg = f"{lost} of savepoint {saved.instant} is missing"
                 raise CorruptTable(msg, file=lost)
 
 
 def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) -> str:
-    """Takes instants back, in their order, so that `to` is the newest; the restore's own instant.
+    """Revert instants, in their order, so that `to` is the newest; return the restore's instant.
 
-    Within a section. Nobody else may be at work, and nothing but services be pending.
+    Within a critical section. No other writer may be active, and only services may be pending.
     """
     targets = list(targets)
     for companion in table.companions:
@@ -147,7 +148,7 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
 
 
 def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
-    """The instants that a restore takes back, by its plan."""
+    """Return the instants that a restore reverts, by its plan."""
     plan = timeline.plan(restore) or {}
     return [info["commitTime"] for info in plan.get("instantsToRollback") or ()]
 
@@ -155,11 +156,11 @@ def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
 def resume(
     table: TableSnapshot, timeline: Timeline, pending: Instant, *, force: bool = False
 ) -> None:
-    """Ends a pending restore by its plan, within a section.
+    """Complete a pending restore by its plan, within a critical section.
 
-    force: somebody vouches that none is at it who shows no heartbeat. Raises `CommitConflict`
-    where its writer is alive, for one that has no plan, as releases before 0.11 have them, and
-    where a companion cannot follow.
+    force: the caller vouches that no writer without a heartbeat executes it. Raises
+    `CommitConflict` if its writer is active, if it has no plan, as in releases before 0.11, or if a
+    commit participant cannot be rolled back.
     """
     plan = timeline.plan(pending)
     if plan is None and pending.state is not State.REQUESTED:
@@ -185,14 +186,14 @@ def resume(
 
 def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
     storage = table.storage
-    begun = storage.head(timeline.path(pending))
+    started = storage.head(timeline.path(pending))
     rollbacks = (
-        storage.head(timeline.path(made))
-        for made in timeline.instants
-        if made.action == ROLLBACK and made.requested > pending.requested
+        storage.head(timeline.path(instant))
+        for instant in timeline.instants
+        if instant.action == ROLLBACK and instant.requested > pending.requested
     )
     written = (file for file in rollbacks if file is not None)
-    if may_be_running_without_heartbeat(storage, pending.requested, begun, written, table.clock):
+    if may_be_running_without_heartbeat(storage, pending.requested, started, written, table.clock):
         msg = f"another writer may be executing {pending}: it has no heartbeat"
         hint = (
             "Write again when it is complete, or in an hour if its writer has failed; "
@@ -227,12 +228,12 @@ def _carry_out(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
 def _take_back(
     restore: PendingInstant, target: str, action: str, targets: Sequence[str]
 ) -> rollback.Record | None:
-    """One instant of the plan, `targets`; None where it has gone already."""
+    """Revert one instant of the plan, `targets`; None if it was reverted already."""
     table = restore.table
     timeline = Timeline.load(table.storage, table.config)
-    found = timeline.find(target, action)
+    instant = timeline.find(target, action)
     publish = table.config.version.rollback_appends_command
-    if found is None:
+    if instant is None:
         for companion in table.companions:
             companion.on_revoke(table, target)
         return None
@@ -240,51 +241,51 @@ def _take_back(
         if rollback.target_of(timeline, pending) != (target, action):
             continue
         if pending.state is State.INFLIGHT:
-            # Hudi begins first.
-            rollback.reopen_instant(table, timeline, found)
+            # Hudi creates the inflight file first.
+            rollback.reopen_instant(table, timeline, instant)
             timeline = Timeline.load(table.storage, table.config)
         record = rollback.resume(table, timeline, pending, publish=publish, for_restore=True)
         if record is not None:
             return record
     return rollback.roll_back_completed(
-        table, timeline, found, with_others=targets, publish=publish
+        table, timeline, instant, with_others=targets, publish=publish
     )[1]
 
 
 def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
-    """Removes the rollbacks that completed restores have made and not completed."""
+    """Remove the rollbacks that completed restores created and did not complete."""
     for restore in timeline.filter_completed(RESTORE):
         targets = targets_of(timeline, restore)
-        for made in timeline.pending(ROLLBACK):
-            target = rollback.target_of(timeline, made)
-            if made.requested > restore.requested and target and target[0] in targets:
-                PendingInstant(table, made.requested, ROLLBACK).remove()
+        for pending in timeline.pending(ROLLBACK):
+            target = rollback.target_of(timeline, pending)
+            if pending.requested > restore.requested and target and target[0] in targets:
+                PendingInstant(table, pending.requested, ROLLBACK).remove()
 
 
 def preview_restore(
     table: TableSnapshot, targets: Iterable[Instant], *, restored_to: str, dry_run: bool
 ) -> RestoreResult:
-    """What taking instants back will do, looked up without doing it."""
+    """Compute what reverting instants will do, without doing it."""
     storage, timeline = table.storage, table.timeline
     targets = list(targets)
     times = [target.requested for target in targets]
     sizes: dict[str, dict[str, int]] = {}
     deleted: set[tuple[str, str]] = set()
-    called_off: set[tuple[str, str]] = set()
+    rolled_back: set[tuple[str, str]] = set()
     for target in targets:
         for request in plan_rollback(storage, table.config.version, timeline, target, times):
             path = request.partition
             if path not in sizes:
                 sizes[path] = {file.name: file.size for file in storage.list_dir(path)[1]}
             deleted |= {(path, name) for name in request.files if name in sizes[path]}
-            called_off |= {(path, name) for name in request.log_blocks}
+            rolled_back |= {(path, name) for name in request.log_blocks}
     return RestoreResult(
         instant="",
         restored_to=restored_to,
         instants=tuple(times),
         files_deleted=len(deleted),
         bytes_deleted=sum(sizes[path][name] for path, name in deleted),
-        log_files_called_off=len(called_off - deleted),
+        log_files_called_off=len(rolled_back - deleted),
         metadata_made=(),
         dry_run=dry_run,
     )
@@ -294,10 +295,10 @@ def preview_restore(
 
 
 def _age(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:
-    """Rises with how soon an instant has to go: clusterings first, then the newest.
+    """Sort key of the order of reverts, from last to first: clusterings go first, then the newest.
 
-    Up to table version 6 the newest by their requested times, since log files of a commit may stand
-    above the compaction before it.
+    Up to table version 6 the newest by requested time, since log files of a commit may be above the
+    compaction before it.
     """
     clustering = instant.action == CLUSTERING or (
         not instant.is_completed and timeline.is_clustering(instant)

@@ -1,7 +1,7 @@
-"""What a restore to a commit leaves of a table: which instants go, which files are read then.
+"""The state that a restore leads to: the instants that it reverts, the files that remain.
 
-A savepoint names the files of that state; a restore refuses to bring about one that lacks files.
-Which instants go is Hudi 1.2.0's rule (`RestorePlanActionExecutor`,
+A savepoint names the files of that state; pyhudi refuses a restore to a state with missing files.
+The reverted instants follow Hudi 1.2.0's rule (`RestorePlanActionExecutor`,
 `RestoreInstantComparatorFactory`), up to table version 6 that of 0.15.0, which needs no completion
 times.
 """
@@ -28,9 +28,9 @@ _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
 def instants_to_revert(table: TableSnapshot, to: Instant) -> list[Instant]:
-    """Commits and planned services that a restore to a completed commit takes back.
+    """Return the commits and planned services that a restore to a completed commit reverts.
 
-    What failed writes have left is not among them; that is `recovery.py`'s part.
+    Leftovers of failed writes are not among them; `recovery.py` handles those.
     """
     return [
         write for write in _writes(table.timeline) if write != to and _is_after(write, to, table)
@@ -40,36 +40,36 @@ def instants_to_revert(table: TableSnapshot, to: Instant) -> list[Instant]:
 def file_system_view_after_restore(
     table: TableSnapshot, to: Instant, gone: Collection[Instant]
 ) -> FileSystemView:
-    """The files of the table as a restore to a commit leaves it, which takes instants back.
+    """Return the files of the table after a restore to a commit.
 
-    Raises `HistoryUnavailable` where a clean has taken some of them, `MissingFile` where storage
-    has lost some.
+    gone: the reverted instants. Raises `HistoryUnavailable` if a clean has deleted some of the
+    files, and `MissingFile` if storage has lost some.
     """
-    left = table.timeline.without(gone)
-    view = FileSystemView(table.storage, table.config, left)
+    remaining = table.timeline.without(gone)
+    view = FileSystemView(table.storage, table.config, remaining)
     if gone:
-        # To a clean before them, what they have replaced was current.
+        # For a clean before them, the file groups that they replaced were current.
         since = min(instant.requested for instant in gone)
-        check_taken(left, view, since, f"as restored to {to.requested}")
-    check_complete(table.with_timeline(left), view, past=bool(gone))
+        check_taken(remaining, view, since, f"as restored to {to.requested}")
+    check_complete(table.with_timeline(remaining), view, past=bool(gone))
     return view
 
 
 def _writes(timeline: Timeline) -> Iterator[Instant]:
     for instant in timeline.instants:
         if instant.is_completed or instant.action not in COMMIT_ACTIONS:
-            wanted = instant.action in _WRITES
+            is_write = instant.action in _WRITES
         else:
-            wanted = timeline.is_clustering(instant)
-        if wanted:
+            is_write = timeline.is_clustering(instant)
+        if is_write:
             yield instant
 
 
 def _is_after(instant: Instant, to: Instant, table: TableSnapshot) -> bool:
-    """Whether an instant is no part of the table as it was when `to` was completed.
+    """Return whether an instant is not part of the snapshot at which `to` was completed.
 
-    Compactions of merge-on-read tables, and what is pending, go by their requested times: log files
-    that were written meanwhile are above them.
+    Compactions of merge-on-read tables, and pending instants, compare by requested time: log files
+    that were written concurrently are above them.
     """
     by_request = instant.requested > to.requested
     if not table.timeline.completes_in_names or not instant.is_completed:

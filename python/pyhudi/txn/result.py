@@ -1,4 +1,4 @@
-"""What a write did, as the caller sees it."""
+"""The public result of a write."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pyhudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class WriteResult(HtmlRepr):
-    """What a write did. `committed` is false for one that had nothing to change."""
+    """The result of a write. `committed` is false if there was nothing to change."""
 
     instant: str
-    """Its requested time, which its rows carry as `_hoodie_commit_time`; "" without a commit.
+    """The requested time, which the rows have as `_hoodie_commit_time`; "" without a commit.
     As a bound of a range it means this commit, and so does its completion time."""
     completion: str
-    """Its completion time; "" without a commit. Up to table version 6 it is the modification time
-    of its file on the timeline, which a copy of the table changes."""
+    """The completion time; "" without a commit. Up to table version 6 it is the modification time
+    of the file on the timeline, which a copy of the table changes."""
     operation: str
-    """Hudi's name of it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
+    """Hudi's name of the operation: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE,
     INSERT_OVERWRITE_TABLE, DELETE_PARTITION or ALTER_SCHEMA."""
     rows_inserted: int
     rows_updated: int
-    """Rows replaced; in merge-on-read tables the updates appended to logs, whether or not an older
-    ordering value makes them lose when they are read."""
+    """Rows replaced; in merge-on-read tables the updates appended to logs, including those that a
+    greater stored ordering value overrides on read."""
     rows_deleted: int
     """Rows removed; in merge-on-read tables the deletes appended to logs."""
     files_written: int
@@ -34,35 +34,35 @@ class WriteResult(HtmlRepr):
     partitions: tuple[str, ...]
     """Partition paths with written files, sorted."""
     rows_ignored: int | None = None
-    """Rows of the data that changed nothing, since a row of their key with a greater ordering value
-    is stored; a null counts as 0, or as the smallest text. None in merge-on-read tables: there rows
-    are appended to logs, and lose when they are read."""
+    """Input rows that changed nothing, because a row of their key with a greater ordering value is
+    stored; a null counts as 0, or as the smallest string. None in merge-on-read tables: there rows
+    are appended to logs, and are dropped on read."""
     bytes_read: int = 0
-    """Sizes of the base and log files that were read to be written anew, as a whole, although keys
-    alone may be read of some. Files that were only searched for keys do not count."""
+    """Full sizes of the base and log files that were read to be rewritten, although only the keys
+    of some may be read. Files that were only searched for keys do not count."""
     duration_ms: int = 0
-    """From the opening of the table to the commit."""
+    """From opening the table to the commit."""
     file_groups_replaced: int = 0
-    """File groups that readers no longer see: those that an overwriting verb took away."""
+    """File groups that readers no longer see, because an overwrite replaced them."""
     rows_kept_in_partition: int = 0
-    """Updated rows whose partition columns say another partition than the one that has their key,
-    and that stay in it, since the index lets no row move."""
+    """Updated rows whose partition columns name another partition than the one that has their key,
+    and that stay in it, because the index does not move rows."""
 
     rows_moved: int = 0
-    """Upserted rows that went to another partition, as the index lets them: each counts as deleted
-    in the one that had its key and as inserted in its own."""
+    """Upserted rows that moved to another partition, if the index supports that: each counts as
+    deleted in the partition that had its key and as inserted in its own."""
 
     rows_in: int | None = None
-    """Rows of the data, deleting ones and keys to be deleted included. None where nobody counted:
-    of a Spark DataFrame, and of verbs that are given no rows."""
+    """Input rows, including deletes and keys to delete. None if they were not counted: for a Spark
+    DataFrame, and for methods without input rows."""
     duplicates_dropped: int | None = None
-    """Rows of the data that were left out before anything was written: another row of their key
-    among the data stands for them, or, of an `insert` that drops what is there, the table has their
-    key. None where `rows_in` is."""
+    """Input rows that were dropped before anything was written: another input row has the same key
+    and wins, or, for an `insert` that drops existing keys, the table has their key. None if
+    `rows_in` is None."""
 
     was_written_before: bool = False
     """Nothing was written now: a write with the same `commit_id` is on the timeline, and this is
-    what that one did."""
+    its result."""
 
     @property
     def committed(self) -> bool:
@@ -84,13 +84,13 @@ class WriteResult(HtmlRepr):
             rows += f", {self.rows_moved:,} of them moved to another partition"
         files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
         places = f"in {count_text(len(self.partitions), 'partition')}"
-        said = [rows, f"{files} {places}"]
+        parts = [rows, f"{files} {places}"]
         if self.file_groups_replaced:
-            said.append(f"{count_text(self.file_groups_replaced, 'file group')} replaced")
-        said.append(
+            parts.append(f"{count_text(self.file_groups_replaced, 'file group')} replaced")
+        parts.append(
             "written before" if self.was_written_before else duration_text(self.duration_ms)
         )
-        return f"<WriteResult {self.operation} {self.instant}: {'; '.join(said)}>"
+        return f"<WriteResult {self.operation} {self.instant}: {'; '.join(parts)}>"
 
 
 def result_of(
@@ -104,7 +104,7 @@ def result_of(
     duration_ms: int = 0,
     file_groups_replaced: int = 0,
 ) -> WriteResult:
-    """The sum of what the files' statistics say, with what they do not tell."""
+    """Sum up the statistics of files, and add the values that they do not contain."""
     return WriteResult(
         instant=instant,
         completion=completion,

@@ -1,12 +1,14 @@
-"""Rolling back a write: the plan, the deed, and the record of it.
+"""Rollback of a write: the plan, its execution, and the record of it.
 
-A rollback is an instant of its own: requested (with the plan), inflight, completed (with what was
-done); then the timeline files of the write go, and last its markers, unless they name by then what
-the plan does not; a service's plan stays. A writer that dies anywhere in between leaves a pending
-rollback, which is carried out again by the same plan. What has to go is `rollback_plan.py`'s part.
-A completed commit is rolled back only where somebody asks for it by name (`take_back`): it is made
-inflight again once the rollback is requested and before that is inflight, so that what a writer
-that dies leaves of it is told from the rollback of a write that was completed meanwhile. Source:
+A rollback is an instant of its own: requested (with the plan), inflight, completed (with the
+record). Then the write's timeline files are removed, and last its markers, unless they now name
+files that are not in the plan; the plan of a service stays. A writer that fails in between leaves a
+pending rollback, which is executed again by the same plan. `rollback_plan.py` determines the files
+to delete.
+
+A completed commit is rolled back only if a user names it (`roll_back_completed`): it is made
+inflight again after the rollback is requested and before the rollback is inflight. So the leftovers
+of a failed writer differ from the rollback of a write that completed concurrently. Sources:
 `RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
 """
 
@@ -48,16 +50,16 @@ Record: TypeAlias = dict[str, Any]
 COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no task wrote
 
 
-# --- carrying out ---------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 def roll_back(
     table: TableSnapshot, timeline: Timeline, target: Instant, *, time: str | None = None
 ) -> str:
-    """Rolls back a pending write. Returns the rollback's own instant.
+    """Roll back a pending write. Returns the rollback's own instant.
 
-    time: that instant; None takes a new one. Raises `CommitConflict`, with the write as it was,
-    where its writer has completed it meanwhile.
+    time: that instant; None takes a new one. Raises `CommitConflict`, with the write unchanged,
+    if its writer has completed it concurrently.
     """
     rollback, requests = _request_rollback(table, timeline, target, time)
     now = Timeline.load(table.storage, table.config).find(target.requested, target.action)
@@ -78,11 +80,11 @@ def roll_back_completed(
     with_others: Collection[str] = (),
     publish: bool = True,
 ) -> tuple[str, Record]:
-    """Rolls back a completed commit, or a planned service that nobody is at work on.
+    """Roll back a completed commit, or a planned service without an active writer.
 
-    Gives the rollback's own instant and its record. with_others: what a restore takes back, of
-    which this is a part. publish: complete the rollback; else it stays inflight, as a part of a
-    restore.
+    Returns the rollback's own instant and its record. with_others: the instants that a restore
+    reverts, of which this is a part. publish: complete the rollback; else it stays inflight, as a
+    part of a restore.
     """
     rollback, requests = _request_rollback(table, timeline, target, None, with_others)
     reopen_instant(table, timeline, target)
@@ -92,7 +94,7 @@ def roll_back_completed(
 
 
 def reopen_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> None:
-    """Makes a completed instant inflight again; readers of the table see it no more."""
+    """Make a completed instant inflight again; readers of the table no longer see it."""
     if target.is_completed:
         _open_instant(table, timeline, target).unpublish()
 
@@ -105,37 +107,37 @@ def resume(
     publish: bool = True,
     for_restore: bool = False,
 ) -> Record | None:
-    """Carries out a pending rollback by the plan it has; one that has none is taken away.
+    """Execute a pending rollback by its plan and return the record; remove one without a plan.
 
-    So is one that is requested only and whose write is complete: nothing has been done of it.
-    Of a planned service the attempt goes and the plan stays, as in Hudi
+    Also remove one that is only requested and whose write is complete: it has not done anything.
+    For a planned service the attempt is removed and the plan stays, as in Hudi
     (`HoodieTable.rollbackInflightInstant`, 1.2.0), unless it is for a restore. Raises
-    `CommitConflict` for an inflight one of a completed commit. Gives what was done.
+    `CommitConflict` for an inflight rollback of a completed commit.
     """
     target = target_of(timeline, pending)
     rollback = PendingInstant(table.with_timeline(timeline), pending.requested, ROLLBACK)
     if target is None:
         rollback.remove()
         return None
-    found = timeline.find(*target)
-    if found is not None and found.is_completed:
+    write = timeline.find(*target)
+    if write is not None and write.is_completed:
         if pending.state is State.REQUESTED:
             rollback.withdraw_request()
             return None
-        msg = f"{pending} would roll back {found}, which pyhudi does not support"
+        msg = f"{pending} would roll back {write}, which pyhudi does not support"
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()
     requests = _read_plan(timeline, pending)
-    if found is None:
+    if write is None:
         return _carry_out(rollback, PendingInstant(table, *target), requests, publish=publish)
-    keeps_plan = not for_restore and _is_planned(timeline, found)
-    failed = _open_instant(table, timeline, found)
+    keeps_plan = not for_restore and _is_planned(timeline, write)
+    failed = _open_instant(table, timeline, write)
     return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
 
 
 def _is_planned(timeline: Timeline, pending: Instant) -> bool:
-    """Whether writers may count on the plan of a pending instant.
+    """Return whether writers may depend on the plan of a pending instant.
 
     Up to table version 6 they write log files under a compaction's.
     """
@@ -144,13 +146,13 @@ def _is_planned(timeline: Timeline, pending: Instant) -> bool:
 
 
 def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
-    """Time and action of what a pending rollback takes back; None without a plan."""
+    """Return time and action of the instant that a pending rollback undoes; None without a plan."""
     target = (timeline.plan(pending) or {}).get("instantToRollback")
     return None if target is None else (target["commitTime"], target["action"])
 
 
 def _read_plan(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
-    """What a pending rollback is to do."""
+    """Return the requests of a pending rollback."""
     plan = timeline.plan(pending) or {}
     return [_request(record) for record in plan.get("RollbackRequests") or ()]
 
@@ -173,7 +175,7 @@ def _request_rollback(
 
 
 def _open_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> PendingInstant:
-    """The instant by the action that its pending files have."""
+    """Return the instant with the action of its pending files."""
     return PendingInstant(table, target.requested, timeline.files(target)[0].action)
 
 
@@ -190,13 +192,13 @@ def _carry_out(
     started = table.clock.now_ms()
     done = []
     for request in requests:
-        # Who stood still may find that another writer has carried it out.
+        # A writer that stalled may find that another writer has executed it.
         table.guard.check_held()
         done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
-    # Files that bear a plan's instant may be of writers that live.
-    dead = "" if keeps_plan else target.time
-    remove_staged_of(storage, partitions, dead, table.clock)
+    # Files that bear a plan's instant may belong to active writers.
+    failed = "" if keeps_plan else target.time
+    remove_staged_of(storage, partitions, failed, table.clock)
     if "" in partitions and table.config.partition_fields:
         _unmark(storage)
     took_ms = table.clock.now_ms() - started
@@ -208,15 +210,15 @@ def _carry_out(
     if keeps_plan:
         target.withdraw_attempt()
     else:
-        target.remove([one.path(name) for one in requests for name in one.names])
+        target.remove([request.path(name) for request in requests for name in request.names])
     storage.delete(heartbeat.path_of(target.time))
     return record
 
 
 def _unmark(storage: Storage) -> None:
-    """Has the table's own folder be no partition, which would hide all others.
+    """Remove the partition metadata of the table's base directory, which would hide all partitions.
 
-    Hudi's procedure `run_clustering` makes it one where keys are virtual and it is not told the
+    Hudi's procedure `run_clustering` writes it if keys are virtual and it does not know the
     writers' options (1.2.0).
     """
     files = storage.list_dir()[1]
@@ -225,7 +227,7 @@ def _unmark(storage: Storage) -> None:
 
 
 def _undo(table: TableSnapshot, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
-    """Does one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
+    """Execute one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
     storage = table.storage
     storage.delete_all(request.path(name) for name in request.files)
     root = storage.native.uri
@@ -244,15 +246,15 @@ def _undo(table: TableSnapshot, request: RollbackRequest, time: str, target: str
 
 
 def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes) -> str:
-    """Writes the command block as the next log version of the request's slice; returns its path.
+    """Write the command block as the next log version of the request's slice; return its path.
 
-    Unless somebody has who died, or stands still, before the rollback was complete. Raises
-    `CommitConflict` where this writer stood still meanwhile; then only another's block stays.
+    A failed or stalled writer may have written it before. Raises `CommitConflict` if this writer
+    stalled in between; then only the other writer's block stays.
     """
     storage = table.storage
-    there, version = _commands(storage, request, block)
-    if there:
-        return there[0]
+    existing, version = _commands(storage, request, block)
+    if existing:
+        return existing[0]
     while True:
         name = log_file_name(request.file_id, request.base_instant, version, COMMAND_LOG_TOKEN)
         path = request.path(name)
@@ -271,21 +273,21 @@ def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes
 
 
 def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple[list[str], int]:
-    """Log files of the request's slice that hold the block, and the version that comes next."""
-    found, version = [], 1
+    """Return the log files of the request's slice that contain the block, and the next version."""
+    paths, version = [], 1
     for file in storage.list_dir(request.partition)[1]:
         log = parse_log_name(file.name)
         if not log or (log.file_id, log.instant) != (request.file_id, request.base_instant):
             continue
         is_command = log.write_token == COMMAND_LOG_TOKEN and file.size == len(block)
         if is_command and storage.read(file.path) == block:
-            found.append(file.path)
+            paths.append(file.path)
         version = max(version, log.version + 1)
-    return found, version
+    return paths, version
 
 
 def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
-    """What the completed rollbacks of an instant say."""
+    """Records of the completed rollbacks of an instant."""
     for instant in timeline.filter_completed(ROLLBACK):
         record = timeline.read(instant) or {}
         if target in (record.get("commitsRollback") or ()):
@@ -293,7 +295,7 @@ def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
 
 
 def was_rolled_back(timeline: Timeline, target: str) -> bool:
-    """Whether a rollback of an instant, or a restore that took it back, is complete."""
+    """Return whether a rollback of an instant, or a restore that reverted it, is complete."""
     if any(True for _ in rollbacks_of(timeline, target)):
         return True
     restores = (timeline.read(restore) or {} for restore in timeline.filter_completed(RESTORE))
@@ -301,10 +303,10 @@ def was_rolled_back(timeline: Timeline, target: str) -> bool:
 
 
 def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
-    """Commits of which only the completed file is there: it came after their rollback.
+    """Return commits with only a completed file: it was written after their rollback.
 
-    Those in the archive are whole: who archived them died between their files, and what was rolled
-    back was an attempt of a compaction or clustering, which Hudi does under the plan's own instant
+    Those in the archive are whole: their archiver failed between their files, and the rollback was
+    of an attempt at a compaction or clustering, which Hudi runs under the plan's own instant
     (`HoodieTable.rollbackInflightInstant`, 1.2.0).
     """
     alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
@@ -317,16 +319,17 @@ def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
 
 
 def log_files_to_keep(timeline: Timeline, target: str) -> set[str]:
-    """Log files with blocks of a failed write that its rollbacks call off, or a plan names.
+    """Return log files with blocks of a failed write that a rollback undoes, or that a plan names.
 
-    Up to table version 6 a plan has what came after the rollback, since names do not tell it.
+    Up to table version 6 a plan contains files written after the rollback, since their names do not
+    show it.
     """
-    called_off = find_rolled_back_log_files(rollbacks_of(timeline, target))
-    return called_off | _to_be_called_off(timeline, target) | files_of_plans(timeline)
+    rolled_back = find_rolled_back_log_files(rollbacks_of(timeline, target))
+    return rolled_back | _to_be_called_off(timeline, target) | files_of_plans(timeline)
 
 
 def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
-    """By pending rollbacks, which tell the metadata table of such files."""
+    """Those of pending rollbacks, which report such files to the metadata table."""
     return {
         request.path(name.rsplit("/", 1)[-1])
         for pending in timeline.pending(ROLLBACK)
@@ -337,13 +340,13 @@ def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
 
 
 def find_rolled_back_log_files(records: Iterable[Record]) -> set[str]:
-    """Log files with blocks that completed rollbacks have called off."""
-    found: set[str] = set()
+    """Return the log files with blocks that completed rollbacks have rolled back."""
+    paths: set[str] = set()
     for record in records:
         for path, part in record["partitionMetadata"].items():
             names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
-            found |= {f"{path}/{name}" if path else name for name in names}
-    return found
+            paths |= {f"{path}/{name}" if path else name for name in names}
+    return paths
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -367,7 +370,7 @@ def _plan_record(uri: str, target: Instant, requests: Iterable[RollbackRequest])
 
 
 def _request(record: Mapping[str, Any]) -> RollbackRequest:
-    """A request as any Hudi release planned it; the table may have been moved since."""
+    """Parse a request of any Hudi release; the table may have been moved since."""
     files = record.get("filesToBeDeleted") or ()
     return RollbackRequest(
         partition=record["partitionPath"],
@@ -383,11 +386,11 @@ def _metadata_record(
 ) -> dict[str, Any]:
     partitions: dict[str, dict[str, Any]] = {}
     for part in done:
-        known = partitions.setdefault(part["partitionPath"], part)
-        if known is not part:
-            known["successDeleteFiles"] += part["successDeleteFiles"]
-            known["rollbackLogFiles"].update(part["rollbackLogFiles"])
-            known["logFilesFromFailedCommit"].update(part["logFilesFromFailedCommit"])
+        merged = partitions.setdefault(part["partitionPath"], part)
+        if merged is not part:
+            merged["successDeleteFiles"] += part["successDeleteFiles"]
+            merged["rollbackLogFiles"].update(part["rollbackLogFiles"])
+            merged["logFilesFromFailedCommit"].update(part["logFilesFromFailedCommit"])
     return {
         "startRollbackTime": time,
         "timeTakenInMillis": took_ms,

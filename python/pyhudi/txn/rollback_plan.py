@@ -1,11 +1,11 @@
-"""What has to go when a write is rolled back: by its markers, by what it said, or by listing.
+"""The plan of a rollback: files by markers, by commit metadata, or by listing.
 
-Nothing is changed here. Up to table version 6 the blocks that a failed delta commit appended are
-called off by a command block in a new log file, from 8 on its log files are deleted like its base
-files. A log file in which nothing is whole is deleted up to version 6 too: a command block calls
-off what can be read, and the rest would look like damage. Sources: `MarkerBasedRollbackStrategy`,
-`ListingBasedRollbackStrategy` (1.2.0). A table that was upgraded from version 6 has log files that
-its commits of then appended to: they are deleted where all in them goes, else it is refused.
+Nothing is changed here. Up to table version 6 a command block in a new log file rolls back the
+blocks that a failed delta commit appended; from 8 on its log files are deleted like its base files.
+A log file without a whole block is deleted up to version 6 too: a command block rolls back what can
+be read, and the rest would look like damage. Sources: `MarkerBasedRollbackStrategy`,
+`ListingBasedRollbackStrategy` (1.2.0). A table that was upgraded from version 6 has log files to
+which its earlier commits appended: they are deleted if all their rows go, else it raises.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 
 @dataclass(frozen=True)
 class RollbackRequest:
-    """One thing a rollback does: delete files, or call off what was appended to a slice's logs."""
+    """One step of a rollback: delete files, or roll back blocks appended to a slice's logs."""
 
     partition: str
     file_id: str = ""
     base_instant: str = ""
-    """Base instant of the slice whose log blocks are called off; else the failed instant."""
+    """Base instant of the slice whose log blocks are rolled back; else the failed instant."""
     files: tuple[str, ...] = ()
     """Names of the files to delete."""
     log_blocks: Mapping[str, int] = field(default_factory=dict)
-    """Log file names with blocks to call off, and their sizes."""
+    """Names and sizes of log files with blocks to roll back."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all files that it is about. Hudi's plans tell whole paths of log files."""
+        """The names of all its files. Hudi's plans have full paths of log files."""
         return (*self.files, *(name.rsplit("/", 1)[-1] for name in self.log_blocks))
 
     def path(self, name: str) -> str:
-        """A file of the request's partition, relative to the table.
+        """Return the path of a file of the request's partition, relative to the table.
 
-        Raises `CorruptTable` for one that cannot be a data file: others wrote markers and plans.
+        Raises `CorruptTable` if it cannot be a data file: other writers wrote markers and plans.
         """
         path = f"{self.partition}/{name}" if self.partition else name
         parts = path.split("/")
@@ -69,15 +69,15 @@ def plan_rollback(
     target: Instant,
     with_others: Collection[str] = (),
 ) -> list[RollbackRequest]:
-    """What has to be undone of an instant.
+    """Return the requests that undo an instant.
 
-    with_others: instants that are taken back with it. Raises `UnsupportedTableFeature` for a log
-    file from before an upgrade that holds rows of a commit which stays.
+    with_others: instants that are reverted together. Raises `UnsupportedTableFeature` for a log
+    file from before an upgrade that contains rows of a commit which stays.
 
-    Of a completed one by its commit metadata. Of a pending one by its markers, or by listing where
-    it has none; one that never got beyond requested wrote nothing. But up to table version 6 others
-    write log files to the slices that a compaction has planned: without it those files go too,
-    which a restore alone may ask for, since it has taken back all that is in them.
+    A completed instant is undone by its commit metadata. A pending one is undone by its markers, or
+    by listing if it has none; one that is only requested wrote nothing. But up to table version 6
+    other writers write log files to the slices of a planned compaction. Without the compaction
+    those files go too, which only a restore may request, since it has reverted all their rows.
     """
     if target.is_completed:
         requests = requests_of_commit(storage, version, timeline, target)
@@ -100,7 +100,7 @@ def plan_rollback(
 def requests_by_markers(
     storage: Storage, version: TableVersion, target: str, marked: Iterable[markers.Marker]
 ) -> list[RollbackRequest]:
-    """One request a marked file; none for blocks of a log file that was never made."""
+    """One request per marked file; none for blocks of a log file that was never created."""
     requests: list[RollbackRequest] = []
     for marker in marked:
         if marker.kind == "APPEND":
@@ -110,12 +110,13 @@ def requests_by_markers(
                 requests += _of_slice(storage, marker, target)
                 continue
             if log.instant != target:
-                called_off = _call_off(
+                appends = _call_off(
                     storage, marker.partition, log.file_id, log.instant, marker.name
                 )
-                # One that nobody else has may come later, and is looked for by what goes here.
-                if called_off or not may_be_token_of(log.write_token, target):
-                    requests += called_off
+                # If no other write has it, it may be created later, and is deleted by its name
+                # here.
+                if appends or not may_be_token_of(log.write_token, target):
+                    requests += appends
                     continue
         requests.append(
             RollbackRequest(marker.partition, _file_id(marker.name), target, files=(marker.name,))
@@ -124,16 +125,16 @@ def requests_by_markers(
 
 
 def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -> None:
-    """From version 8 on nothing is appended; what such a marker would mean there is not known."""
+    """From version 8 on no writer appends; the meaning of such a marker is unknown there."""
     if not version.rollback_appends_command:
         msg = f"in version {version.code} there is no APPEND marker as {target} has: {marker.path}"
         raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
 
 
 def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[RollbackRequest]:
-    """What undoes an append whose marker names the slice's base file, not the log file.
+    """Requests that undo an append whose marker names the slice's base file, not the log file.
 
-    Releases before 0.15 mark so. The base file belongs to a commit, and must stay.
+    Releases before 0.15 write such markers. The base file belongs to a commit, and must stay.
     """
     base = parse_base_name(marker.name)
     if base is None:
@@ -163,9 +164,9 @@ def _call_off(
 def requests_of_commit(
     storage: Storage, version: TableVersion, timeline: Timeline, target: Instant
 ) -> list[RollbackRequest]:
-    """One request a file that bears a completed instant, and one a log file it appended to.
+    """One request per file that bears a completed instant, and one per log file it appended to.
 
-    Of a compaction the whole slice goes, as Hudi's restore has it: up to table version 6 the log
+    For a compaction the whole slice is deleted, as in Hudi's restore: up to table version 6 the log
     files above it have its instant.
     """
     requests = []
@@ -200,12 +201,12 @@ def _check_all_goes(
     requests: Iterable[RollbackRequest],
     with_others: Collection[str],
 ) -> None:
-    """Raises `UnsupportedTableFeature` where a log file would go with rows of a commit that stays.
+    """Raise `UnsupportedTableFeature` if a log file to delete has rows of a commit that stays.
 
-    From version 8 on a log file is its commit's own, but for those from before an upgrade: they
+    From version 8 on a log file belongs to one commit, except those from before an upgrade: they
     bear the instant of another commit, or of a compaction.
     """
-    gone = {target.requested, *with_others}
+    undone = {target.requested, *with_others}
     for request in requests:
         for name in request.files:
             log = parse_log_name(name)
@@ -215,7 +216,7 @@ def _check_all_goes(
             stays = [
                 instant
                 for instant in block_instants(storage, path)
-                if instant not in gone and timeline.is_committed(instant)
+                if instant not in undone and timeline.is_committed(instant)
             ]
             if stays:
                 msg = (
@@ -229,9 +230,9 @@ def _check_all_goes(
 def requests_by_listing(
     storage: Storage, version: TableVersion, target: str, profile: CommitMetadata
 ) -> list[RollbackRequest]:
-    """One request a file that bears the failed instant, and one a slice it may have appended to.
+    """One request per file with the failed instant, and one per slice it may have appended to.
 
-    profile: what the failed write said it would do, from its inflight file.
+    profile: the plan of the failed write, from its inflight file.
     """
     appended = {
         (partition, stat.file_id): stat.prev_commit
@@ -251,7 +252,7 @@ def requests_by_listing(
 
 
 def _list_partitions(storage: Storage, more: Iterable[str]) -> Iterator[tuple[str, list[Entry]]]:
-    """The table's partitions, and folders that may be none any more: an index was dropped."""
+    """The table's partitions, and directories that may no longer be one: an index was dropped."""
     seen = set()
     for partition, files in walk_partitions(storage):
         seen.add(partition)
@@ -266,8 +267,9 @@ def _call_off_listed(
 ) -> list[RollbackRequest]:
     """A request for each slice with logs that the failed write may have appended to.
 
-    That is the one the profile tells, and the newest one from before the write: Hudi's profiles
-    tell where the index found the rows, while a pending compaction has moved the log files on.
+    That is the slice that the profile names, and the newest one from before the write: Hudi's
+    profiles name the slice in which the index found the rows, while a pending compaction has moved
+    new log files to a later one.
     """
     logs: dict[str, dict[str, dict[str, int]]] = {}
     for name in names:
@@ -287,22 +289,22 @@ def _call_off_listed(
 def without_torn_logs(
     storage: Storage, timeline: Timeline, requests: Iterable[RollbackRequest]
 ) -> list[RollbackRequest]:
-    """The requests, but that a slice's newest log file is deleted where nothing in it is whole.
+    """Return the requests, with a slice's newest log file deleted if it contains no whole block.
 
-    Its writer died in the first block. One that a completed commit names is damaged, and stays; so
-    does one that a plan names.
+    Its writer failed in the first block. A file that a completed commit names is damaged, and
+    stays; so does a file that a plan names.
     """
-    found = []
+    remaining = []
     for request in requests:
         newest = max(request.log_blocks, key=_log_version, default=None)
         path = "" if newest is None else request.path(newest)
         if newest is None or not is_torn(storage, path) or _is_named(timeline, path):
-            found.append(request)
+            remaining.append(request)
             continue
-        found.append(replace(request, files=(newest,), log_blocks={}))
-        if others := {name: n for name, n in request.log_blocks.items() if name != newest}:
-            found.append(replace(request, log_blocks=others))
-    return found
+        remaining.append(replace(request, files=(newest,), log_blocks={}))
+        if older := {name: n for name, n in request.log_blocks.items() if name != newest}:
+            remaining.append(replace(request, log_blocks=older))
+    return remaining
 
 
 def _log_version(name: str) -> int:

@@ -1,11 +1,11 @@
-"""Savepoints: commits whose files cleaners spare, so that the table can be restored to them.
+"""Savepoints: commits whose files the cleaner retains, so that the table can be restored to them.
 
-A savepoint bears the instant of its commit. Nothing is requested: an empty inflight file, then the
-completed one with the names of the files that the table consists of once it is restored to the
-commit. A writer that dies in between leaves an inflight file, which protects nothing and which the
-next writer removes. Source: `SavepointActionExecutor` (1.2.0). Hudi names the files as of the
-commit's requested time, though its restores go by completion times from table version 8 on, and may
-save files that a clean is about to delete; that is refused here.
+A savepoint bears the instant of its commit. It has no requested file: an empty inflight file, then
+the completed one with the names of the files of the table after a restore to the commit. A writer
+that fails in between leaves an inflight file, which protects nothing and which the next writer
+removes. Source: `SavepointActionExecutor` (1.2.0). Hudi names the files as of the commit's
+requested time, though its restores use completion times from table version 8 on, and may save files
+that a clean is about to delete; pyhudi refuses that.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SAVED_BY = "pyhudi"
 
 @dataclass(frozen=True)
 class Savepoint:
-    """A commit that is saved."""
+    """A commit with a savepoint."""
 
     instant: str
-    """Of the commit."""
+    """The instant of the commit."""
     files: Mapping[str, tuple[str, ...]]
     """Names of base and log files by partition path."""
     comment: str = ""
@@ -41,12 +41,12 @@ class Savepoint:
 
     @property
     def file_count(self) -> int:
-        """How many files it protects."""
+        """The number of files that it protects."""
         return sum(map(len, self.files.values()))
 
 
 def savepoints(timeline: Timeline) -> list[Savepoint]:
-    """The savepoints of a timeline, oldest commit first."""
+    """Return the savepoints of a timeline, oldest commit first."""
     return [
         _parse(savepoint, timeline.read(savepoint) or {})
         for savepoint in timeline.filter_completed(SAVEPOINT)
@@ -54,17 +54,17 @@ def savepoints(timeline: Timeline) -> list[Savepoint]:
 
 
 def find_saved_instants(timeline: Timeline) -> set[str]:
-    """The commits that are saved."""
+    """Return the commits that have a savepoint."""
     return {savepoint.requested for savepoint in timeline.filter_completed(SAVEPOINT)}
 
 
 def create(table: TableSnapshot, comment: str = "", instant: str | None = None) -> Savepoint:
-    """Saves a completed commit of the active timeline, by default the last that was completed.
+    """Save a completed commit of the active timeline, by default the last that was completed.
 
-    Up to table version 6, where that is not kept, the last that was requested. Raises
-    `HistoryUnavailable` for a commit that is not there, or of which files may have been cleaned,
-    `ConfigError` for one that is saved already, `CommitConflict` where a pending clean is about to
-    take files of it, `LockTimeout` where others hold the table's lock.
+    Up to table version 6, which does not store that, the last that was requested. Raises:
+    `HistoryUnavailable` for a missing commit, or one whose files may have been cleaned;
+    `ConfigError` for one that has a savepoint already; `CommitConflict` if a pending clean is about
+    to delete files of it; `LockTimeout` if another writer holds the table's lock.
     """
     with table.guard.critical_section():
         return _create(table.with_timeline(zombie_commits.load_timeline(table)), comment, instant)
@@ -76,10 +76,10 @@ def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoin
     if commit.requested in find_saved_instants(table.timeline):
         msg = f"the commit {commit.requested} has a savepoint already"
         raise ConfigError(msg, hint="savepoints() lists the savepoints.")
-    gone = instants_to_revert(table, commit)
-    if gone:
+    later = instants_to_revert(table, commit)
+    if later:
         _check_not_cleaned(table.timeline, commit)
-    files = _files(file_system_view_after_restore(table, commit, gone))
+    files = _files(file_system_view_after_restore(table, commit, later))
     saved = Savepoint(commit.requested, files, comment, SAVED_BY, table.clock.now_ms())
     _check_not_to_be_cleaned(table.timeline, saved)
     _write(table, saved)
@@ -87,28 +87,28 @@ def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoin
 
 
 def delete(table: TableSnapshot, instant: str) -> None:
-    """Takes a savepoint away, or what a writer that died has left of one.
+    """Delete a savepoint, also one that a failed writer has only started.
 
-    Raises `ConfigError` where there is none, `LockTimeout` where others hold the table's lock.
+    Raises `ConfigError` if there is none, `LockTimeout` if another writer holds the table's lock.
     """
     with table.guard.critical_section():
         _delete(table.with_timeline(zombie_commits.load_timeline(table)), instant)
 
 
 def _delete(table: TableSnapshot, instant: str) -> None:
-    found = table.timeline.find(instant, SAVEPOINT)
-    if found is None:
+    savepoint = table.timeline.find(instant, SAVEPOINT)
+    if savepoint is None:
         msg = f"there is no savepoint of {instant}"
         raise ConfigError(msg, hint="savepoints() lists the savepoints.")
-    if found.is_completed:
+    if savepoint.is_completed:
         PendingInstant(table, instant, SAVEPOINT).unpublish()
     PendingInstant(table, instant, SAVEPOINT).remove()
 
 
 def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
-    """Removes savepoints that were begun only. Their writers must be known to be dead."""
-    for left in timeline.pending(SAVEPOINT):
-        PendingInstant(table, left.requested, SAVEPOINT).remove()
+    """Remove savepoints that were only started. Their writers must be known to have failed."""
+    for pending in timeline.pending(SAVEPOINT):
+        PendingInstant(table, pending.requested, SAVEPOINT).remove()
 
 
 def _write(table: TableSnapshot, saved: Savepoint) -> None:
@@ -123,25 +123,26 @@ def _write(table: TableSnapshot, saved: Savepoint) -> None:
 
 
 def _commit(timeline: Timeline, instant: str | None) -> Instant:
-    found = _newest(timeline)
-    if instant is not None:
-        found = next((commit for commit in timeline.commits if commit.requested == instant), None)
-    if found is None:
+    if instant is None:
+        commit = _newest(timeline)
+    else:
+        commit = next((c for c in timeline.commits if c.requested == instant), None)
+    if commit is None:
         what = "completed commit" if instant is None else f"completed commit {instant}"
         msg = f"the active timeline has no {what}"
         raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
-    return found
+    return commit
 
 
 def _newest(timeline: Timeline) -> Instant | None:
-    """The commit to which a restore takes no row away: by the times that restores go by."""
+    """Return the commit to which a restore loses no row, by the times that restores use."""
     if not timeline.completes_in_names:
         return timeline.last_commit
     return max(timeline.commits, key=lambda commit: commit.completed or "", default=None)
 
 
 def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
-    """Raises `HistoryUnavailable` for a commit from before the newest clean's horizon."""
+    """Raise `HistoryUnavailable` for a commit that the newest clean does not retain."""
     horizon = _oldest_uncleaned(timeline)
     if commit.requested < horizon:
         msg = f"{commit.requested} is before {horizon}: files of it may have been cleaned"
@@ -149,7 +150,7 @@ def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
 
 
 def _oldest_uncleaned(timeline: Timeline) -> str:
-    """The first commit that is as it was; where a clean has no horizon the last one before it."""
+    """Return the earliest retained commit; the last one before the clean if it records none."""
     clean = max(
         (instant for instant in timeline.instants if instant.action == CLEAN),
         key=lambda instant: instant.requested,
@@ -169,18 +170,18 @@ def _oldest_uncleaned(timeline: Timeline) -> str:
 
 
 def _files(view: FileSystemView) -> dict[str, tuple[str, ...]]:
-    """Names of the files that a reader reads, by partition path."""
-    found: dict[str, list[str]] = {path: [] for path in view.partitions}
+    """Return the names of the files that a reader reads, by partition path."""
+    names_by_partition: dict[str, list[str]] = {path: [] for path in view.partitions}
     for slice_ in view.slices():
-        names = found[slice_.partition]
+        names = names_by_partition[slice_.partition]
         if slice_.base is not None:
             names.append(slice_.base.name)
         names += (log.name for log in slice_.logs)
-    return {path: tuple(names) for path, names in found.items()}
+    return {path: tuple(names) for path, names in names_by_partition.items()}
 
 
 def _check_not_to_be_cleaned(timeline: Timeline, saved: Savepoint) -> None:
-    """Raises `CommitConflict` where a clean that is planned deletes a file of the savepoint."""
+    """Raise `CommitConflict` if a pending clean deletes a file of the savepoint."""
     for clean in timeline.pending(CLEAN):
         planned = (timeline.plan(clean) or {}).get("filePathsToBeDeletedPerPartition") or {}
         for path, files in planned.items():

@@ -1,4 +1,4 @@
-"""The schema history file beside each commit of a table that is evolved by column ids."""
+"""The schema history file next to each commit of a table that is evolved by column ids."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 class SchemaHistoryFile(CommitParticipant):
-    """Keeps the history file in step with the commits of a table."""
+    """Keeps the history file in sync with the commits of a table."""
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
-        """Writes the file; a table without column ids has none."""
+        """Write the file; a table without column ids has none."""
         if commit.schema.internal is not None:
-            text = commit.schema.history_text(commit.instant)
+            history = commit.schema.history_text(commit.instant)
             commit_schema.persist(
-                table.storage, table.config, table.generator, commit.instant, text
+                table.storage, table.config, table.generator, commit.instant, history
             )
         return {}
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
-        """Removes the file."""
+        """Remove the file."""
         commit_schema.forget(table.storage, rollback.target)
 
     def on_revoke(self, table: TableSnapshot, instant: str) -> None:
-        """Removes the file."""
+        """Remove the file."""
         commit_schema.forget(table.storage, instant)

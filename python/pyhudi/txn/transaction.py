@@ -1,25 +1,24 @@
 """The life of one write on the timeline: begin, publish, or roll back.
 
-Beside it others may write. What changes the timeline stands in two sections of the table's guard,
-the order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and each may be the last one before a
-crash:
+Other writers may write concurrently. All timeline changes happen in two critical sections. The
+order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and a crash can come after each:
 
-1. `recovery.py`: pending rollbacks are carried out, writes of the dead rolled back, left markers
-   and staged files removed. On the timeline of then the write is planned.
-2. `Transaction` is entered. In one section: an instant later than all there are, heartbeat,
-   requested file.
+1. `recovery.py` executes pending rollbacks, rolls back failed writes and removes leftover markers
+   and staged files. The write is planned on the resulting timeline.
+2. `Transaction` is entered. In one critical section: an instant later than all existing ones,
+   heartbeat, requested file.
 3. `start`: inflight file with the workload profile.
-4. Tasks write data files, each after its marker. Readers see none of it.
-5. `commit`. In one section: the timeline is loaded anew and looked at for what others did
-   meanwhile (`conflicts.py`), marked files that are not in the statistics are removed, companions
-   are brought up to the commit, then the completed file publishes the write, companions do what is
-   due, heartbeat and markers go. What fails after the publication is a warning: an error would
-   have the caller write once more.
+4. Tasks write data files, each after its marker. Readers see none of them.
+5. `commit`. In one critical section: the timeline is reloaded and checked for concurrent changes
+   (`conflicts.py`), marked files that are not in the statistics are removed, commit participants
+   are brought in sync. The completed file publishes the write. Then participants run their
+   post-commit steps, and heartbeat and markers are removed. A failure after the publication is a
+   warning: an error would make the caller write again.
 
-No lock keeps a writer that lost it from writing. So a write is published only while its lock, its
-heartbeat and its inflight file are there.
+No lock can stop a writer that lost it from writing. So a write is published only while its lock,
+its heartbeat and its inflight file exist.
 
-A rollback's instant is taken before the new write's, since Hudi 0.15's log reader stops at the
+A rollback's instant is taken before the new write's, because Hudi 0.15's log reader stops at the
 first block that is later than the last commit.
 """
 
@@ -79,10 +78,10 @@ class Transaction:
     ) -> None:
         """Nothing is written yet.
 
-        table: as the write was planned on it. operation: Hudi's name, such as UPSERT. rechecks:
-        look, before the write is complete, at what it went by. appends: where it adds log files,
-        others may do so, too. shared: other processes go on with the write, so its heartbeat is no
-        sign of this one.
+        table: the snapshot that the write was planned on. operation: Hudi's name, such as UPSERT.
+        rechecks: commit checks of what the write relied on. appends: other writers may append to
+        the same file groups. shared: other processes continue the write, so its heartbeat does not
+        depend on this one.
         """
         self._table = table
         self._operation = operation
@@ -91,26 +90,26 @@ class Transaction:
         self._open = PendingInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
-        # Another writer has taken it back.
-        self._gone = False
-        self._told_companions = False
+        # Another writer has rolled it back.
+        self._is_rolled_back = False
+        self._has_run_participants = False
         self._shared = shared
         self._heartbeat: Heartbeat | None = None
-        self._followers: list[Callable[[], None]] = []
+        self._post_commit_steps: list[Callable[[], None]] = []
         self._written = CommitMetadata()
         self.by_record_index = False
-        """Keys were found by the record index: what was tagged is in it already."""
+        """The record index tagged the keys: it already contains all tagged records."""
         self.companions: list[CommitParticipant] = []
-        """What keeps step with this write, besides those of the table."""
+        """Commit participants of this write, in addition to those of the table."""
 
     @classmethod
     def resume(cls, table: TableSnapshot, operation: str, instant: str) -> Transaction:
-        """One that another process has started."""
+        """Return the transaction of a write that another process has started."""
         txn = cls(table, operation)
         txn._open = replace(txn._open, time=instant)
         txn._state = State.INFLIGHT
-        # The other process may have come that far.
-        txn._told_companions = True
+        # The other process may have reached that step.
+        txn._has_run_participants = True
         return txn
 
     @property
@@ -119,7 +118,7 @@ class Transaction:
         return self._open.time
 
     def __enter__(self) -> Self:
-        """Begins the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
+        """Begin the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
         if self._state is State.INFLIGHT:
             self._heartbeat = self._new_heartbeat()
             self._heartbeat.start()
@@ -128,7 +127,7 @@ class Transaction:
             with self._table.guard.critical_section():
                 self._begin()
         except BaseException:
-            # What the storage does not let go, the next writer removes.
+            # The next writer removes what the storage fails to delete.
             with suppress(Exception):
                 self._withdraw_request()
             raise
@@ -160,18 +159,18 @@ class Transaction:
         table.guard.wait_out_clock_skew(began_ms)
 
     def _withdraw_request(self) -> None:
-        """Takes back the beginning of a write, of which there is the requested file at most."""
-        beat, begun = self._heartbeat, self._state is State.REQUESTED
+        """Withdraw a write that has at most its requested file."""
+        beat, is_requested = self._heartbeat, self._state is State.REQUESTED
         self._state = None
         if beat is not None:
             beat.stop_beating()
-        if begun:
+        if is_requested:
             self._open.withdraw_request()
         if beat is not None:
             beat.stop()
 
     def start(self, profile: Mapping[str, tuple[WriteStat, ...]] | None) -> None:
-        """Says what is about to be written; None: nobody knows."""
+        """Create the inflight file with the planned file groups; None: they are unknown."""
         table = self._table
         data = b""
         if profile is not None:
@@ -182,7 +181,7 @@ class Transaction:
         self._state = State.INFLIGHT
 
     def _check_early(self, profile: CommitMetadata) -> None:
-        """Before files are written, where that is wanted, and another one could be faster."""
+        """Detect conflicts before files are written, if the options ask for it."""
         table = self._table
         if LockOptions.of(table.options).early_detection and not table.guard.is_held:
             conflicts.check_markers(
@@ -190,8 +189,8 @@ class Transaction:
             )
 
     def on_completed(self, step: Callable[[], None]) -> None:
-        """Has a step done once the write is complete. Its failure is a warning then."""
-        self._followers.append(step)
+        """Add a step to run once the write is complete. Its failure is then a warning."""
+        self._post_commit_steps.append(step)
 
     def commit(
         self,
@@ -199,18 +198,17 @@ class Transaction:
         schema: CommitSchema,
         replaced: Mapping[str, tuple[str, ...]] | None = None,
     ) -> str:
-        """Publishes the write and gives its completion time.
+        """Publish the write and return its completion time.
 
-        stats: of every file that belongs to it. schema: what the commit says of the table's schema.
-        replaced: file ids by partition path that the write takes away, where it is a replace
-        commit. Raises `CommitConflict` where the write is not its writer's own any more, or another
-        one changed file groups of it.
+        stats: of every file that belongs to it. schema: the table's schema in the commit. replaced:
+        replaced file ids by partition path, for a replace commit. Raises `CommitConflict` if the
+        write lost its instant to another writer, or another writer changed file groups of it.
         """
         table = self._table
-        said = {**commit_metadata(table.options), **schema.extra_metadata(self.instant)}
+        extra_metadata = {**commit_metadata(table.options), **schema.extra_metadata(self.instant)}
         metadata = CommitMetadata(
             by_partition(stats),
-            extra_metadata=said,
+            extra_metadata=extra_metadata,
             operation_type=self._operation,
             compacted=self._operation in _COMPACTING,
             partition_to_replace_file_ids=replaced,
@@ -223,14 +221,14 @@ class Transaction:
                 table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
             ):
                 now = self._check_before_publish(metadata, schema)
-                begun = self._open.read_marked_paths()
-                # Whoever took a plan over meanwhile has begun files of the same instant.
+                started = self._open.read_marked_paths()
+                # A writer that took the plan over in between has started files of the same instant.
                 self._check_alive()
-                self._open.delete_unnamed_files(metadata, begun)
+                self._open.delete_unnamed_files(metadata, started)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 for companion in table.companions:
                     companion.before_publish(now)
-                self._told_companions = True
+                self._has_run_participants = True
                 metadata = run_participants(now, commit, self.companions)
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
@@ -243,11 +241,11 @@ class Transaction:
     def _check_before_publish(
         self, metadata: CommitMetadata, schema: CommitSchema
     ) -> TableSnapshot:
-        """The table of now, where the write may be complete on it."""
+        """Return the current snapshot if the write may complete on it."""
         table, instant = self._table, self.instant
-        known = {commit.requested for commit in table.timeline.commits}
+        verified = {commit.requested for commit in table.timeline.commits}
         timeline = Timeline.load(table.storage, table.config)
-        timeline = zombie_commits.revoke_zombies(table, timeline, known)
+        timeline = zombie_commits.revoke_zombies(table, timeline, verified)
         table.generator.observe(timeline)
         conflicts.check_still_inflight(timeline, instant, self._open.action)
         self._check_alive()
@@ -301,7 +299,8 @@ class Transaction:
             except CommitConflict:
                 self._publishing = False
                 raise
-        # The writer may have stood still as the completed file was made, and others gone on.
+        # The writer may have stalled while the completed file was created, and other writers gone
+        # on.
         if not self._is_surely_alone() and not self._is_committed(completion):
             self._open.delete_completed_file(completion)
             self._publishing = False
@@ -309,7 +308,7 @@ class Transaction:
         self._state = State.COMPLETED
 
     def _is_committed(self, completion: str) -> bool:
-        """Whether what was published counts: others who have found it meanwhile have decided."""
+        """Return whether the publication counts: other writers that found it may have decided."""
         table = self._table
         table.guard.reacquire()
         if self._heartbeat is None or self._heartbeat.mark_zombie():
@@ -321,27 +320,27 @@ class Transaction:
         return table.storage.exists(path) and not self._open.is_publication_lost(completion)
 
     def _is_own(self, archived: CommitMetadata | None) -> bool:
-        """Whether what others have archived is what this writer has published."""
+        """Return whether an archived commit is the one that this writer has published."""
         return self._publishing and archived is not None and self._written.paths <= archived.paths
 
     def _find_archived(self, timeline: Timeline) -> CommitMetadata | None:
         action = COMPLETED_ACTION.get(self._open.action, self._open.action)
-        found = timeline.archive.find(self.instant, action)
-        return None if found is None else timeline.archive.commit_metadata(found)
+        commit = timeline.archive.find(self.instant, action)
+        return None if commit is None else timeline.archive.commit_metadata(commit)
 
     def _conflict_error(self) -> CommitConflict:
         msg = f"the {self._open.action} {self.instant} was rolled back by another writer"
         return retryable_conflict(msg)
 
     def _run_post_commit(self, table: TableSnapshot) -> None:
-        """What is due once the write is complete, which stands whatever happens here."""
-        for step in self._followers:
+        """Run the post-commit steps; the commit stands whatever happens here."""
+        for step in self._post_commit_steps:
             self._try(step)
         for companion in (*table.companions, *self.companions):
             self._try(partial(companion.after_complete, table))
 
     def _clear(self, settle: Callable[[], None]) -> None:
-        """Removes heartbeat and markers while clocks settle, for which others wait anyway."""
+        """Remove heartbeat and markers while waiting out clock skew: other writers wait anyway."""
         steps = [self._open.delete_markers, settle]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
@@ -359,9 +358,9 @@ class Transaction:
             )
 
     def withdraw(self, begun: Iterable[str] | None = None) -> None:
-        """Ends a write that has nothing to commit: neither a commit nor a rollback tells of it.
+        """End a write that has nothing to commit, without a commit or a rollback.
 
-        begun: paths of all files that may have been begun; None for those that markers name.
+        begun: paths of all files that may have been started; None for those that markers name.
         """
         self._open.delete_unnamed_files(CommitMetadata(), begun)
         self._open.remove()
@@ -382,7 +381,7 @@ class Transaction:
                 self._heartbeat.stop_beating()
 
     def _end(self, error: BaseException | None) -> None:
-        """Takes back what is not complete; tells a caller whose error came after the commit."""
+        """Roll back what is not complete; raise for an error that came after the commit."""
         if self._state is None:
             return
         published = self._state is State.COMPLETED
@@ -392,11 +391,15 @@ class Transaction:
             except Exception as secondary:
                 if error is None:
                     raise
-                # The next writer rolls back; what went wrong first is what the caller must hear.
+                # The next writer rolls back; the caller must see the first error.
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
                     raise self._outcome_unknown_error(error) from error
-        if self._gone and isinstance(error, Exception) and not isinstance(error, CommitConflict):
+        if (
+            self._is_rolled_back
+            and isinstance(error, Exception)
+            and not isinstance(error, CommitConflict)
+        ):
             raise self._conflict_error() from error
         if published and isinstance(error, KeyboardInterrupt):
             raise InterruptedAfterCommit(self.instant) from error
@@ -416,14 +419,14 @@ class Transaction:
         )
 
     def roll_back(self) -> None:
-        """Takes the write back, unless it is complete or gone already."""
+        """Roll the write back, unless it is complete or removed already."""
         self._finish()
 
     def _finish(self) -> bool:
-        """Takes a pending write back; whether it was complete."""
+        """Roll a pending write back; return whether it was complete."""
         guard = self._table.guard
         with guard.critical_section():
-            # A section of this writer's may go on without its lock, or lose it while it looks.
+            # A critical section may go on without its lock, or lose it during this check.
             try:
                 guard.check_held()
                 return self._settle_alone()
@@ -449,7 +452,7 @@ class Transaction:
             archived = self._find_archived(timeline)
             if self._is_own(archived):
                 return True
-            self._gone = True
+            self._is_rolled_back = True
             if archived is None:
                 self._remove_files_after_rollback(timeline)
             else:
@@ -462,43 +465,43 @@ class Transaction:
         return False
 
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
-        """Within a section: undoes the write, which is pending still.
+        """Undo the write, which is still pending, within a critical section.
 
-        Where its markers alone tell of its files, they go with the instant, and no rollback is
-        pending meanwhile: Hudi would carry that out as well, and fail where it is slower (up to
-        1.0.2). Up to table version 6 its compaction plans name log files of pending writes.
+        If its markers alone name its files, they are deleted with the instant, without a pending
+        rollback: Hudi would execute that rollback as well, and fail if it is slower (up to 1.0.2).
+        Up to table version 6 Hudi's compaction plans name log files of pending writes.
         """
         table = self._table
-        if self._shares_markers(timeline) and not self._told_companions:
+        if self._shares_markers(timeline) and not self._has_run_participants:
             self._open.delete_unnamed_files(CommitMetadata(), self._written.paths)
             self._open.withdraw_beginning()
             self._open.withdraw_request()
             return
         if self._is_late:
-            # Others may have taken it back before, and not have seen all.
+            # Other writers may have rolled it back before, and not have seen all files.
             self._remove_missed(timeline)
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
-        known = self._told_companions or self._shared or logs
-        begun = None if known else markers.read_all(table.storage, self.instant)
-        if begun is None:
+        needs_rollback = self._has_run_participants or self._shared or logs
+        marked = None if needs_rollback else markers.read_all(table.storage, self.instant)
+        if marked is None:
             rollback.roll_back(table, timeline, pending)
             if self._is_late:
-                # Others may have removed markers, or have begun to remove the instant.
+                # Other writers may have removed markers, or started to remove the instant.
                 now = Timeline.load(table.storage, table.config)
                 self._remove_written(now)
             return
-        # Of a writer that stood still others may have removed markers.
-        self.withdraw({marker.path for marker in begun} | self._written.paths)
-        partitions = {marker.partition for marker in begun}
+        # Other writers may have removed markers of a stalled writer.
+        self.withdraw({marker.path for marker in marked} | self._written.paths)
+        partitions = {marker.partition for marker in marked}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
 
     def _shares_markers(self, now: Timeline) -> bool:
-        """Whether another write of the same time is pending, which clears what it does not name."""
+        """Return whether another write of the same time is pending, which deletes unnamed files."""
         others = now.of_same_time(self.instant, self._open.action)
         return any(not o.is_completed and o.completed_action in COMMIT_ACTIONS for o in others)
 
     def _remove_unnamed_files(self, metadata: CommitMetadata) -> None:
-        """Removes what this writer wrote of a plan that another one has taken over and completed.
+        """Remove this writer's files of a plan that another writer has taken over and completed.
 
         Up to table version 6 Hudi's completed file may be empty for a moment.
         """
@@ -508,11 +511,11 @@ class Transaction:
             self._open.delete_markers()
 
     def _own(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
-        """Paths of what this writer wrote, whose markers others may have removed."""
+        """Paths of this writer's files, whose markers other writers may have removed."""
         return self._written.paths
 
     def _remove_files_after_rollback(self, timeline: Timeline) -> None:
-        """Removes what was written after another writer had taken the write back."""
+        """Remove files that were written after another writer had rolled the write back."""
         table = self._table
         for companion in table.companions:
             companion.on_revoke(table, self.instant)
@@ -524,14 +527,14 @@ class Transaction:
         table.storage.delete(heartbeat.path_of(self.instant))
 
     def _remove_written(self, timeline: Timeline) -> None:
-        """Removes the files that this writer knows of, but for those that are to stay."""
+        """Remove the files that this writer knows of, except those that must stay."""
         stays = rollback.log_files_to_keep(timeline, self.instant)
         self._table.storage.delete_all(self._written.paths - stays)
 
     def _remove_missed(self, timeline: Timeline) -> None:
-        found = recovery.files_after_rollback(self._table, timeline, self.instant)
-        stays = rollback.log_files_to_keep(timeline, self.instant) if found else ()
-        self._table.storage.delete_all(found.difference(stays))
+        paths = recovery.files_after_rollback(self._table, timeline, self.instant)
+        stays = rollback.log_files_to_keep(timeline, self.instant) if paths else ()
+        self._table.storage.delete_all(paths.difference(stays))
 
 
 @contextmanager
@@ -542,9 +545,9 @@ def prefetch_commit_reads(
     files: Iterable[str] = (),
     trees: Iterable[str] = (),
 ) -> Iterator[None]:
-    """What a commit, or a clean, looks at first. Within a section: nobody else changes it.
+    """Prefetch what a commit or a clean reads first, in a critical section, so it cannot change.
 
-    metadata: of the commit. files, trees: read and listed too.
+    metadata: of the commit. files, trees: also read and listed.
     """
     with ExitStack() as block:
         folders = [table.config.layout.folder]
@@ -557,8 +560,8 @@ def prefetch_commit_reads(
 def run_participants(
     table: TableSnapshot, commit: Commit, others: Iterable[CommitParticipant] = ()
 ) -> CommitMetadata:
-    """Brings what keeps step with a table up to a commit, and gives what the commit then says."""
-    said = dict(commit.metadata.extra_metadata)
+    """Bring the participants of a table in sync with a commit; return its extended metadata."""
+    extra_metadata = dict(commit.metadata.extra_metadata)
     for companion in (*table.companions, *others):
-        said |= companion.before_complete(table, commit)
-    return replace(commit.metadata, extra_metadata=said)
+        extra_metadata |= companion.before_complete(table, commit)
+    return replace(commit.metadata, extra_metadata=extra_metadata)

@@ -1,4 +1,4 @@
-"""What the tasks of a change take over from the table: how its slices are read and written."""
+"""The write target of tasks: how they read and write the slices of the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def write_options(table: TableSnapshot) -> WriteOptions:
-    """The options of the table's handle, as its base files have them."""
+    """Return the options of the table's handle, adapted to the format of its base files."""
     return WriteOptions.of(table.options, table.config.base_extension)
 
 
@@ -24,7 +24,7 @@ def write_target(
     instant: str,
     task_memory: int | None = None,
 ) -> WriteTarget:
-    """What all tasks of a write share.
+    """Return the settings that all tasks of a write share.
 
     task_memory: bytes that one task may use for records that it merges, None for no limit.
     """
@@ -53,9 +53,9 @@ def write_target(
 
 
 def find_committed_blocks(table: TableSnapshot) -> tuple[tuple[str, ...] | None, str | None]:
-    """Instants whose log blocks count, and the instant before which all do.
+    """Return the instants whose log blocks are valid, and the instant before which all are.
 
-    Neither is looked at where only whole files count.
+    Both are None if only whole files count.
     """
     if not table.config.version.blocks_need_commit_check:
         return None, None

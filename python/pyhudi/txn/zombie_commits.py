@@ -1,12 +1,12 @@
-"""Commits that came late: of a writer that stood still between its last look and its publication.
+"""Zombie commits: published by a writer that stalled between its last check and its publication.
 
-Its lock may have gone to others meanwhile, who went on and do not know of what it published. A
-writer's heartbeat is there until it has looked once more. Whoever finds a commit that has one still
-decides about it, within a section and before anything is planned on it, by the times that the
-storage gives its files: where it took so long from the last heartbeat to the completed file that
-the lock may have been lost in between, the commit came late, and is taken back; else it counts, and
-the heartbeat goes. The writer itself takes back what nobody has decided about, and has its
-heartbeat say so first: the file may have been named long after its time, which nobody else knows.
+Another writer may have taken its lock and gone on without seeing the commit. A writer's heartbeat
+exists until the writer has checked once more. A writer that finds a commit with a heartbeat decides
+about it, in a critical section and before it plans on it, by the times that the storage gives the
+files. If the lock may have expired between the last heartbeat and the completed file, the commit is
+a zombie and is revoked. Otherwise it counts, and the heartbeat is removed. The stalled writer
+itself revokes a commit that no other writer has decided about, and first marks its heartbeat: the
+file may have been named long after its time, which only that writer knows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pyhudi.txn import heartbeat
 
 
 def load_timeline(table: TableSnapshot) -> Timeline:
-    """Within a section: the timeline as it is now, on which every commit counts.
+    """Load the timeline in a critical section and revoke its zombie commits.
 
-    Raises `CommitConflict` where one came late, and this writer's lock was lost meanwhile.
+    Raises `CommitConflict` if there is a zombie commit and this writer has lost its lock.
     """
     folders = [table.config.layout.folder, heartbeat.HEARTBEAT_FOLDER]
     with table.storage.prefetch(folders=folders):
@@ -33,38 +33,40 @@ def load_timeline(table: TableSnapshot) -> Timeline:
 
 
 def revoke_zombies(
-    table: TableSnapshot, timeline: Timeline, known: Collection[str] = ()
+    table: TableSnapshot, timeline: Timeline, verified: Collection[str] = ()
 ) -> Timeline:
-    """As `load`, of a timeline that was just loaded. known: times of commits that surely count."""
+    """Revoke the zombie commits of a loaded timeline. verified: times of checked commits."""
     storage = table.storage
-    unknown = {one.requested: one for one in timeline.commits if one.requested not in known}
-    beats = [beat for beat in heartbeat.files_of(storage, unknown) if beat.size]
+    unverified = {
+        commit.requested: commit for commit in timeline.commits if commit.requested not in verified
+    }
+    beats = [beat for beat in heartbeat.files_of(storage, unverified) if beat.size]
     if not beats:
         return timeline
-    late = find_zombies(storage, timeline, beats)
+    zombies = find_zombies(storage, timeline, beats)
     table.guard.check_held()
-    for commit in late:
-        logger.info("%s: takes back %s, which came late", storage.uri, commit)
+    for commit in zombies:
+        logger.info("%s: revoking zombie commit %s", storage.uri, commit)
         storage.delete(timeline.path(commit))
-    # The others count, whatever their writers think of it.
-    times = {commit.requested for commit in late}
+    # The other commits count, even if their writers try to revoke them.
+    times = {commit.requested for commit in zombies}
     storage.delete_all(beat.path for beat in beats if beat.name not in times)
-    return Timeline.load(storage, table.config) if late else timeline
+    return Timeline.load(storage, table.config) if zombies else timeline
 
 
 def find_zombies(
     storage: Storage, timeline: Timeline, beats: Collection[Entry] | None = None
 ) -> list[Instant]:
-    """The commits that came late. beats: the heartbeats, where they were listed before."""
-    commits = {one.requested: one for one in timeline.commits}
+    """Return the zombie commits. beats: the heartbeats, if they were listed before."""
+    commits = {commit.requested: commit for commit in timeline.commits}
     if beats is None:
         beats = heartbeat.files_of(storage, commits)
-    found = [(commits[beat.name], beat) for beat in beats if beat.name in commits]
-    return [commit for commit, beat in found if _is_late(storage, timeline, commit, beat)]
+    beating = [(commits[beat.name], beat) for beat in beats if beat.name in commits]
+    return [commit for commit, beat in beating if _is_late(storage, timeline, commit, beat)]
 
 
 def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry) -> bool:
-    # First: whoever takes a commit back removes its heartbeat last.
+    # First: a writer that revokes a commit removes its heartbeat last.
     content = storage.read_or_none(beat.path)
     completed = storage.head(timeline.path(commit))
     if completed is None:
@@ -78,8 +80,8 @@ def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry)
 
 
 def _was_taken_over(storage: Storage, metadata: CommitMetadata) -> bool:
-    """Whether another process has the plan, and the heartbeat: it removes all files of the first.
+    """Return whether another process took the plan and heartbeat over, and removed these files.
 
-    What is cleaned has been looked at before.
+    The caller has ruled out cleaned files.
     """
     return any(not storage.exists(path) for path in sorted(metadata.paths)[:1])

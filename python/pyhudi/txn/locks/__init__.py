@@ -1,1 +1,1 @@
-"""The locks that all writers of a table share, whatever they are written in."""
+"""The locks that all writers of a table share, in any language."""

@@ -1,8 +1,8 @@
-"""What a table's lock is, and how it is waited for.
+"""The protocol of a table's lock, and the wait for it.
 
-No provider's lock can keep a holder that was robbed of it from writing: it may have been asleep, or
-cut off. So whoever publishes under a lock asks `check` just before, and the timeline is looked at
-besides (`txn/conflicts.py`).
+No lock provider can stop a holder that has lost its lock from writing: the holder may have stalled
+or been disconnected. A writer that publishes under a lock therefore calls `check` just before, and
+also checks the timeline (`txn/conflicts.py`).
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ class TableLock(Protocol):
     """The lock of one table, held by one writer at a time. An object is used by one thread."""
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock, False where others held it all the time. Raises what the service does."""
+        """Take the lock; False if it was not available in time. Raises the service's errors."""
         ...
 
     @property
     def lasts_ms(self) -> int | None:
-        """For how long one who stands still after `check(within_ms=lasts_ms)` keeps it at least.
+        """The minimum time for which a stalled writer keeps it after `check(within_ms=lasts_ms)`.
 
         None: for ever.
         """
         ...
 
     def check(self, within_ms: int = 0) -> None:
-        """Raises `CommitConflict` unless the lock is surely held still, and will be.
+        """Raise `CommitConflict` unless the lock is certainly held, and stays so for `within_ms`.
 
-        within_ms: for so long, `lasts_ms` at most.
+        within_ms: at most `lasts_ms`.
         """
         ...
 
     def release(self) -> None:
-        """Gives the lock back, also where taking it or giving it back was interrupted.
+        """Release the lock, also after an interrupted `acquire` or `release`.
 
-        One that was lost or never taken is nobody's to give: that is no error here.
+        It is no error if the lock was lost or never taken.
         """
         ...
 
     def holder(self) -> str:
-        """Who has the lock as far as can be told, for messages."""
+        """Return the holder of the lock as far as it is known, for messages."""
         ...
 
 
 def take(lock: TableLock, timeout_ms: int) -> None:
-    """Takes a lock. Raises `LockTimeout` where it cannot be had."""
+    """Take a lock. Raises `LockTimeout` if it is not available in time."""
     try:
-        taken = lock.acquire(timeout_ms)
+        is_acquired = lock.acquire(timeout_ms)
     except BaseException:
-        # What interrupts may come when the lock has just been taken.
+        # An interrupt may come when the lock has just been taken.
         with suppress(Exception):
             lock.release()
         raise
-    if not taken:
+    if not is_acquired:
         raise LockTimeout(
             f"the table's lock was held by {lock.holder()} for {timeout_ms / 1000:g} s",
             hint="Wait for the other writers, or raise hoodie.write.lock.wait_time_ms.",
@@ -69,9 +69,9 @@ def take(lock: TableLock, timeout_ms: int) -> None:
 
 
 def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = None) -> None:
-    """Gives a lock back that was taken.
+    """Release a lock.
 
-    on_failure: is told why it could not be given back, which then is no error.
+    on_failure: receives the error if the release fails, which is then not raised.
     """
     try:
         lock.release()
@@ -80,23 +80,23 @@ def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = 
             raise
         on_failure(error)
     except BaseException:
-        # Interrupted: else this living process would seem to hold it.
+        # Interrupted: otherwise this running process would seem to hold it.
         with suppress(Exception):
             lock.release()
         raise
 
 
 def pauses(clock: Clock, timeout_ms: int) -> Iterator[None]:
-    """Tries of a lock that has no queue: the first at once, then after longer and longer pauses."""
+    """Attempts at a lock without a queue: the first immediately, then after growing pauses."""
     until = clock.now_ms() + timeout_ms
     pause = _FIRST_PAUSE_S
     yield
     logger.debug(
         "the table's lock is held by another writer; waiting up to %g s", timeout_ms / 1000
     )
-    while (left := (until - clock.now_ms()) / 1000) > 0:
-        # Not all that wait at the same moment.
-        clock.sleep(min(pause * (0.5 + _chance(clock) / 2), left))
+    while (remaining_s := (until - clock.now_ms()) / 1000) > 0:
+        # Jitter, so that waiting writers do not all try at the same time.
+        clock.sleep(min(pause * (0.5 + _chance(clock) / 2), remaining_s))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         yield
 

@@ -1,8 +1,9 @@
 """Hudi's DynamoDB lock, by the item of Amazon's lock client (1.2.0 of `dynamodb-lock-client`).
 
-One item a lock. Nobody compares clocks: who waits looks whether the item's version changes within
-the lease that the item names, and takes the lock by a condition on that version if it does not.
-Sources: `DynamoDBBasedLockProvider`, `DynamoDBBasedImplicitPartitionKeyLockProvider` (Hudi 1.2.0).
+Each lock is one item. No clocks are compared: a waiting writer checks whether the item's version
+changes within the lease that the item names. If not, it takes the lock, conditional on that
+version. Sources: `DynamoDBBasedLockProvider`, `DynamoDBBasedImplicitPartitionKeyLockProvider` (Hudi
+1.2.0).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class DynamoDbLock:
         endpoint_url: str = "",
         lease_ms: int = 60_000,
     ) -> None:
-        """key: all writers' name for the lock. lease_ms: validity without a sign of life."""
+        """key: the name of the lock for all writers. lease_ms: validity without a renewal."""
         self._key = key
         self._clock = clock
         self._table = table
@@ -46,7 +47,7 @@ class DynamoDbLock:
         self._last_ms = 0
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock. Raises `StorageError` for what the service says, and without a table."""
+        """Take the lock. Raises `StorageError` if the service fails or has no such table."""
         try:
             return self._acquire(timeout_ms)
         except self._errors as error:
@@ -59,27 +60,27 @@ class DynamoDbLock:
                 region_name=self._region or None,
                 endpoint_url=self._endpoint or None,
             )
-        # Not the time of day: where that is set forward, a living holder's lease would seem over.
+        # Not the time of day: if that is set forward, an active holder's lease would seem expired.
         since = self._clock.ticks_ms()
         until, version = since + timeout_ms, ""
         while True:
             item = self._item()
             if item is None:
-                taken = self._put("attribute_not_exists(#k)", {})
+                is_acquired = self._put("attribute_not_exists(#k)", {})
             elif "isReleased" in item:
                 released = {":r": {"S": "1"}}
-                taken = self._put("attribute_exists(#k) AND isReleased = :r", released)
+                is_acquired = self._put("attribute_exists(#k) AND isReleased = :r", released)
             else:
-                found = item["recordVersionNumber"]["S"]
+                item_version = item["recordVersionNumber"]["S"]
                 now = self._clock.ticks_ms()
-                if found != version:
-                    version, since = found, now
+                if item_version != version:
+                    version, since = item_version, now
                 lease = int(item["leaseDuration"]["S"])
-                # A dead holder's lease is waited for, however short the patience.
-                taken = now - since > lease and self._put(
-                    "attribute_exists(#k) AND recordVersionNumber = :v", {":v": {"S": found}}
+                # A failed holder's lease is waited for, however short the timeout.
+                is_acquired = now - since > lease and self._put(
+                    "attribute_exists(#k) AND recordVersionNumber = :v", {":v": {"S": item_version}}
                 )
-            if taken:
+            if is_acquired:
                 self._renewal.start()
                 return True
             if self._clock.ticks_ms() >= until:
@@ -87,11 +88,11 @@ class DynamoDbLock:
             self._clock.sleep(_POLL_S)
 
     def _item(self) -> dict[str, Any] | None:
-        answer = self._client.get_item(
+        response = self._client.get_item(
             TableName=self._table, Key={_KEY: {"S": self._key}}, ConsistentRead=True
         )
-        found: dict[str, Any] | None = answer.get("Item")
-        return found
+        item: dict[str, Any] | None = response.get("Item")
+        return item
 
     def _put(self, condition: str, values: dict[str, Any]) -> bool:
         owner = f"{socket.gethostname()}{self._clock.uuid()}"
@@ -102,8 +103,9 @@ class DynamoDbLock:
             "leaseDuration": {"S": str(self._lease_ms)},
             "recordVersionNumber": {"S": version},
         }
-        told = {"ExpressionAttributeValues": values} if values else {}
-        # Before the item is there: what interrupts comes at any time, and `release` looks for it.
+        attribute_values = {"ExpressionAttributeValues": values} if values else {}
+        # Before the item exists: an interrupt can come at any time, and `release` looks for the
+        # item.
         self._owner, self._version, self._last_ms = owner, version, now
         try:
             self._client.put_item(
@@ -111,12 +113,12 @@ class DynamoDbLock:
                 Item=item,
                 ConditionExpression=condition,
                 ExpressionAttributeNames={"#k": _KEY},
-                **told,
+                **attribute_values,
             )
         except self._client.exceptions.ConditionalCheckFailedException:
-            # A request that was sent twice finds what it wrote itself.
-            found = self._item()
-            if found is None or found["recordVersionNumber"]["S"] != version:
+            # A request that was sent twice finds its own item.
+            stored = self._item()
+            if stored is None or stored["recordVersionNumber"]["S"] != version:
                 self._version = ""
                 return False
         return True
@@ -146,17 +148,17 @@ class DynamoDbLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """Renewals may fail for so long."""
+        """Renewals may fail for this long."""
         return self._lease_ms // 2
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002 - as long in any case
-        """Raises `CommitConflict` once half of the lease has passed without a sign of life."""
+        """Raise `CommitConflict` once half of the lease has passed without a renewal."""
         if not self._version or self._clock.ticks_ms() - self._last_ms > self._lease_ms // 2:
             msg = f"the lease of the table's lock {self._key!r} in DynamoDB was lost"
             raise retryable_conflict(msg)
 
     def release(self) -> None:
-        """Deletes the item where it is this writer's own still."""
+        """Delete the item if it is still this writer's."""
         self._renewal.stop()
         if not self._version:
             return
@@ -185,7 +187,7 @@ class DynamoDbLock:
         return StorageError(f"DynamoDB table {self._table}: {error}", hint=hint)
 
     def holder(self) -> str:
-        """The key of the lock."""
+        """Return the key of the lock."""
         return f"a holder of {self._key!r} in DynamoDB's table {self._table}"
 
 

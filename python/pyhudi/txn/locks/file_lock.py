@@ -1,10 +1,10 @@
-"""Hudi's file lock: whoever makes the file has the lock (`FileSystemBasedLockProvider`).
+"""Hudi's file lock: the creator of the file holds the lock (`FileSystemBasedLockProvider`).
 
-Hudi deletes the file without a look at whose it is, and writes nothing into it that would tell
-(0.15.0, 1.0.2, 1.2.0). pyhudi writes which process has the lock, takes a foreign file away only
-when its time is over, and looks twice whether its own file is there still: just after taking the
-lock, and before anything is published. While it is held the file is written anew, since its age is
-what counts.
+Hudi deletes the file without checking its owner, and writes no owner into it (0.15.0, 1.0.2,
+1.2.0). pyhudi writes the process that holds the lock, removes another writer's file only after it
+has expired, and checks twice that its own file still exists: just after it has taken the lock, and
+before it publishes. It rewrites the file while it holds the lock, because expiry depends on the
+file's age.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pyhudi.txn.locks.lease_renewal import Renewal
 
 NAME = "lock"
 _SETTLES_S = 0.05
-"""After which a lock that another waiter deleted by mistake would be gone."""
+"""After this time a lock that another waiting writer deletes by mistake is gone."""
 _RENEWED_MS = 20_000
 
 
 class FileLock:
-    """The file lock of one folder, as one writer sees it."""
+    """The file lock of one directory, as one writer sees it."""
 
     def __init__(self, storage: Storage, path: str, clock: Clock, expires_ms: int = 0) -> None:
-        """path: of the lock file. expires_ms: age at which anybody may take it, 0 for never.
+        """path: of the lock file. expires_ms: age at which any writer may take it, 0 for never.
 
         The age must be the same for all writers of the table.
         """
@@ -46,19 +46,20 @@ class FileLock:
         self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock."""
+        """Take the lock."""
         return any(self._try() for _ in pauses(self._clock, timeout_ms))
 
     def _try(self) -> bool:
-        found = self._storage.read_version(self._path)
-        if found is not None and not self._is_over(found[0]):
+        current = self._storage.read_version(self._path)
+        if current is not None and not self._is_over(current[0]):
             return False
         owner = self._clock.uuid()
         content = self._said(owner)
-        # Before the file is there: what interrupts comes at any time, and `release` looks for it.
+        # Before the file exists: an interrupt can come at any time, and `release` looks for the
+        # file.
         self._owner, self._content = owner, content
         process_liveness.at_work.add(owner)
-        expected, self._last_ms = None if found is None else found[1], self._clock.ticks_ms()
+        expected, self._last_ms = None if current is None else current[1], self._clock.ticks_ms()
         self._version = self._storage.replace_version(self._path, content, expected)
         if self._version is not None:
             self._clock.sleep(_SETTLES_S)
@@ -78,21 +79,21 @@ class FileLock:
         return self._clock.now_ms() - file.modified_ms > self._expires_ms
 
     def _said(self, owner: str) -> bytes:
-        """As Hudi means to write it, with what tells the process besides."""
+        """Return the content that Hudi intends to write, with the process added."""
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, timezone.utc)
-        said = {
+        fields = {
             "lockCreateTime": now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
             "lockThreadName": f"pyhudi-{owner}",
             "lockStacksInfo": [],
             "process": process_liveness.owner(owner).decode(),
         }
-        return json.dumps(said).encode()
+        return json.dumps(fields).encode()
 
     def _is_own(self) -> bool:
         return self._storage.read_or_none(self._path) == self._content
 
     def _renew(self) -> None:
-        """Gives the file a new time, unless it is gone or another's: what was lost stays lost."""
+        """Give the file a new time, unless it is deleted or another's: a lost lock stays lost."""
         if self._version is None:
             return
         now = self._clock.ticks_ms()
@@ -101,11 +102,11 @@ class FileLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """Renewals may fail for so long."""
+        """Renewals may fail for this long."""
         return self._expires_ms // 2 if self._expires_ms else None
 
     def check(self, within_ms: int = 0) -> None:
-        """Raises `CommitConflict` where the file is gone or another's, or may be too soon."""
+        """Raise `CommitConflict` if the file is deleted, another's, or about to expire."""
         since = self._clock.ticks_ms() - self._last_ms
         is_old = self._expires_ms and since + within_ms > self._expires_ms
         if self._version is None or is_old or not self._is_own():
@@ -114,7 +115,7 @@ class FileLock:
             raise CommitConflict(msg, hint=hint, retry=True)
 
     def release(self) -> None:
-        """Deletes the file where it is this writer's own still."""
+        """Delete the file if it is still this writer's."""
         try:
             self._renewal.stop()
             if self._content and self._is_own():
@@ -125,10 +126,10 @@ class FileLock:
             self._version = None
 
     def holder(self) -> str:
-        """The lock file."""
-        return f"whoever made {self._storage.uri.rstrip('/')}/{self._path}"
+        """Return the lock file."""
+        return f"the writer that created {self._storage.uri.rstrip('/')}/{self._path}"
 
 
 def _process(content: bytes) -> bytes:
-    said = str(process_liveness.said_in(content).get("process", ""))
-    return said.encode(errors="surrogatepass")
+    process = str(process_liveness.said_in(content).get("process", ""))
+    return process.encode(errors="surrogatepass")

@@ -1,8 +1,8 @@
-"""Signs on storage that a table's other writers use another lock than this one.
+"""Signs on storage that other writers of a table use a different lock.
 
-No property of a table says what its writers lock with. What can be seen are lock files, heartbeats
-of living writers, and commits that ran beside each other. Where a user has named the lock these
-mean nothing new; where not, to write would be to guess.
+No property of a table names the lock of its writers. The visible signs are lock files, heartbeats
+of active writers, and commits that ran concurrently. They do not matter if the user has named the
+lock. Otherwise pyhudi would have to guess before it writes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pyhudi.txn import heartbeat
 from pyhudi.txn.locks.storage_lock import PATH
 
 _LOCK_FILE = f"{META_FOLDER}/lock"
-"""Of `FileSystemBasedLockProvider`, by default."""
+"""The file of `FileSystemBasedLockProvider`, by default."""
 _AUX_FOLDER = f"{META_FOLDER}/.aux"
 _AUX_LOCK_FILE = f"{_AUX_FOLDER}/lock"
-"""The same as Flink and Hudi's tools have it."""
+"""The same for Flink and Hudi's tools."""
 _HINT = (
     f"Give open_table the lock's options, such as {PROVIDER}. If no other writer is active, "
     "remove the lock file, or use StorageBasedLockProvider."
@@ -37,9 +37,9 @@ _OF_LATE_MS = 7 * 24 * 3_600_000
 def check_no_other_lock(
     storage: Storage, config: TableConfig, timeline: Timeline, options: LockOptions, clock: Clock
 ) -> None:
-    """Raises `UnsupportedTableFeature` where others write under a lock that no option names.
+    """Raise `UnsupportedTableFeature` if other writers use a lock that no option names.
 
-    A lock file that a dead writer has left counts; its name is in the message.
+    A lock file that a failed writer has left counts; the message names it.
     """
     if options.is_given or options.mode is ConcurrencyMode.SINGLE_WRITER:
         return
@@ -52,7 +52,7 @@ def check_no_other_lock(
     for instant in heartbeat.live_hudi_instants(storage, pending, clock):
         raise _other(f"a writer of Apache Hudi is active at instant {instant}")
     both = _beside_each_other(timeline, config.timezone, clock)
-    # Where the storage lock is known, its holders may be.
+    # If the storage lock exists, concurrent writers may have used it.
     if both is not None and not storage.exists(PATH):
         raise _other(f"{both[0]} and {both[1]} ran concurrently")
 
@@ -60,10 +60,10 @@ def check_no_other_lock(
 def _beside_each_other(
     timeline: Timeline, zone: Zone, clock: Clock
 ) -> tuple[Instant, Instant] | None:
-    """Two writes of late of which one began before the other was complete; None: there are none.
+    """Return two recent writes that overlap in time, or None.
 
-    Services run beside writes anyway, so an action that may be a service's does not count. Nor does
-    a time of completion that a copy of the table has made up.
+    Services run concurrently with writes anyway, so an action that a service may have is not
+    counted. Neither is a completion time that a copy of the table has changed.
     """
     if not timeline.completes_in_names:
         return None
@@ -72,16 +72,18 @@ def _beside_each_other(
     spans = []
     for instant in timeline.filter_completed(action):
         try:
-            begun = parse_instant(instant.requested, zone)
-            done = parse_instant(instant.completed or "", zone)
+            started = parse_instant(instant.requested, zone)
+            completed = parse_instant(instant.completed or "", zone)
         except ConfigError as error:
             path = timeline.path(instant)
             raise CorruptTable(f"{path}: {error}", file=path) from error
-        if done - begun < _LONGEST_WRITE_MS and now - done < _OF_LATE_MS:
-            spans.append((begun, done, instant))
-    for (_, done, one), (begun, _, other) in pairwise(sorted(spans, key=lambda span: span[:2])):
-        if begun < done:
-            return one, other
+        if completed - started < _LONGEST_WRITE_MS and now - completed < _OF_LATE_MS:
+            spans.append((started, completed, instant))
+    for (_, completed, previous), (started, _, other) in pairwise(
+        sorted(spans, key=lambda span: span[:2])
+    ):
+        if started < completed:
+            return previous, other
     return None
 
 

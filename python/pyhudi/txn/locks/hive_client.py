@@ -1,4 +1,4 @@
-"""A connection to a Hive metastore by Thrift, for the lock and the catalog. No Kerberos, no TLS."""
+"""A Thrift connection to a Hive metastore, for the lock and the catalog. No Kerberos, no TLS."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _EXTRA = "hive"
 
 
 def hive_types() -> Any:
-    """The types of what a metastore is asked. Raises `ConfigError` without the extra."""
+    """Return the Thrift types of metastore requests. Raises `ConfigError` without the extra."""
     return extra("pymetastore.hive_metastore.ttypes", _EXTRA)
 
 
 class HiveClient:
-    """One connection, made when it is needed. Threads may share it."""
+    """One connection, opened on first use. Threads may share it."""
 
     def __init__(self, uris: str, named_by: str = "uris") -> None:
-        """uris: `thrift://host:port` of the servers of one metastore, with commas between.
+        """uris: `thrift://host:port` of the servers of one metastore, separated by commas.
 
-        named_by: the option or argument that gave them, for the error where one is none.
+        named_by: the option or argument that contains them, for the error about an invalid one.
         """
         self._servers = [_server(uri, named_by) for uri in uris.split(",")]
         self._one_call = threading.Lock()
@@ -34,9 +34,9 @@ class HiveClient:
         self._transport: Any = None
 
     def call(self, name: str, *arguments: Any, again: bool = True) -> Any:
-        """The answer, by another connection where the one that was there had gone.
+        """Return the response, from a new connection if the previous one was closed.
 
-        again: whether a call whose answer was lost may be made again.
+        again: whether to retry a call whose response was lost.
         """
         lost = extra("thrift.transport.TTransport", _EXTRA).TTransportException
         with self._one_call:
@@ -50,11 +50,11 @@ class HiveClient:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What a call raises."""
+        """The errors that a call raises."""
         return (extra("thrift.Thrift", _EXTRA).TException, OSError)
 
     def disconnect(self) -> None:
-        """Ends the connection; the next call makes another."""
+        """Close the connection; the next call opens another."""
         transport, self._transport, self._client = self._transport, None, None
         if transport is not None:
             transport.close()
@@ -65,12 +65,12 @@ class HiveClient:
         try:
             return getattr(self._client, name)(*arguments)
         except BaseException:
-            # Not to take an answer that comes late for that of the next call.
+            # So that the next call does not read the late response of this one.
             self.disconnect()
             raise
 
     def _connect(self) -> None:
-        """To the first server that answers. Raises what the last one said."""
+        """Connect to the first server that responds. Raises the error of the last one."""
         transports = extra("thrift.transport.TTransport", _EXTRA)
         sockets = extra("thrift.transport.TSocket", _EXTRA)
         protocols = extra("thrift.protocol.TBinaryProtocol", _EXTRA)
@@ -91,14 +91,14 @@ class HiveClient:
 
 
 def said(error: Exception) -> str:
-    """What a metastore's error says."""
+    """Return the message of a metastore's error."""
     return f"{type(error).__name__} {getattr(error, 'message', None) or error}"
 
 
 def _server(uri: str, named_by: str) -> tuple[str, int]:
-    text = uri.strip()
-    parts = urlsplit(text if "://" in text else f"thrift://{text}")
+    server = uri.strip()
+    parts = urlsplit(server if "://" in server else f"thrift://{server}")
     if parts.scheme != "thrift" or not parts.hostname:
-        msg = f"{named_by}: {mask_credentials(text)!r} is no thrift://host:port"
+        msg = f"{named_by}: {mask_credentials(server)!r} is not of the form thrift://host:port"
         raise ConfigError(msg)
     return parts.hostname, parts.port or _PORT

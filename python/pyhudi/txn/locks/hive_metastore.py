@@ -1,8 +1,8 @@
 """Hudi's lock in a Hive metastore: an exclusive lock of a table, which need not exist there.
 
-The metastore keeps the locks in its database, in the order in which they were asked for, and lets
-go those that show no sign of life for `hive.txn.timeout`. Hudi asks and gives up what it does not
-get at once; pyhudi stays in the queue. Kerberos and TLS are not spoken.
+The metastore stores the locks in its database, in the order of the requests, and drops those
+without a heartbeat for `hive.txn.timeout`. Hudi cancels a request that is not granted immediately;
+pyhudi stays in the queue. Kerberos and TLS are not supported.
 Source: `HiveMetastoreBasedLockProvider` (Hudi 0.15.0, 1.2.0).
 """
 
@@ -27,38 +27,38 @@ class HiveMetastoreLock:
     def __init__(
         self, uris: str, database: str, table: str, clock: Clock, *, heartbeat_ms: int = 60_000
     ) -> None:
-        """uris: `thrift://host:port` of the servers of one metastore, with commas between."""
+        """uris: `thrift://host:port` of the servers of one metastore, separated by commas."""
         self._uris = mask_credentials(uris)
         self._database = database
         self._table = table
         self._clock = clock
-        # As Hudi's first one comes: a server may let go after less than two whole intervals.
+        # As Hudi's first heartbeat: a server may drop the lock after less than two full intervals.
         self._lasts_ms = max(heartbeat_ms // 2, 1)
         self._renewal = Renewal(self._renew, self._lasts_ms, "pyhudi-hive-lock")
         self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris")
         self._lock_id = 0
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock. Raises `StorageError` where no server answers."""
+        """Take the lock. Raises `StorageError` if no server responds."""
         types = hive_types()
-        taken = False
+        is_acquired = False
         try:
             for _ in pauses(self._clock, timeout_ms):
-                taken = self._request_lock(types).state == types.LockState.ACQUIRED
-                if taken:
+                is_acquired = self._request_lock(types).state == types.LockState.ACQUIRED
+                if is_acquired:
                     break
         except self._client.errors as error:
             raise StorageError(f"Hive metastore at {self._uris}: {said(error)}") from error
         finally:
-            # A place in the queue of one that was interrupted would keep all behind it waiting.
-            if not taken:
+            # The queue entry of an interrupted writer would block all later ones.
+            if not is_acquired:
                 self._give_back()
-        if taken:
+        if is_acquired:
             self._renewal.start()
-        return taken
+        return is_acquired
 
     def _request_lock(self, types: Any) -> Any:
-        """What the metastore says of the place in the queue, which is taken first."""
+        """Return the metastore's state of the queue entry, which is created first."""
         if self._lock_id:
             request = types.CheckLockRequest(lockid=self._lock_id)
             return self._client.call("check_lock", request)
@@ -75,10 +75,10 @@ class HiveMetastoreLock:
             hostname=socket.gethostname(),
             agentInfo="pyhudi",
         )
-        # A lock that was asked for twice would wait for itself.
-        answer = self._client.call("lock", request, again=False)
-        self._lock_id = answer.lockid
-        return answer
+        # A lock that was requested twice would wait for itself.
+        response = self._client.call("lock", request, again=False)
+        self._lock_id = response.lockid
+        return response
 
     def _renew(self) -> None:
         types = hive_types()
@@ -86,32 +86,32 @@ class HiveMetastoreLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """A server waits for an interval at least, of which half may be over."""
+        """A server waits for at least one interval, half of which may be over."""
         return self._lasts_ms
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
-        """Raises `CommitConflict` unless the metastore says that the lock is there still."""
-        told = ""
+        """Raise `CommitConflict` unless the metastore confirms that the lock is still held."""
+        cause = ""
         if self._lock_id:
             try:
                 self._renew()
             except self._client.errors as error:
-                told = f": {said(error)}"
+                cause = f": {said(error)}"
             else:
                 return
         raise retryable_conflict(
-            f"the table's lock {self._name} in the Hive metastore was lost{told}"
+            f"the table's lock {self._name} in the Hive metastore was lost{cause}"
         )
 
     def release(self) -> None:
-        """Gives the lock back; one that the server cannot be told of ends by itself."""
+        """Release the lock; if no server can be reached, the lock expires by itself."""
         self._renewal.stop()
         self._give_back()
 
     def _give_back(self) -> None:
         types = hive_types()
         if self._lock_id:
-            # Raises for a lock that was lost, too.
+            # Raises for a lost lock, too.
             with suppress(*self._client.errors):
                 self._client.call("unlock", types.UnlockRequest(lockid=self._lock_id))
         self._lock_id = 0
@@ -122,12 +122,12 @@ class HiveMetastoreLock:
         return f"{self._database}.{self._table}"
 
     def holder(self) -> str:
-        """The name of the lock."""
+        """Return the name of the lock."""
         return f"a holder of {self._name} in the Hive metastore at {self._uris}"
 
 
 def _user() -> str:
-    """As Hudi, the user of the operating system."""
+    """Return the user of the operating system, as Hudi does."""
     with suppress(KeyError, OSError):
         return getpass.getuser()
     return "pyhudi"

@@ -1,4 +1,4 @@
-"""A thread that does something again and again while a lock is held."""
+"""A thread that calls a method periodically while a lock is held."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyhudi.storage.threads import start
 
 
 class Renewal:
-    """Calls a method of an object every so often, from `start` to `stop`.
+    """Calls a method of an object periodically, from `start` to `stop`.
 
-    It ends with the object, so that a lock that nobody releases is not renewed for ever. What a
-    call raises is left to the next one: only the holder knows when it is too late.
+    It ends with the object, so that an abandoned lock is not renewed for ever. An error of a call
+    is left to the next call: only the holder knows when it is too late.
     """
 
     def __init__(self, method: Callable[[], None], every_ms: int, name: str) -> None:
@@ -26,7 +26,7 @@ class Renewal:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins; the first call comes after one interval."""
+        """Start; the first call comes after one interval."""
         self._ended.clear()
         arguments = (self._method, self._ended, self._every_s)
         thread = threading.Thread(target=_run, args=arguments, name=self._name, daemon=True)
@@ -34,7 +34,7 @@ class Renewal:
         self._thread = thread
 
     def stop(self) -> None:
-        """Ends, and waits for a call under way."""
+        """Stop, and wait for a running call."""
         self._ended.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -1,4 +1,4 @@
-"""Libraries that only some locks and catalogs need: extras, imported when they are used."""
+"""Libraries that only some locks and catalogs need: extras, imported on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyhudi.errors import ConfigError
 
 
 def extra(module: str, name: str) -> Any:
-    """A module of an extra. Raises `ConfigError` naming the extra where it is not installed."""
+    """Import a module of an extra. Raises `ConfigError` naming the extra if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A lock among the threads of one process (`InProcessLockProvider`). Other processes see none."""
+"""A lock between threads of one process (`InProcessLockProvider`). Other processes ignore it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ class ProcessLock:
     """The lock of a table's location within this process."""
 
     def __init__(self, uri: str) -> None:
-        """uri: where the table lies, in one spelling."""
+        """uri: the normalized location of the table."""
         self._uri = uri
         with _guard:
             self._lock = _locks.setdefault(uri, threading.Lock())
         self._held = False
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock."""
+        """Take the lock."""
         self._held = self._lock.acquire(timeout=timeout_ms / 1000)
         return self._held
 
     @property
     def lasts_ms(self) -> None:
-        """Nobody can take it away."""
+        """No writer can take it over."""
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
-        """Nobody can take it away."""
+        """No writer can take it over."""
 
     def release(self) -> None:
-        """Gives it back."""
+        """Release the lock."""
         if self._held:
             self._held = False
             self._lock.release()
 
     def holder(self) -> str:
-        """The process."""
+        """Return the process."""
         return f"another thread that writes to {self._uri}"

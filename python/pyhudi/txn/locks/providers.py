@@ -1,4 +1,4 @@
-"""Which lock a table is written under: the one that options name, or the one that lies with it."""
+"""The lock provider of a table: the one that options name, or the storage lock."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 
 
 def table_lock(storage: Storage, options: LockOptions, clock: Clock) -> TableLock:
-    """The lock. Raises `ConfigError` for an option that it needs and that is missing."""
-    kind = options.provider
-    if kind == lock_options.IN_PROCESS:
+    """Create the lock. Raises `ConfigError` if an option that it needs is missing."""
+    provider = options.provider
+    if provider == lock_options.IN_PROCESS:
         return ProcessLock(_with_s3(storage.native.uri))
-    if kind == lock_options.FILE_SYSTEM:
+    if provider == lock_options.FILE_SYSTEM:
         return _file_lock(storage, options, clock)
-    if kind in (lock_options.ZOOKEEPER_PATH, lock_options.ZOOKEEPER_IMPLICIT):
+    if provider in (lock_options.ZOOKEEPER_PATH, lock_options.ZOOKEEPER_IMPLICIT):
         return _zookeeper(storage, options, clock)
-    if kind in (lock_options.DYNAMODB_KEY, lock_options.DYNAMODB_IMPLICIT):
+    if provider in (lock_options.DYNAMODB_KEY, lock_options.DYNAMODB_IMPLICIT):
         return _dynamodb(storage, options, clock)
-    if kind == lock_options.HIVE_METASTORE:
+    if provider == lock_options.HIVE_METASTORE:
         return _hive_metastore(options, clock)
     return StorageLock(storage, clock, validity_ms=options.validity_ms, renew_ms=options.renew_ms)
 
 
 def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock:
     if is_bucket(storage.uri):
-        msg = f"{PREFIX}provider: there is no file lock in a bucket ({storage.uri})"
+        msg = f"{PREFIX}provider: object stores do not support the file lock ({storage.uri})"
         raise ConfigError(msg, hint="Use the StorageBasedLockProvider.")
     if not options.file_path:
         return FileLock(storage, f"{META_FOLDER}/{NAME}", clock, options.file_expires_ms)
-    above, _, name = _lock_folder(options.file_path).rpartition("/")
-    there = _beside(storage, above)
-    return FileLock(there, f"{name}/{NAME}", clock, options.file_expires_ms)
+    parent_uri, _, name = _lock_folder(options.file_path).rpartition("/")
+    parent = _beside(storage, parent_uri)
+    return FileLock(parent, f"{name}/{NAME}", clock, options.file_expires_ms)
 
 
 def _lock_folder(path: str) -> str:
-    """An absolute folder. Hudi takes a relative one as of the process: each its own lock."""
+    """Return an absolute directory. Hudi resolves a relative one by process: each its own lock."""
     scheme = scheme_of(path)
     if scheme is None and not path.startswith("/"):
         msg = f"{FILE_PATH} is {path!r}, which is not absolute"
@@ -60,12 +60,12 @@ def _lock_folder(path: str) -> str:
         raise ConfigError(f"{FILE_PATH} is {path!r}: pyhudi keeps no file lock on {scheme}:")
     folder = (path[len("file:") :] if scheme == "file" else path).rstrip("/")
     if not folder:
-        raise ConfigError(f"{FILE_PATH} names no folder")
+        raise ConfigError(f"{FILE_PATH} does not name a directory")
     return folder
 
 
 def _beside(storage: Storage, folder: str) -> Storage:
-    """An absolute folder. On HDFS a path without a scheme is one of the table's file system."""
+    """Open a directory. On HDFS a path without a scheme is one of the table's file system."""
     if is_hdfs(folder):
         return Storage(folder, storage.options if is_hdfs(storage.uri) else None)
     if is_hdfs(storage.uri):
@@ -75,34 +75,34 @@ def _beside(storage: Storage, folder: str) -> Storage:
 
 
 def _zookeeper(storage: Storage, options: LockOptions, clock: Clock) -> ZooKeeperLock:
-    given = options.zookeeper
+    lock_settings = options.zookeeper
     if options.provider == lock_options.ZOOKEEPER_IMPLICIT:
         path = f"/tmp/{implicit_key(storage)}/lock_key"  # noqa: S108 - of ZooKeeper's tree
     else:
-        base = _require(given, "base_path", lock_options.ZOOKEEPER)
-        name = given.get("lock_key") or TableConfig.load(storage, clock).name
+        base = _require(lock_settings, "base_path", lock_options.ZOOKEEPER)
+        name = lock_settings.get("lock_key") or TableConfig.load(storage, clock).name
         path = f"{base.rstrip('/')}/{name}"
     return ZooKeeperLock(
-        _require(given, "url", lock_options.ZOOKEEPER),
+        _require(lock_settings, "url", lock_options.ZOOKEEPER),
         path,
-        session_ms=int(given.get("session_timeout_ms", 60_000)),
-        connection_ms=int(given.get("connection_timeout_ms", 15_000)),
+        session_ms=int(lock_settings.get("session_timeout_ms", 60_000)),
+        connection_ms=int(lock_settings.get("connection_timeout_ms", 15_000)),
         clock=clock,
     )
 
 
 def _dynamodb(storage: Storage, options: LockOptions, clock: Clock) -> DynamoDbLock:
-    given = options.dynamodb
+    lock_settings = options.dynamodb
     if options.provider == lock_options.DYNAMODB_IMPLICIT:
         key = implicit_key(storage)
     else:
-        key = given.get("partition_key") or TableConfig.load(storage, clock).name
+        key = lock_settings.get("partition_key") or TableConfig.load(storage, clock).name
     return DynamoDbLock(
         key,
         clock,
-        table=given.get("table", "hudi_locks"),
-        region=given.get("region", os.environ.get("AWS_REGION", "us-east-1")),
-        endpoint_url=given.get("endpoint_url", ""),
+        table=lock_settings.get("table", "hudi_locks"),
+        region=lock_settings.get("region", os.environ.get("AWS_REGION", "us-east-1")),
+        endpoint_url=lock_settings.get("endpoint_url", ""),
         lease_ms=options.wait_ms,
     )
 
@@ -115,19 +115,19 @@ def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
 
 
 def implicit_key(storage: Storage) -> str:
-    """What Hudi calls a table whose lock has no name of its own (`HashID`, 1.2.0).
+    """Return Hudi's key of a table whose lock has no name of its own (`HashID`, 1.2.0).
 
-    Hudi hashes the base path as its writers were given it (`hoodie.base.path`), so does this.
+    Like Hudi, it hashes the base path as the writer's options give it (`hoodie.base.path`).
     """
     return f"{_native.text_hash(_with_s3(storage.uri)):016X}"
 
 
 def _with_s3(uri: str) -> str:
-    """A location in its other spelling (`FSUtils.s3aToS3`, 1.2.0)."""
+    """Return the `s3://` form of a location (`FSUtils.s3aToS3`, 1.2.0)."""
     return f"s3://{uri[6:]}" if uri.lower().startswith("s3a://") else uri
 
 
-def _require(given: Mapping[str, str], name: str, prefix: str) -> str:
-    if name not in given:
+def _require(lock_settings: Mapping[str, str], name: str, prefix: str) -> str:
+    if name not in lock_settings:
         raise ConfigError(f"the lock needs the option {prefix}{name}")
-    return given[name]
+    return lock_settings[name]

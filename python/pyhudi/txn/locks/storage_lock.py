@@ -1,14 +1,14 @@
-"""The lock that lies with the table: one small file, replaced only at the version that was read.
+"""Hudi's storage lock: one small file in the table, replaced only by compare-and-set.
 
-It is Hudi's (`StorageBasedLockProvider`, from 1.1.1 on), on every storage that can replace a
-version, be it by conditional writes or otherwise; Hudi itself has it in buckets alone. The file is
-never deleted::
+It is that of `StorageBasedLockProvider`, from 1.1.1 on. pyhudi supports it on every storage that
+can replace a version, by conditional writes or otherwise; Hudi supports only object stores. The
+file is never deleted::
 
     .hoodie/.locks/table_lock.json   {"expired":false,"validUntil":<ms>,"owner":"<uuid>"}
 
-A lock is free when it is expired or its time is over, with half a second for clocks that differ.
-Outside of buckets the file says besides which process has it, so that one that has died on the same
-machine is known to be dead at once.
+A lock is free if it is marked expired or its time is over, with half a second for clock skew.
+Outside of object stores the file also names the process that holds it, so that a crash of a holder
+on the same machine is detected immediately.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from pyhudi.txn.locks.lease_renewal import Renewal
 
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500
-"""What clocks may differ by (`CLOCK_DRIFT_BUFFER_MS`)."""
+"""The tolerated clock skew (`CLOCK_DRIFT_BUFFER_MS`)."""
 _SHORTEST_MS = 5_000
-"""Half of what any release but 1.0 gives a lock at least: the file is dated when it has arrived."""
+"""Half the shortest validity of all releases but 1.0: the file is dated when it arrives."""
 
 
 @dataclass(frozen=True)
 class _Content:
-    """What the file says."""
+    """The content of the file."""
 
     expired: bool
     valid_until: int
     owner: str
     process: str = ""
-    """Which process has it, outside of buckets."""
+    """The process that holds it, outside of object stores."""
 
     def encode(self) -> bytes:
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "expired": self.expired,
             "validUntil": self.valid_until,
             "owner": self.owner,
         }
         if self.process:
-            said["process"] = self.process
-        return json.dumps(said, separators=(",", ":")).encode()
+            fields["process"] = self.process
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def parse(cls, data: bytes) -> _Content:
         if not data:
-            # Left by a crash of the machine, and of the holder with it.
+            # Left by a crash of the machine, and so of the holder.
             return cls(expired=True, valid_until=0, owner="")
         try:
-            said = json.loads(data)
+            fields = json.loads(data)
             return cls(
-                _flag(said["expired"]),
-                int(said["validUntil"]),
-                _text(said["owner"]),
-                _text(said.get("process", "")),
+                _flag(fields["expired"]),
+                int(fields["validUntil"]),
+                _text(fields["owner"]),
+                _text(fields.get("process", "")),
             )
         except (
             ValueError,
@@ -76,20 +76,20 @@ class _Content:
             raise _corrupt_error(f"{PATH} is not a lock file: {e!r}") from e
 
 
-def _flag(said: object) -> bool:
-    """As Jackson takes it, which writes JSON's own and reads texts too."""
-    known = {True: True, False: False, "true": True, "false": False}
-    if not isinstance(said, (bool, str)) or said not in known:
-        msg = f"{said!r} is neither true nor false"
+def _flag(field: object) -> bool:
+    """Parse a boolean like Jackson, which writes JSON's own and also reads strings."""
+    values = {True: True, False: False, "true": True, "false": False}
+    if not isinstance(field, (bool, str)) or field not in values:
+        msg = f"{field!r} is neither true nor false"
         raise ValueError(msg)
-    return known[said]
+    return values[field]
 
 
-def _text(said: object) -> str:
-    if not isinstance(said, str):
-        msg = f"{said!r} is no text"
+def _text(field: object) -> str:
+    if not isinstance(field, str):
+        msg = f"{field!r} is not a string"
         raise TypeError(msg)
-    return said
+    return field
 
 
 def _corrupt_error(message: str) -> CorruptTable:
@@ -102,7 +102,7 @@ class StorageLock:
     def __init__(
         self, storage: Storage, clock: Clock, *, validity_ms: int = 60_000, renew_ms: int = 6_000
     ) -> None:
-        """validity_ms: how long it is held without a sign of life. renew_ms: time between these."""
+        """validity_ms: lease without a renewal. renew_ms: interval of renewals."""
         self._storage = storage
         self._clock = clock
         self._validity_ms = validity_ms
@@ -114,22 +114,22 @@ class StorageLock:
         self._short: _Content | None = None
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock. Raises `UnsupportedTableFeature` beside writers that rob each other."""
-        # Most often it is the file's still.
+        """Take the lock. Raises `UnsupportedTableFeature` if Hudi 1.0 writers use the lock."""
+        # The file usually still has the version of the last release.
         free = self._storage.own_versions.pop(PATH, None)
         if free is not None and self._take(free):
             return True
         return any(self._try() for _ in pauses(self._clock, timeout_ms))
 
     def _try(self) -> bool:
-        found = self._storage.read_version(PATH)
-        if found is None:
-            taken = self._take(None)
-            if not taken and self._storage.read_version(PATH) is None:
-                # No writer deletes it.
-                raise _corrupt_error(f"{PATH} is no file: it can neither be read nor created")
-            return taken
-        content, version = _Content.parse(found[0]), found[1]
+        current = self._storage.read_version(PATH)
+        if current is None:
+            is_acquired = self._take(None)
+            if not is_acquired and self._storage.read_version(PATH) is None:
+                # No writer deletes the file.
+                raise _corrupt_error(f"{PATH} is not a file: it can be neither read nor created")
+            return is_acquired
+        content, version = _Content.parse(current[0]), current[1]
         self._seen = content.owner
         return self._is_free(content) and self._take(version)
 
@@ -146,7 +146,7 @@ class StorageLock:
         return False
 
     def _note_short(self, content: _Content) -> None:
-        """Raises for the second lock that is short: one alone may be long and have come late."""
+        """Raise for the second short lock: a single one may be long and have arrived late."""
         before, self._short = self._short, content
         if before is not None and before != content:
             raise UnsupportedTableFeature(
@@ -161,7 +161,8 @@ class StorageLock:
         process = "" if bucket else process_liveness.owner(owner).decode()
         until = self._clock.now_ms() + self._validity_ms
         content = _Content(expired=False, valid_until=until, owner=owner, process=process)
-        # Before the file says so: what interrupts comes at any time, and `release` looks for it.
+        # Before the file is written: an interrupt can come at any time, and `release` checks the
+        # file.
         self._content, self._version = content, None
         process_liveness.at_work.add(owner)
         self._version = self._swap(content, version)
@@ -177,18 +178,20 @@ class StorageLock:
         try:
             return self._storage.replace_version(PATH, data, version)
         except OSError:
-            # The answer may have been lost on the way.
-            found = self._storage.read_version(PATH)
-            if found is None or found[0] != data:
+            # The response may have been lost.
+            current = self._storage.read_version(PATH)
+            if current is None or current[0] != data:
                 raise
-            return found[1]
+            return current[1]
 
     def _renew(self) -> None:
-        held = self._content
-        if held is None or self._clock.now_ms() >= held.valid_until:
+        current = self._content
+        if current is None or self._clock.now_ms() >= current.valid_until:
             return
         until = self._clock.now_ms() + self._validity_ms
-        renewed = _Content(expired=False, valid_until=until, owner=held.owner, process=held.process)
+        renewed = _Content(
+            expired=False, valid_until=until, owner=current.owner, process=current.process
+        )
         version = self._swap(renewed, self._version)
         if version is None:
             self._content = None
@@ -197,37 +200,37 @@ class StorageLock:
 
     @property
     def lasts_ms(self) -> int | None:
-        """Renewals may fail for so long."""
+        """Renewals may fail for this long."""
         return self._validity_ms // 2
 
     def check(self, within_ms: int = 0) -> None:
-        """Raises `CommitConflict` once the lock may be another's, or soon can be."""
-        held = self._content
-        left = 0 if held is None else held.valid_until - self._clock.now_ms()
-        if left < max(self._validity_ms // 10, within_ms):
+        """Raise `CommitConflict` if another writer may hold the lock, now or soon."""
+        content = self._content
+        remaining_ms = 0 if content is None else content.valid_until - self._clock.now_ms()
+        if remaining_ms < max(self._validity_ms // 10, within_ms):
             msg = "the table's lock was lost"
             raise retryable_conflict(msg)
 
     def release(self) -> None:
-        """Gives it back, for the next one to take at once."""
+        """Release the lock, for the next writer to take immediately."""
         self._renewal.stop()
-        held = self._content
-        if held is None:
+        content = self._content
+        if content is None:
             return
-        process_liveness.at_work.discard(held.owner)
-        given = _Content(expired=True, valid_until=held.valid_until, owner=held.owner)
-        version = self._version or self._version_of(held)
-        free = None if version is None else self._swap(given, version)
+        process_liveness.at_work.discard(content.owner)
+        released = _Content(expired=True, valid_until=content.valid_until, owner=content.owner)
+        version = self._version or self._version_of(content)
+        free = None if version is None else self._swap(released, version)
         if free is not None:
             self._storage.own_versions[PATH] = free
         self._content = None
 
-    def _version_of(self, held: _Content) -> str | None:
-        """The file's where it says what this writer was about to write when it was interrupted."""
-        found = self._storage.read_version(PATH)
-        return found[1] if found is not None and found[0] == held.encode() else None
+    def _version_of(self, content: _Content) -> str | None:
+        """Return the file's version if it has the content that this writer was writing."""
+        current = self._storage.read_version(PATH)
+        return current[1] if current is not None and current[0] == content.encode() else None
 
     def holder(self) -> str:
-        """The owner that was seen last."""
+        """Return the owner that was read last."""
         owner = ascii(self._seen)[1:-1] if self._seen else "another writer"
         return f"{owner} ({PATH})"

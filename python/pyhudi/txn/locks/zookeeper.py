@@ -1,8 +1,8 @@
 """Hudi's ZooKeeper lock, by the protocol of Curator's `InterProcessMutex` (4.3).
 
-Each that waits makes an ephemeral sequential node, `_c_<uuid>-lock-<sequence>`, below the lock's
-path; the smallest sequence has the lock, and every other one watches the one before it. A session
-that ends takes the nodes along, which the holder is told: no node, no lock.
+Each waiting writer creates an ephemeral sequential node, `_c_<uuid>-lock-<sequence>`, below the
+lock's path. The smallest sequence holds the lock, and every other writer watches the node before
+its own. A session that ends removes its nodes and notifies the holder: no node, no lock.
 Sources: `ZookeeperBasedLockProvider`, `ZookeeperBasedImplicitBasePathLockProvider` (Hudi 1.2.0).
 """
 
@@ -18,7 +18,7 @@ from pyhudi.txn.locks.optional_imports import extra
 
 _MARK = "lock-"
 _LONGEST_SESSION_MS = 40_000
-"""What servers grant, by default."""
+"""The limit of servers, by default."""
 
 
 class ZooKeeperLock:
@@ -46,49 +46,49 @@ class ZooKeeperLock:
         self._lost = threading.Event()
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Takes the lock. Raises `StorageError` where no server answers."""
+        """Take the lock. Raises `StorageError` if no server responds."""
         kazoo = extra("kazoo.client", "zookeeper")
         until = self._clock.now_ms() + timeout_ms
         self._prefix = f"_c_{self._clock.uuid()}-{_MARK}"
         self._lost.clear()
         self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
         self._client.add_listener(self._on_state)
-        taken = False
+        is_acquired = False
         try:
             self._client.start(timeout=self._connection_s)
             self._answer(self._client.ensure_path_async(self._path))
             self._node = self._create_node()
-            taken = self._wait(until)
+            is_acquired = self._wait(until)
         except Exception as error:
             msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
             raise StorageError(msg) from error
         finally:
-            # A node of one that was interrupted would keep all behind it waiting.
-            if not taken:
+            # The node of an interrupted writer would block all later ones.
+            if not is_acquired:
                 self._close()
-        return taken
+        return is_acquired
 
     def _create_node(self) -> str:
-        """The own node; one that was made and whose answer was lost is found again."""
+        """Create the own node; after a lost response it is found by its prefix."""
         path = f"{self._path}/{self._prefix}"
-        how = {"ephemeral": True, "sequence": True}
+        options = {"ephemeral": True, "sequence": True}
         try:
-            made = self._answer(self._client.create_async(path, b"pyhudi", **how))
+            node = self._answer(self._client.create_async(path, b"pyhudi", **options))
         except extra("kazoo.exceptions", "zookeeper").ConnectionLoss:
             names = self._answer(self._client.get_children_async(self._path))
             own = [name for name in names if name.startswith(self._prefix)]
             if own:
                 return str(own[0])
-            made = self._answer(self._client.create_async(path, b"pyhudi", **how))
-        return str(made).rsplit("/", 1)[-1]
+            node = self._answer(self._client.create_async(path, b"pyhudi", **options))
+        return str(node).rsplit("/", 1)[-1]
 
     def _answer(self, request: Any) -> Any:
-        """What the servers say; without a limit a request waits until some server is back."""
+        """Return the response of the servers; without a timeout a request waits for ever."""
         return request.get(timeout=self._connection_s)
 
     def _wait(self, until: int) -> bool:
         client = self._client
-        gone = extra("kazoo.exceptions", "zookeeper").NoNodeError
+        no_node_error = extra("kazoo.exceptions", "zookeeper").NoNodeError
         while not self._lost.is_set():
             waiting = sorted(self._answer(client.get_children_async(self._path)), key=_sequence)
             if self._node not in waiting:
@@ -100,42 +100,42 @@ class ZooKeeperLock:
             try:
                 before = f"{self._path}/{waiting[at - 1]}"
                 self._answer(client.get_async(before, watch=_setting(changed)))
-            except gone:
+            except no_node_error:
                 continue
-            left = until - self._clock.now_ms()
-            if left <= 0 or not changed.wait(left / 1000):
+            remaining_ms = until - self._clock.now_ms()
+            if remaining_ms <= 0 or not changed.wait(remaining_ms / 1000):
                 return False
         return False
 
     def _on_state(self, state: Any) -> None:
-        # Suspended counts as lost: the session may have ended for the servers already.
+        # Suspended counts as lost: the servers may have ended the session already.
         if str(state) != "CONNECTED":
             self._lost.set()
 
     @property
     def lasts_ms(self) -> int | None:
-        """The client shows itself in each third of the session."""
+        """The client sends a heartbeat in each third of the session."""
         return self._lasts_ms
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
-        """Raises `CommitConflict` where the session was cut off at any time since.
+        """Raise `CommitConflict` if the session has been interrupted since it began.
 
-        The servers are asked: one who stood still may come here before the listener is told.
+        It asks the servers: a stalled writer may come here before its listener is notified.
         """
-        told = ""
+        cause = ""
         if self._client is not None and not self._lost.is_set():
             try:
-                there = self._answer(self._client.exists_async(f"{self._path}/{self._node}"))
-            except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows
-                told = f": {type(error).__name__} {error}"
+                node = self._answer(self._client.exists_async(f"{self._path}/{self._node}"))
+            except Exception as error:  # noqa: BLE001 - any failure leaves it unknown
+                cause = f": {type(error).__name__} {error}"
             else:
-                if there is not None and not self._lost.is_set():
+                if node is not None and not self._lost.is_set():
                     return
-        msg = f"the session of the table's lock {self._path} in ZooKeeper was lost{told}"
+        msg = f"the session of the table's lock {self._path} in ZooKeeper was lost{cause}"
         raise retryable_conflict(msg)
 
     def release(self) -> None:
-        """Deletes the own node, by ending the session."""
+        """Delete the own node by ending the session."""
         self._close()
 
     def _close(self) -> None:
@@ -154,7 +154,7 @@ class ZooKeeperLock:
             self._node = ""
 
     def holder(self) -> str:
-        """The path of the lock."""
+        """Return the path of the lock."""
         return f"a holder of {self._path} in ZooKeeper at {self._hosts}"
 
 
@@ -163,5 +163,5 @@ def _setting(event: threading.Event) -> Callable[[Any], None]:
 
 
 def _sequence(name: str) -> str:
-    """What nodes are ordered by, whoever made them."""
+    """Return the sort key of nodes, of any client."""
     return name.rsplit(_MARK, 1)[-1]
