@@ -99,7 +99,7 @@ def test_options(tmp_path: Path, passes: Any) -> None:
     table = pyhudi.open_table(tmp_path / "t", options=options)
     done = table.expire_partitions()
     assert cities(table) == {"a", "c"}
-    assert done.left == ("partition 'c': 1 at once",)
+    assert done.left == ("partition 'c': limit of 1 per run",)
     options[f"{ttl}partition.selected"] = "b,a"
     assert pyhudi.open_table(tmp_path / "t", options=options).expire_partitions().instants == ()
     inline = {f"{ttl}days.retain": 5, "hoodie.partition.ttl.inline": True}
@@ -143,13 +143,13 @@ def test_expire_keeps_partitions_of_pending_services(tmp_path: Path, passes: Any
 
 def test_expire_refuses_bad_arguments(tmp_path: Path, passes: Any) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)
-    with pytest.raises(ConfigError, match="the number of days after"):
+    with pytest.raises(ConfigError, match="number of days after which partitions expire"):
         table.expire_partitions()
     for days in (0, -1):
         with pytest.raises(ConfigError, match="less than 1"):
             table.expire_partitions(days)
     off = {"hoodie.partition.ttl.strategy.days.retain": -1}
-    with pytest.raises(ConfigError, match="the number of days after"):
+    with pytest.raises(ConfigError, match="number of days after which partitions expire"):
         pyhudi.open_table(tmp_path / "t", options=off).expire_partitions()
     assert cities(table) == {"a", "b", "c"}
     whole = pyhudi.create_table(tmp_path / "whole", people(range(2), 1), key="id")

@@ -462,7 +462,7 @@ def test_wrong_merges_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch):
         table.merge(TABLE.rows("a", v=1)).when_matched_update({"v": "source.w"}).execute()
     for where in ("source.v", "source.id", "'no'", "1", pc.field("source.v")):
-        with pytest.raises(SchemaMismatch, match="neither true nor false"):
+        with pytest.raises(SchemaMismatch, match="expected a boolean"):
             table.merge(TABLE.rows("a", v=1)).when_matched_delete(where=where).execute()
     wrong = {"id": "'q'", "part": "part", "v": 1, "ts": 1}
     with pytest.raises(ConfigError, match="other keys"):
@@ -502,7 +502,7 @@ def test_merge_matches_keys_in_structs(tmp_path: Path, kind: Any) -> None:
     assert by_who(table) == {"a": (1, 1), "b": (5, 5), "c": (5, 5)}
     table.merge(people("ad", 7)).when_matched_delete(where="source.who.x = 7").execute()
     assert by_who(table) == {"b": (5, 5), "c": (5, 5)}
-    with pytest.raises(SchemaMismatch, match=r"lacks the column 'who\.id'"):
+    with pytest.raises(SchemaMismatch, match=r"does not have the column 'who\.id'"):
         table.merge(pa.table({"who.id": ["b"]})).when_matched_delete().execute()
 
 

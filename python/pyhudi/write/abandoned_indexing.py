@@ -1,10 +1,11 @@
-"""An index that Apache Hudi has begun to make and not ended: taken back, as its indexer does.
+"""Cleanup of an index build that Apache Hudi started and did not finish, as its indexer does.
 
-While an index is being made, `hoodie.table.metadata.partitions.inflight` names it, and every writer
-has to keep up to date what is there of it. pyhudi does not, so it writes nothing meanwhile. Hudi
-carries out no indexing that it has begun once: where its writer died, the index has to go before it
-can be made anew. It shows no heartbeat for all of an indexing (up to 1.2.0), so somebody has to say
-that it is dead. Source: `RunIndexActionExecutor`, `HoodieIndexer` (Hudi 0.15.0, 1.0.2, 1.2.0).
+While an index is being built, `hoodie.table.metadata.partitions.inflight` names it, and every
+writer has to maintain the existing part of it. pyhudi does not support that, so it does not write
+to such a table. Hudi does not continue an indexing that was started: if its writer failed, the
+index has to be removed before it can be built again. An indexing has no heartbeat for all of its
+duration (up to 1.2.0), so the user has to confirm that it failed. Source:
+`RunIndexActionExecutor`, `HoodieIndexer` (Hudi 0.15.0, 1.0.2, 1.2.0).
 """
 
 from __future__ import annotations
@@ -30,35 +31,37 @@ from pyhudi.write.async_indexing import remove_left
 from pyhudi.write.write_context import Handle, open_for_change
 
 _NAME = re.compile(r"\w+")
-"""Of a partition of the metadata table, which is a folder."""
+"""The name of a partition of the metadata table, which is a directory."""
 
 
 def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
-    """Takes an index back that Apache Hudi has not ended, with all that its indexing was to make.
+    """Remove an index that Apache Hudi has not finished, with all partitions of its indexing.
 
-    Gives what went, nothing where no such index has been begun. Each step can be done again: that
-    the index is being made is what goes last. Raises `CommitConflict` where a heartbeat of the
-    indexing is there.
+    Returns the removed partitions, nothing if no such build was started. Each step can be repeated:
+    the property that names the build is removed last. Raises `CommitConflict` if the indexing has a
+    heartbeat.
     """
     with handle.guarded.critical_section():
         config = TableConfig.load(handle.storage, clock)
         timeline = Timeline.load(handle.storage, config)
-        names = {name, *(kind.name + name for kind in KINDS if kind.has_names)}
-        indexings = [found for found in _indexings(config, timeline) if names & {*found[1]}]
-        begun = [part for part in config.properties.get(BEING_MADE, "").split(",") if part]
+        names = {name, *(index_type.name + name for index_type in KINDS if index_type.has_names)}
+        indexings = [
+            indexing for indexing in _indexings(config, timeline) if names & {*indexing[1]}
+        ]
+        inflight = [part for part in config.properties.get(BEING_MADE, "").split(",") if part]
         planned = {partition for _, partitions in indexings for partition in partitions}
-        gone = (planned - {*config.metadata_partitions}) | names.intersection(begun)
-        if not (gone or indexings):
+        removed = (planned - {*config.metadata_partitions}) | names.intersection(inflight)
+        if not (removed or indexings):
             return ()
         _check_dead(handle.storage, {instant.requested for instant, _ in indexings}, clock)
-        properties = {key: text for key, text in config.properties.items() if key != BEING_MADE}
+        properties = {key: value for key, value in config.properties.items() if key != BEING_MADE}
         table = open_for_change(handle, clock, TableConfig(properties))
         for instant, _ in indexings:
             remove_left(table, instant.requested)
-        _remove_files(table, gone)
-        left = [partition for partition in begun if partition not in gone]
-        config.update(handle.storage, {BEING_MADE: ",".join(left)}, clock)
-        return tuple(sorted(gone))
+        _remove_files(table, removed)
+        remaining = [partition for partition in inflight if partition not in removed]
+        config.update(handle.storage, {BEING_MADE: ",".join(remaining)}, clock)
+        return tuple(sorted(removed))
 
 
 def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
@@ -71,22 +74,22 @@ def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
 
 
 def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instant, list[str]]]:
-    """Those that are not complete, and what they were to make; of pyhudi's own there is none."""
+    """Pending indexings of other writers, each with the partitions that it builds."""
     own = PendingOperation.of(config).by
     for instant in timeline.pending(INDEXING):
         if instant.requested != own:
             infos = (timeline.plan(instant) or {}).get("indexPartitionInfos") or ()
-            found = [str(info["metadataPartitionPath"]) for info in infos]
-            # What they name is deleted.
-            if not all(map(_NAME.fullmatch, found)):
-                msg = f"the indexing {instant.requested} builds {', '.join(found)}"
+            partitions = [str(info["metadataPartitionPath"]) for info in infos]
+            # Directories of these names are deleted.
+            if not all(map(_NAME.fullmatch, partitions)):
+                msg = f"the indexing {instant.requested} builds {', '.join(partitions)}"
                 raise CorruptTable(msg)
-            yield instant, found
+            yield instant, partitions
 
 
-def _remove_files(table: TableSnapshot, gone: set[str]) -> None:
-    if FILES in gone:
+def _remove_files(table: TableSnapshot, removed: set[str]) -> None:
+    if FILES in removed:
         remove_metadata_table(table.storage, table.guard)
         return
-    change_definitions(table.storage, table.config, {}, removed=gone)
-    clear_partitions(table.storage, gone, table.guard)
+    change_definitions(table.storage, table.config, {}, removed=removed)
+    clear_partitions(table.storage, removed, table.guard)

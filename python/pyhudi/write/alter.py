@@ -1,7 +1,7 @@
-"""Altering a table: its columns change by id, in one commit without files (schema on read).
+"""Alteration of a table: its columns change by id, in one commit without files (schema on read).
 
-No file is rewritten: readers find each column in older files by its id. Which changes there are is
-`schema/alter_apply.py`'s part. As Hudi's `AlterTableCommand` does with
+No file is rewritten: readers find each column in older files by its id. `schema/alter_apply.py`
+defines the changes. This is what Hudi's `AlterTableCommand` does with
 `hoodie.schema.on.read.enable` (1.2.0), whose readers need that option, too.
 """
 
@@ -33,10 +33,10 @@ ALTER_SCHEMA = "ALTER_SCHEMA"
 def alter(
     table: WritableTable, changes: Sequence[Change], *, clock: Clock | None = None
 ) -> WriteResult:
-    """Carries out changes in their order, in one commit.
+    """Apply changes in their order, in one commit.
 
     Raises `SchemaMismatch` for a change that is not possible, `UnsupportedTableFeature` for a table
-    whose columns pyhudi does not alter, and what every write raises.
+    whose columns pyhudi does not alter, and the errors of every write.
     """
     table = Handle.of(table, clock or SystemClock())
     context = WriteContext.open(
@@ -69,14 +69,14 @@ def _check_alterable(config: TableConfig) -> None:
 
 def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
-    for kind, name in kinds_of(config.metadata_partitions):
-        if by_name and kind.by_column_names and not kind.has_names:
+    for partition_type, name in kinds_of(config.metadata_partitions):
+        if by_name and partition_type.by_column_names and not partition_type.has_names:
             msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
             raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')
 
 
 def _columns_that_stay(config: TableConfig) -> frozenset[str]:
-    """Columns that keys, partitions, orderings or deletes depend on."""
+    """Return the columns that keys, partitions, orderings or deletes depend on."""
     merge = config.merge
     named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     named |= {field for field in (merge.delete_field,) if field}
@@ -86,7 +86,7 @@ def _columns_that_stay(config: TableConfig) -> frozenset[str]:
 def _alter_schema(
     schema: TableSchema, before: ColumnTree, after: ColumnTree, config: TableConfig
 ) -> TableSchema:
-    """The table's schema with the columns of `after`."""
+    """Return the table's schema with the columns of `after`."""
     if after.internal(NOT_STORED) == before.internal(NOT_STORED):
         msg = "the changes do not change the table's columns"
         raise SchemaMismatch(msg)

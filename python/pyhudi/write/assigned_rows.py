@@ -1,4 +1,4 @@
-"""Rows of this process by where they go: in memory, in local files, or made when they are read."""
+"""Rows of this process by target: in memory, in local files, or computed when they are read."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class GroupRows:
     rows: write_tasks.RowStream
     count: int
     deletes: int = 0
-    """Those among them that delete their keys."""
+    """The number of rows that delete their keys."""
     base_rows: pa.Array[Any] | None = None
-    """For each the row of the group's base file; null where that is not known."""
+    """For each row its number in the group's base file; null if it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PlacedRows:
     context: WriteContext
     groups: Sequence[FileGroup] = ()
     updates: Mapping[int, GroupRows] = field(default_factory=dict)
-    """By number of the file group."""
+    """By file group number."""
     leaving: Mapping[int, LeavingKeys] = field(default_factory=dict)
     inserts: Mapping[str, CutRows] = field(default_factory=dict)
     """By partition path."""
@@ -63,30 +63,30 @@ class PlacedRows:
 
     @cached_property
     def counts(self) -> Counts:
-        """How many rows go where."""
+        """The number of rows by target."""
         return Counts(
             self.groups,
             {number: Updates(part.count, part.deletes) for number, part in self.updates.items()},
-            {number: len(gone.keys) for number, gone in self.leaving.items()},
+            {number: len(deleted.keys) for number, deleted in self.leaving.items()},
             {partition: len(rows) for partition, rows in self.inserts.items()},
         )
 
     def also_in(self, partitions: Iterable[str]) -> PlacedRows:
-        """With partitions that get no rows, besides those that get some."""
+        """Add partitions that get no rows."""
         none = {path: pa.table({}) for path in partitions if path not in self.inserts}
         return replace(self, inserts={**self.inserts, **none})
 
     @property
     def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
-        """Keys to be deleted by number of the file group."""
-        return {number: gone.keys for number, gone in self.leaving.items()}
+        """Keys to delete by file group number."""
+        return {number: deleted.keys for number, deleted in self.leaving.items()}
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
-        """The new rows by partition path, with their bytes in base files."""
+        """Return the new rows by partition path, with their size in base files."""
         return stretches(self.inserts, self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
-        """Writes the files, each with the rows that it takes."""
+        """Write the files, each with the rows assigned to it."""
         tasks = [self.fill_task(file) for file in files]
         label = f"write files of {instant}"
         size = sum(map(_size, tasks))
@@ -94,20 +94,20 @@ class PlacedRows:
         return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
     def fill_task(self, file: PlannedFile) -> WriteTask:
-        """The task of a file with its rows."""
-        updates = gone = None
+        """Return the task of a file with its rows."""
+        updates = deleted = None
         if file.group is not None:
-            updates, gone = self.updates.get(file.group), self.leaving.get(file.group)
+            updates, deleted = self.updates.get(file.group), self.leaving.get(file.group)
         parts = [updates.rows] if updates else []
         if file.inserts:
             new = self.inserts[file.task.partition]
             parts.append(new.slice(file.inserts.start, len(file.inserts)))
         rows = _Joined(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
-        return with_rows(file.task, rows, updates.base_rows if updates else None, gone)
+        return with_rows(file.task, rows, updates.base_rows if updates else None, deleted)
 
 
 def _size(task: WriteTask) -> int:
-    """Bytes that a task reads and writes, at a guess."""
+    """Estimate the bytes that a task reads and writes."""
     rows = (task.inserts + task.updates) * task.target.options.record_size_estimate
     if isinstance(task, BaseFileTask) and task.previous is not None:
         return task.previous.size + rows
@@ -118,24 +118,25 @@ def with_rows(
     task: WriteTask,
     rows: write_tasks.RowStream | None,
     base_rows: pa.Array[Any] | None = None,
-    gone: LeavingKeys | None = None,
+    deleted: LeavingKeys | None = None,
 ) -> WriteTask:
-    """A planned task with what it writes. base_rows: as of `GroupRows`, of tables alone."""
+    """Return a planned task with its rows. base_rows: as in `GroupRows`, only for tables."""
     if isinstance(task, BaseFileTask):
-        return replace(task, rows=rows, delete_keys=gone.keys if gone else None)
+        return replace(task, rows=rows, delete_keys=deleted.keys if deleted else None)
     if rows is not None:
         rows = _by_base_row(rows, base_rows)
-    if gone is None:
+    if deleted is None:
         return replace(task, rows=rows)
-    paths = pa.repeat(pa.scalar(task.partition), len(gone.keys))
-    deletes = pa.table({RECORD_KEY: gone.keys, PARTITION_PATH: paths})
-    return replace(task, rows=rows, delete_keys=_by_base_row(deletes, gone.base_rows))
+    paths = pa.repeat(pa.scalar(task.partition), len(deleted.keys))
+    deletes = pa.table({RECORD_KEY: deleted.keys, PARTITION_PATH: paths})
+    return replace(task, rows=rows, delete_keys=_by_base_row(deletes, deleted.base_rows))
 
 
 def _by_base_row(rows: Any, base_rows: pa.Array[Any] | None) -> Any:
-    """The rows in the order of the base file's, whose numbers come along; as given without them.
+    """Sort rows by their number in the base file and add it as a column.
 
-    Only where all numbers are known: else a log block cannot tell positions.
+    Without numbers the rows stay as they are, also if only some are unknown: a log block cannot
+    store partial positions.
     """
     if base_rows is None or base_rows.null_count:
         return rows
@@ -144,7 +145,7 @@ def _by_base_row(rows: Any, base_rows: pa.Array[Any] | None) -> Any:
 
 
 def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
-    """The rows with the partition path, or one path each, of the file groups that they go to."""
+    """Set the partition path of rows to the path, or paths, of their file groups."""
     at = rows.schema.get_field_index(PARTITION_PATH)
     paths = partition
     if isinstance(partition, str):
@@ -154,7 +155,7 @@ def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Joined:
-    """The rows of several parts, one after the other."""
+    """The rows of several parts, concatenated."""
 
     parts: tuple[write_tasks.RowStream, ...]
 

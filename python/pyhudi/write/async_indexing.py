@@ -1,17 +1,17 @@
-"""An index that is made while writers go on: on the timeline an `indexing`, as Hudi's.
+"""Concurrent build of an index while writers go on: on the timeline an `indexing`, as Hudi's.
 
-1. In a section: heartbeat, the property that says what is being made
+1. In a critical section: heartbeat, the property that records the build
 (`metadata/pending_operation.py`),
-   plan and inflight file. Writers of pyhudi that were under way give way, once.
-2. Outside: the files, from the table as it was in that section. Their folder is none that listings
-   of partitions find, and their delta commit, of the same instant, is not on the timeline yet.
-3. In a second section, once no writer of Apache Hudi is under way that does not know of the index:
-   what slices that came or went since mean for it goes into log files. Then the indexing and the
-   delta commit are completed, and the table's properties name the index as the last act.
+   plan and inflight file. Active pyhudi writers abort on conflict and retry, once.
+2. Outside: the files, from the snapshot of that critical section. Listings of partitions do not
+   find their directory, and their delta commit, of the same instant, is not on the timeline yet.
+3. In a second critical section, once no Apache Hudi writer is active that does not know of the
+   index: the effect of slices that were added or removed since goes into log files. Then the
+   indexing and the delta commit are completed, and last the table's properties name the index.
 
-What fails alive is taken back. A writer that died leaves the property, by which the next one makes
-the index alone (`metadata_lifecycle.py`). Unlike Hudi's indexer no other writer has to keep an
-index that is not there yet.
+A failure is rolled back. A crashed writer leaves the property, by which the next writer builds the
+index alone (`metadata_lifecycle.py`). Unlike with Hudi's indexer, no other writer has to maintain
+an index that is not complete.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WriteContext, open_for_change
 
 PATIENCE_MS = 900_000
-"""How long writers that were there first are waited for (`HoodieIndexer`, 1.2.0)."""
+"""The timeout for writers that started earlier (`HoodieIndexer`, 1.2.0)."""
 _POLL_S = 1.0
 _SERVICES = (COMPACTION, LOG_COMPACTION, CLUSTERING)
 
@@ -80,12 +80,12 @@ _SERVICES = (COMPACTION, LOG_COMPACTION, CLUSTERING)
 def create(
     handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock
 ) -> tuple[str, ...]:
-    """Makes an index and gives all partitions that the metadata table has then.
+    """Build an index and return all partitions that the metadata table then has.
 
-    options: the handle's. Raises `ConfigError` where the table has it or has no metadata table, and
-    as making it alone does; `UnsupportedTableFeature` where the index must not be older than the
-    table, `CommitConflict` where others are at the metadata table, or a write of Apache Hudi does
-    not end.
+    options: the handle's. Raises `ConfigError` if the table has the index or has no metadata table,
+    and as an exclusive build does; `UnsupportedTableFeature` if the index must not be older than
+    the table; `CommitConflict` if another writer changes the metadata table, or a write of Apache
+    Hudi does not end.
     """
     build = _start(handle, asked, options, clock)
     try:
@@ -126,11 +126,11 @@ def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
 
 @dataclass(frozen=True)
 class _Build:
-    """One index between its first section and its last."""
+    """One index build between its first critical section and its last."""
 
     handle: Handle
     table: TableSnapshot
-    """As it was in the first section."""
+    """The snapshot of the first critical section."""
     instant: str
     wanted: Wanted
 
@@ -153,7 +153,7 @@ class _Build:
         return PendingOperation(self.instant, code, only, definitions, removed=only, beside=True)
 
     def record(self, schema: str) -> bytes:
-        """The plan, or what is said at the end."""
+        """The plan, or the completion record."""
         last = self.table.timeline.last_commit
         infos = [
             {
@@ -166,8 +166,8 @@ class _Build:
         return serde.encode_container(schema, {"indexPartitionInfos": infos}, self.table.clock)
 
     def source(self, table: TableSnapshot) -> Source:
-        known = index_definitions(table.storage, table.config)
-        defined = {**known, **parse_definitions(self.wanted.definitions)}
+        existing = index_definitions(table.storage, table.config)
+        defined = {**existing, **parse_definitions(self.wanted.definitions)}
         return Source(table, self.wanted.options, defined, memory_limit(None), beside=True)
 
     @cached_property
@@ -175,48 +175,50 @@ class _Build:
         return self.source(self.table)
 
     def look(self) -> None:
-        """Lists what catching up will go by."""
-        for kind, name in kinds_of(self.names):
-            kind.catch_up(self.first, self.first, name, ())
+        """List the files that catching up depends on."""
+        for partition_type, name in kinds_of(self.names):
+            partition_type.catch_up(self.first, self.first, name, ())
 
     @cached_property
     def makings(self) -> list[PartitionBuild]:
         metadata_table = open_metadata_table(self.table)
-        made = []
-        for kind, name in kinds_of(self.names):
-            partition = kind.initial(self.first, name)
-            made.append(
+        builds = []
+        for partition_type, name in kinds_of(self.names):
+            partition = partition_type.initial(self.first, name)
+            builds.append(
                 PartitionBuild(self.table, metadata_table, partition, self.first, self.instant)
             )
-        return made
+        return builds
 
     # --- the end ---
 
     def finish(self, stats: list[WriteStat]) -> tuple[str, ...]:
-        """Completes what was made, as soon as all who write know of it or are done."""
+        """Complete the build as soon as all active writers know of it."""
         table, clock = self.table, self.table.clock
         until = clock.now_ms() + PATIENCE_MS
         while True:
             with table.guard.critical_section():
                 timeline = zombie_commits.load_timeline(table)
-                others = self._unknowing(timeline)
-                if not others:
+                unaware = self._unknowing(timeline)
+                if not unaware:
                     return self._complete(timeline, stats)
             if clock.now_ms() >= until:
                 listed = ", ".join(self.names)
-                msg = f"{others[0]} is active, and would not maintain {listed}"
+                msg = f"{unaware[0]} is active, and would not maintain {listed}"
                 raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
             clock.sleep(_POLL_S)
 
     def _unknowing(self, timeline: Timeline) -> list[Instant]:
-        """Writers that do not look at the table's properties before they complete: Hudi's."""
+        """Active Hudi writers: they do not check the table's properties before they complete."""
         pending = [
             instant
             for instant in timeline.pending(*COMMIT_ACTIONS, *_SERVICES)
             if instant.state is State.INFLIGHT or instant.action not in _SERVICES
         ]
-        known = heartbeat.of_pyhudi(self.table.storage, {instant.requested for instant in pending})
-        return [instant for instant in pending if instant.requested not in known]
+        by_pyhudi = heartbeat.of_pyhudi(
+            self.table.storage, {instant.requested for instant in pending}
+        )
+        return [instant for instant in pending if instant.requested not in by_pyhudi]
 
     def _complete(self, timeline: Timeline, stats: list[WriteStat]) -> tuple[str, ...]:
         table, clock, definitions = self.table, self.table.clock, self.wanted.definitions
@@ -225,9 +227,9 @@ class _Build:
         self._check_own(config)
         stats = [*stats, *self._catch_up(config, timeline)]
         self._check_own(TableConfig.load(table.storage, clock))
-        # No delta commit without an instant of the table is left, whenever this writer dies.
+        # No delta commit without an instant of the table is left, whenever this writer fails.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
-        # Whoever stood still meanwhile would take away what others made in its place.
+        # A writer that stalled here would remove files that another writer built in their place.
         table.guard.check_held()
         self._end_delta(stats)
         table.guard.check_held()
@@ -235,22 +237,25 @@ class _Build:
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._count_files(stats))
-        # Whoever wrote while this one stood still has changed them (`fence_build`).
+        # A writer that took over while this one stalled has changed the properties (`fence_build`).
         config = config.update(table.storage, changes, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
         return config.metadata_partitions
 
     def _check_own(self, config: TableConfig) -> None:
-        """Raises `CommitConflict` where others may have taken this writer for dead."""
+        """Raise `CommitConflict` if other writers may regard this writer as failed."""
         self.table.guard.check_held()
         listed = config.metadata_partitions
         ours = PendingOperation.of(config).by == self.instant and FILES in listed
-        for kind, name in kinds_of(self.names):
+        for partition_type, name in kinds_of(self.names):
             if name in listed:
                 raise retryable_conflict(f"another writer created the index {name} concurrently")
-            if kind.needs is not None and kind.needs not in (*listed, *self.names):
+            if partition_type.needs is not None and partition_type.needs not in (
+                *listed,
+                *self.names,
+            ):
                 raise retryable_conflict(
-                    f"another writer dropped the index {kind.needs} concurrently"
+                    f"another writer dropped the index {partition_type.needs} concurrently"
                 )
         if not ours or self.heartbeat.is_late or not self.action.is_inflight:
             raise retryable_conflict(
@@ -258,19 +263,19 @@ class _Build:
             )
 
     def _catch_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
-        """What came since, appended to the file groups."""
+        """Append records of changes since the first critical section to the file groups."""
         now = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
         source = self.source(now)
         # Columns may have been altered.
         check_kept(self.names, config, source.definitions, now.schema)
         stats: list[WriteStat] = []
         paths = {slice_.partition for slice_ in source.slices}
-        for place, (kind, name) in enumerate(kinds_of(self.names)):
-            definition, known = source.definitions.get(name), _groups(self.makings[place])
-            more = kind.new_groups(definition, known, paths, self.instant)
+        for place, (partition_type, name) in enumerate(kinds_of(self.names)):
+            definition, previous = source.definitions.get(name), _groups(self.makings[place])
+            more = partition_type.new_groups(definition, previous, paths, self.instant)
             making = self.makings[place] = self.makings[place].with_more_groups(more)
             groups = _groups(making)
-            tasks = kind.catch_up(self.first, source, name, groups)
+            tasks = partition_type.catch_up(self.first, source, name, groups)
             stats += self._write_groups(making, groups, tasks)
         return stats
 
@@ -308,19 +313,19 @@ class _Build:
             records = making.partition.records
             if records is not None:
                 name = making.partition.name
-                made = sum(stat.num_inserts for stat in stats if stat.partition_path == name)
-                return key_uniqueness_property(self.table.timeline, unique=made == records)
+                indexed = sum(stat.num_inserts for stat in stats if stat.partition_path == name)
+                return key_uniqueness_property(self.table.timeline, unique=indexed == records)
         return {}
 
     def take_back(self) -> None:
-        """Removes what there is of it, but its place on the timeline unless it is another's."""
+        """Remove the files of the build, and its timeline files unless another writer owns them."""
         table, clock = self.table, self.table.clock
         config = TableConfig.load(table.storage, clock)
         if PendingOperation.of(config).by != self.instant:
-            # What it put on the timeline after others had taken it over.
+            # This writer's timeline files from after another writer had taken the build over.
             remove_left(table, self.instant)
             return
-        # Others who went on with it under its name, and stand still, must not list what goes.
+        # A stalled writer that continued the build under its name must not list files deleted here.
         config = PendingOperation.of(config).fence(table.storage, config, clock)
         for name in self.names:
             self._remove_files(config, name)
@@ -339,9 +344,9 @@ class _Build:
 
 
 def remove_left(table: TableSnapshot, instant: str) -> None:
-    """Takes an indexing off both timelines that its writer left pending."""
+    """Remove an indexing that its writer left pending from both timelines."""
     pending = Timeline.load(table.storage, table.config).pending(INDEXING)
-    if instant in {left.requested for left in pending}:
+    if instant in {pending_instant.requested for pending_instant in pending}:
         PendingInstant(table, instant, INDEXING).remove()
     if FILES in table.config.metadata_partitions:
         metadata_table = open_metadata_table(table)
@@ -351,7 +356,7 @@ def remove_left(table: TableSnapshot, instant: str) -> None:
 
 
 def _groups(making: PartitionBuild) -> list[FileGroup]:
-    """With the log files that they begin with: up to version 6 the next is numbered after them."""
+    """File groups with their first log files: up to version 6 the next is numbered after them."""
     target, groups = making.target, []
     for number, file_id in enumerate(target.file_ids):
         name = start_log(target, number).rsplit("/", 1)[-1]

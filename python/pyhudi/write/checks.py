@@ -1,7 +1,7 @@
-"""What keeps pyhudi from writing to a table, found before anything is written.
+"""Checks that reject a write to a table before anything is written.
 
-Each refusal names the property or the thing on the timeline. Reading has fewer demands; those are
-`TableConfig.check_readable`'s.
+Each error names the property or the instant. Reading has fewer requirements; those are checked by
+`TableConfig.check_readable`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WITH_HUDI = "Write to this table with Apache Hudi."
 
 
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
-    """Raises `UnsupportedTableFeature` for a table that pyhudi must not write to."""
+    """Raise `UnsupportedTableFeature` for a table that pyhudi must not write to."""
     check_config(config)
     timeline.check_whole()
     _check_bootstrap(storage, config, timeline)
@@ -46,7 +46,7 @@ def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) ->
 
 
 def _check_bootstrap(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
-    """Refuses a table that is being bootstrapped, and one that keys do not find their way in."""
+    """Reject a table that is being bootstrapped, or whose directories do not match its keys."""
     if config.bootstrap_path is None:
         return
     for pending in timeline.pending():
@@ -58,19 +58,19 @@ def _check_bootstrap(storage: Storage, config: TableConfig, timeline: Timeline) 
 
 
 def _check_folders(storage: Storage, config: TableConfig) -> None:
-    """Refuses a bootstrapped table whose partitions are not where its keys would go.
+    """Reject a bootstrapped table with partitions in other directories than its keys lead to.
 
-    They are where the source has them. Apache Hudi then writes the row of a key that is there to
-    another partition, beside it.
+    They are in the directories of the source. Apache Hudi then writes the row of an existing key to
+    another partition, as a duplicate.
     """
     prefix = f"{config.partition_fields[0]}="
-    others = [
+    differing = [
         folder
         for folder in storage.list_dir()[0]
         if not folder.startswith(".") and folder.startswith(prefix) != config.hive_style
     ]
-    for path, _ in walk_partitions(storage) if others else ():
-        if path.split("/", 1)[0] in others:
+    for path, _ in walk_partitions(storage) if differing else ():
+        if path.split("/", 1)[0] in differing:
             msg = (
                 f"{HIVE_STYLE} is {str(config.hive_style).lower()}: the table bootstrapped from "
                 f"{config.bootstrap_path} has the partition {path!r}"
@@ -79,11 +79,11 @@ def _check_folders(storage: Storage, config: TableConfig) -> None:
 
 
 def check_root(storage: Storage, config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` for a partitioned table with rows in no partition.
+    """Raise `UnsupportedTableFeature` for a partitioned table with rows outside of partitions.
 
-    Keys would not be found. Hudi's procedure `run_clustering` puts all rows there where keys are
-    virtual and it is not told the writers' options; its readers find none then (1.2.0). Part of no
-    other check, since a restore takes that back.
+    Keys would not be found. Hudi's procedure `run_clustering` puts all rows there if keys are
+    virtual and it does not know the writers' options; its readers then find no rows (1.2.0). This
+    is not part of another check, because a restore reverts it.
     """
     if config.populate_meta_fields or not config.partition_fields:
         return
@@ -94,7 +94,7 @@ def check_root(storage: Storage, config: TableConfig) -> None:
 
 
 def check_config(config: TableConfig) -> None:
-    """The part of `check_writable` that the properties alone decide."""
+    """Run the part of `check_writable` that depends on the properties alone."""
     config.check_readable()
     if not config.version.writable:
         msg = f"hoodie.table.version is {config.version.code}: pyhudi only reads such tables"
@@ -119,20 +119,18 @@ def check_config(config: TableConfig) -> None:
 
 
 def _check_meta_fields(config: TableConfig) -> None:
-    """Refuses a mode of the meta columns that is not what the older property says.
+    """Reject a mode of the meta columns that contradicts the older property.
 
     Hudi 1.3 uses the mode and earlier releases the older property (`MetaFieldsMode`, 1.3.0). A
-    downgrade from table version 10 may leave both. Rows written by the older property lack commit
-    times on which Hudi 1.3 counts.
+    downgrade from table version 10 may leave both. Rows written by the older property have no
+    commit times, which Hudi 1.3 relies on.
     """
     mode = config.properties.get(_META_MODE, "").strip()
-    known = "ALL" if config.populate_meta_fields else "NONE"
-    if mode and mode.upper() != known:
+    expected = "ALL" if config.populate_meta_fields else "NONE"
+    if mode and mode.upper() != expected:
         populated = str(config.populate_meta_fields).lower()
         msg = f"{_META_MODE} is {mode}, and {META_FIELDS} is {populated}"
-        hint = (
-            f"Write to this table with Apache Hudi, or set the mode to {known} if its files agree."
-        )
+        hint = f"Write to it with Apache Hudi, or set the mode to {expected} if its files agree."
         raise UnsupportedTableFeature(msg, hint=hint)
 
 
@@ -154,7 +152,7 @@ def _is_true(config: TableConfig, key: str) -> bool:
 
 
 def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
-    """Refuses a table whose columns have ids: its change logs would name columns as they did.
+    """Reject a table whose columns have ids: its change logs would have the old column names.
 
     Raises `UnsupportedTableFeature`.
     """
@@ -164,7 +162,7 @@ def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
 
 
 def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
-    """Refuses HFile log blocks where Hudi would not read them.
+    """Reject HFile log blocks if Hudi would not read them.
 
     Raises `UnsupportedTableFeature`.
     """
@@ -180,24 +178,26 @@ def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Sche
 
 
 def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
-    """Raises `SchemaMismatch` naming the columns that the table does not have."""
-    known = frozenset(schema.names)
-    unknown = [name for name in names if name not in known]
+    """Raise `SchemaMismatch` naming the columns that the table does not have."""
+    existing = frozenset(schema.names)
+    unknown = [name for name in names if name not in existing]
     if unknown:
         msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
         raise SchemaMismatch(msg, hint=f"Its columns are {names_text(schema.names)}.")
 
 
-def check_indexed_columns(made: Definitions, schema: TableSchema) -> None:
-    """Raises `SchemaMismatch` for indexes that are to be made over what is no column."""
-    columns = {name for one in parse_definitions(made).values() for name in one.columns}
+def check_indexed_columns(requested: Definitions, schema: TableSchema) -> None:
+    """Raise `SchemaMismatch` for requested indexes over columns that do not exist."""
+    columns = {
+        name for definition in parse_definitions(requested).values() for name in definition.columns
+    }
     check_known_columns(sorted(columns), data_schema(schema.arrow))
 
 
 def check_virtual_writes(
     config: TableConfig, schema: pa.Schema, index: Index, options: WriteOptions
 ) -> None:
-    """Refuses ways of writing that need stored keys. Raises `UnsupportedTableFeature`."""
+    """Reject write methods that need stored keys. Raises `UnsupportedTableFeature`."""
     if config.populate_meta_fields:
         return
     check_virtual_types(config, schema)

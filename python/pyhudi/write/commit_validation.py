@@ -1,8 +1,8 @@
-"""What a write went by besides the file groups that it changes, looked at again at its commit.
+"""Commit checks: whether the reads that a write depends on still return the same result.
 
-Each of these raises `CommitConflict` where another write, complete since this one was planned, has
-changed the answer. So what a verb did is what it would have done after that write. Other writers'
-rows are read as they stand now, and only those of file groups that they changed.
+Each raises `CommitConflict` if another write, completed since this one was planned, has changed the
+result. So the operation has the same effect as after that write. The checks read the current rows,
+and only those of file groups that other writers changed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from pyhudi.write.write_context import WriteContext
 
 
 def check_missing_keys(placed: AssignedRows, *, deletes: bool = False) -> list[CommitCheck]:
-    """No other write has brought a key that was looked for and not found.
+    """Return checks that no concurrent commit has added a key that was not found.
 
-    deletes: such keys are to be deleted, and fall away. Where nobody has those keys, no other write
-    has changed partitions of new rows, or any rows where keys may fall away; of new rows in a
-    bucket index the buckets tell.
+    deletes: such keys are to be deleted, and are dropped. If the missing keys are not in memory, no
+    other write may have changed partitions with new rows, or any rows if keys may be dropped. New
+    rows in a bucket index conflict by their buckets.
     """
     context, counts = placed.context, placed.counts
     if placed.absent is not None:
@@ -47,9 +47,10 @@ def check_missing_keys(placed: AssignedRows, *, deletes: bool = False) -> list[C
 
 
 def check_keys_still_missing(context: WriteContext, keys: pa.Table) -> CommitCheck:
-    """No other write has brought one of some keys: columns record key and partition path.
+    """Return a check that no concurrent commit has added one of some keys.
 
-    Without the path they are looked for in every partition, as under a global index.
+    keys: columns record key and partition path. Without the path they are looked up in every
+    partition, as under a global index.
     """
     by_path = PARTITION_PATH in keys.column_names
 
@@ -69,7 +70,7 @@ def check_keys_still_missing(context: WriteContext, keys: pa.Table) -> CommitChe
 
 
 def check_filter_finds_nothing(context: WriteContext, where: Any) -> CommitCheck:
-    """No row that a filter finds is in what other writes have changed."""
+    """Return a check that no concurrent commit changed rows that match the filter."""
 
     def check(since: ConcurrentCommits) -> None:
         if not since.changes:
@@ -80,13 +81,13 @@ def check_filter_finds_nothing(context: WriteContext, where: Any) -> CommitCheck
         counts = context.engine.run(count_rows, tasks, label="read concurrent writes")
         for task, count in zip(tasks, counts, strict=True):
             if count:
-                raise _conflict_error(_who_changed(since, task.slice), "rows that the filter finds")
+                raise _conflict_error(_who_changed(since, task.slice), "rows that match the filter")
 
     return check
 
 
 def check_partitions_unchanged(partitions: Collection[str] | None) -> CommitCheck:
-    """No other write has changed partitions, None for any."""
+    """Return a check that no concurrent commit changed partitions, None for any."""
 
     def check(since: ConcurrentCommits) -> None:
         for instant, groups in since.changes:
@@ -98,18 +99,18 @@ def check_partitions_unchanged(partitions: Collection[str] | None) -> CommitChec
 
 
 def check_file_groups_unchanged(seen: FileGroups) -> CommitCheck:
-    """No other write has changed file groups with rows that were looked at and left alone."""
+    """Return a check of file groups with rows that were read and left unchanged."""
 
     def check(since: ConcurrentCommits) -> None:
         for instant, groups in since.changes:
             for partition, _ in sorted(seen & groups):
-                raise _conflict_error(instant, f"another state of rows in partition {partition!r}")
+                raise _conflict_error(instant, f"other values of rows in partition {partition!r}")
 
     return check
 
 
 def check_buckets_not_taken(context: WriteContext, counts: Counts) -> CommitCheck:
-    """No other write has begun a bucket that this one begins."""
+    """Return a check that no concurrent commit created a bucket that this write creates."""
     index = context.index
     mine = {index.place(group.slice) for group in counts.groups if group.is_new}
 
@@ -124,20 +125,20 @@ def check_buckets_not_taken(context: WriteContext, counts: Counts) -> CommitChec
     return check
 
 
-def _check_rings(since: ConcurrentCommits, made: Collection[tuple[str, str]]) -> None:
-    """File groups that are made are of the rings of now. made: partition paths with file ids."""
+def _check_rings(since: ConcurrentCommits, new_groups: Collection[tuple[str, str]]) -> None:
+    """Check that new file groups match the current hashing metadata. new_groups: their keys."""
     table = since.table
-    for partition in sorted({partition for partition, _ in made}):
+    for partition in sorted({partition for partition, _ in new_groups}):
         ring = read_committed_ring(table.storage, table.timeline, partition)
-        known = {file_id_of(prefix) for _, prefix in ring.nodes} if ring else set()
-        if not all(file_id in known for path, file_id in made if path == partition):
+        expected = {file_id_of(prefix) for _, prefix in ring.nodes} if ring else set()
+        if not all(file_id in expected for path, file_id in new_groups if path == partition):
             raise _conflict_error(
                 since.commits[-1][0], f"other hashing metadata to partition {partition!r}"
             )
 
 
 def _find_changed_slices(context: WriteContext, since: ConcurrentCommits) -> Iterator[FileSlice]:
-    """The slices that are read now of what others have changed."""
+    """Return the current slices of file groups that other writers have changed."""
     changed = _groups(since)
     partitions = sorted({partition for partition, _ in changed})
     view = FileSystemView(context.storage, context.config, context.timeline, partitions)
@@ -149,7 +150,7 @@ def _groups(since: ConcurrentCommits) -> FileGroups:
 
 
 def _who_changed(since: ConcurrentCommits, slice_: FileSlice) -> Instant:
-    """The last write that changed a file group."""
+    """Return the last write that changed a file group."""
     at = slice_.key
     return next(instant for instant, groups in reversed(since.changes) if at in groups)
 

@@ -1,7 +1,7 @@
-"""Running a verb again that gave way to another writer, on what the table is by then.
+"""Retry of an operation that conflicted with another writer, on the latest snapshot.
 
-What the caller brought must be there a second time. A stream is read once, so its rows are kept as
-they come, on local disk beyond a little memory.
+The caller's input must be available a second time. A stream is read once, so its rows are buffered
+as they arrive, on local disk beyond a little memory.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ def retry_on_conflict(
     verb: Callable[[Handle, Any], Result],
     clock: Clock | None = None,
 ) -> Result:
-    """What a verb gives, run again while it gives way to others, as often as options allow.
+    """Run an operation and retry it on conflict, as often as the options allow.
 
-    The last time it runs in one section of the table's guard from its beginning to its end, so that
-    nobody can be faster: a write that others overtake again and again is done all the same.
+    The last attempt runs in one critical section of the table's lock manager from beginning to end,
+    so that no other writer can complete first: a write that repeatedly loses still succeeds.
 
-    given: what the caller brought, for the verb's second argument. Raises what the verb raises.
+    given: the caller's input, for the operation's second argument. Raises the operation's errors.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     retries = LockOptions.of(handle.options).retries
-    # A DataFrame, which from PySpark 4 on is a stream as well, is worked out anew each time.
+    # A DataFrame, which from PySpark 4 on is a stream as well, is computed again each time.
     once = is_read_once(given) and not is_spark_frame(given)
     again = _ReplayableStream(given) if retries and once else None
     is_decided = False
@@ -69,7 +69,8 @@ def retry_on_conflict(
                 cause = without_hint(error)
             except MissingFile as error:
                 lost = _error_of_lost_file(handle.storage, error)
-                # Or it is of a commit that came late: who overtook its writer has removed it.
+                # Or the file belongs to a zombie commit: the writer that revoked it has removed the
+                # file.
                 if lost is not None and (is_decided or not _decide(handle, clock)):
                     raise lost from error
                 is_decided = is_decided or lost is not None
@@ -80,7 +81,7 @@ def retry_on_conflict(
                 mended.add(type(error))
                 cause = without_hint(error)
             except CorruptTable as error:
-                # What no file shows may be of a commit that came late, and is taken back.
+                # Damage that names no file may come from a zombie commit, which is revoked.
                 if error.file is not None or is_decided:
                     raise
                 _decide(handle, clock)
@@ -99,7 +100,7 @@ def retry_on_conflict(
 
 
 def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
-    """Repairs a metadata table that another writer did not keep; whether that was possible."""
+    """Repair a metadata table that another writer did not maintain; return whether it succeeded."""
     if isinstance(error, MetadataBehind):
         return metadata_lifecycle.catch_up(handle, clock)
     metadata_lifecycle.define_statistics(handle, clock)
@@ -107,16 +108,16 @@ def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
 
 
 def _decide(handle: Handle, clock: Clock) -> bool:
-    """Has every commit of the table count that stays. Whether some were taken back."""
+    """Revoke the table's zombie commits. Return whether there were any."""
     with handle.guarded.critical_section():
         table = open_for_change(handle, clock)
         return zombie_commits.load_timeline(table).commits != table.timeline.commits
 
 
 def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | None:
-    """What to raise for a file that is lost; None where a slow writer's plan lost it to others.
+    """Return the error for a lost file; None if other writers have removed it.
 
-    A cleaner has removed it then, or its commit was taken back.
+    A cleaner has removed it since the plan, or its commit was rolled back.
     """
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
@@ -127,28 +128,28 @@ def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | N
 
 
 class _ReplayableStream:
-    """The batches of a stream, which can be read once only, as often as wanted."""
+    """The batches of a stream that can be read only once, replayed as often as needed."""
 
     def __init__(self, stream: Any) -> None:
         self._schema, self._rest = read_batches(stream)
-        self._kept = Spill(self._schema, _IN_MEMORY)
-        self._is_begun = False
+        self._buffer = Spill(self._schema, _IN_MEMORY)
+        self._is_started = False
 
     def reader(self) -> pa.RecordBatchReader:
-        """All batches from the first one on."""
+        """Return all batches from the first one on."""
         batches = self._read_on()
-        if self._is_begun:
+        if self._is_started:
             for _ in batches:
                 pass
-            batches = self._kept.read()
-        self._is_begun = True
+            batches = self._buffer.read()
+        self._is_started = True
         return pa.RecordBatchReader.from_batches(self._schema, batches)
 
     def _read_on(self) -> Iterator[pa.RecordBatch]:
         for batch in self._rest:
-            self._kept.add(batch)
+            self._buffer.add(batch)
             yield batch
 
     def close(self) -> None:
-        """Lets go of what is kept."""
-        self._kept.close()
+        """Close the buffer."""
+        self._buffer.close()

@@ -1,9 +1,9 @@
-"""Removing a whole table, to put another in its place.
+"""Removal of a whole table, to create another one in its place.
 
-Nothing but a table's own files is ever removed: a file that is none of them is a refusal, before
-anything is done. The table's lock is held, and its file stays, since it is what others wait for.
-Data files go first and the properties last: a reader meets missing files but no other rows, and who
-dies within it leaves a table that can be removed again.
+Only the table's own files are removed: any other file raises an error before anything is deleted.
+The table's lock is held, and its file stays, because other writers wait for it. Data files are
+deleted first and the properties last: a reader gets missing files but no wrong rows, and a crash
+leaves a table that can be removed again.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _HINT = "Choose another location, or remove the file."
 
 
 def remove_table(handle: WritableTable, clock: Clock) -> None:
-    """Removes a table's files.
+    """Remove a table's files.
 
-    Raises `CommitConflict` while a writer is at work, `ConfigError` where there are files that are
-    not the table's, `LockTimeout` where its lock cannot be had, and `UnsupportedTableFeature` for a
-    table that pyhudi does not write to.
+    Raises `CommitConflict` while a writer is active, `ConfigError` if there are files that are not
+    the table's, `LockTimeout` if its lock is not available in time, and `UnsupportedTableFeature`
+    for a table that pyhudi does not write to.
     """
     storage = handle.storage
     try:
         config = TableConfig.load(storage, clock)
     except TableNotFound:  # Another has just removed it.
         return
-    # Who died while removing it may have left no timeline.
+    # A writer that failed while removing the table may have left no timeline.
     timeline = Timeline.load(storage, config, may_be_missing=True)
     table = open_for_change(handle, clock, config, timeline)
     lock = LockOptions.of(table.options)
@@ -51,14 +51,14 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
-        kept = (PATH, f"{folder}/{NAME}")
-        _check_own(storage, kept)
+        lock_files = (PATH, f"{folder}/{NAME}")
+        _check_own(storage, lock_files)
         table.guard.check_held()
-        _remove(storage, kept)
+        _remove(storage, lock_files)
 
 
 def check_no_files(storage: Storage) -> None:
-    """Raises `ConfigError` where there is no table, but files that are none of a table's making."""
+    """Raise `ConfigError` if there are files that do not belong to a table's metadata."""
     for entry in storage.list():
         if not entry.path.startswith(f"{FOLDER}/"):
             msg = (
@@ -69,7 +69,7 @@ def check_no_files(storage: Storage) -> None:
 
 
 def _check_nobody_writes(table: TableSnapshot) -> None:
-    """Also not at a metadata table, or at what else has no instant on the timeline."""
+    """Check all heartbeats, also those of the metadata table and of work without an instant."""
     names = {file.name for file in table.storage.list_dir(HEARTBEAT_FOLDER)[1]}
     for instant in live_instants(table.storage, names, table.clock):
         msg = f"another writer is active at instant {instant}"
@@ -78,12 +78,12 @@ def _check_nobody_writes(table: TableSnapshot) -> None:
         )
 
 
-def _check_own(storage: Storage, kept: tuple[str, ...]) -> None:
+def _check_own(storage: Storage, lock_files: tuple[str, ...]) -> None:
     files = [file for file in storage.list() if not file.path.startswith(f"{FOLDER}/")]
     partitions = {_folder(file) for file in files if is_partition_metadata(file.name)}
     for file in files:
         is_own = _folder(file) in partitions and _is_of_table(file.name)
-        if not is_own and not file.path.startswith(kept):
+        if not is_own and not file.path.startswith(lock_files):
             msg = f"{storage.uri} is not overwritten: {file.path} is not a file of the table"
             raise ConfigError(msg, hint=_HINT)
 
@@ -97,34 +97,34 @@ def _is_of_table(name: str) -> bool:
         return True
     if parse_log_name(name) is not None:
         return True
-    # Names such as sales_eu_2024.parquet have the form of a base file's, too.
+    # Names such as sales_eu_2024.parquet have the format of a base file's, too.
     base = parse_base_name(name)
     return base is not None and len(base.instant) in _INSTANT_DIGITS
 
 
-def _remove(storage: Storage, kept: tuple[str, ...]) -> None:
-    """kept: the lock's files, by how their paths begin."""
+def _remove(storage: Storage, lock_files: tuple[str, ...]) -> None:
+    """lock_files: path prefixes of the lock's files."""
     folders, files = storage.list_dir()
     for folder in folders:
         if folder != FOLDER:
-            _remove_folder(storage, folder, kept)
-    _remove_files(storage, files, kept)
+            _remove_folder(storage, folder, lock_files)
+    _remove_files(storage, files, lock_files)
     folders, files = storage.list_dir(FOLDER)
     for folder in folders:
-        _remove_folder(storage, folder, kept)
-    _remove_files(storage, files, (*kept, FILE))
+        _remove_folder(storage, folder, lock_files)
+    _remove_files(storage, files, (*lock_files, FILE))
     storage.delete(BACKUP)
     storage.delete(FILE)
 
 
-def _remove_folder(storage: Storage, folder: str, kept: tuple[str, ...]) -> None:
-    if any(path.startswith(f"{folder}/") for path in kept):
-        _remove_files(storage, storage.list(folder), kept)
+def _remove_folder(storage: Storage, folder: str, lock_files: tuple[str, ...]) -> None:
+    if any(path.startswith(f"{folder}/") for path in lock_files):
+        _remove_files(storage, storage.list(folder), lock_files)
     else:
         storage.delete_dir(folder)
 
 
-def _remove_files(storage: Storage, files: Iterable[Entry], kept: tuple[str, ...]) -> None:
+def _remove_files(storage: Storage, files: Iterable[Entry], lock_files: tuple[str, ...]) -> None:
     for file in files:
-        if not file.path.startswith(kept):
+        if not file.path.startswith(lock_files):
             storage.delete(file.path)

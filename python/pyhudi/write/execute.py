@@ -1,4 +1,4 @@
-"""From placed rows to a commit: plan, transaction, files; the same for every verb."""
+"""From assigned rows to a commit: plan, transaction, files; shared by all operations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DELETE = "DELETE"
 TAG_STAGE = 0
 
 Replaced = Mapping[str, tuple[str, ...]]
-"""File ids by partition path that a replace commit takes away."""
+"""Replaced file ids of a replace commit, by partition path."""
 
 
 def write(
@@ -53,14 +53,14 @@ def write(
     copies: Collection[int] | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
-    """Writes rows to where they go.
+    """Write rows to their assigned file groups.
 
-    merge_by_key: they replace rows with their keys. partial: they may lack columns. deletes: every
-    row of a key that leaves a file group goes. copies: numbers of the file groups that have several
-    rows of such a key, where known. commit_checks: look again at what placed the rows. Raises
-    `CommitConflict` where a file group that they change is to be clustered, or was changed by
-    another writer meanwhile; `SchemaMismatch` where a partition would lie within another, or is
-    none that Hudi can have.
+    merge_by_key: they replace rows with their keys. partial: they may have missing columns.
+    deletes: delete every row of a key that is deleted from a file group. copies: numbers of the
+    file groups with duplicates of such a key, if known. commit_checks: of the reads that assigned
+    the rows. Raises `CommitConflict` if a file group that they change has a pending
+    clustering, or was changed concurrently; `SchemaMismatch` if a partition would be inside
+    another, or has a name that Hudi does not support.
     """
     context, counts = placed.context, placed.counts
     _check_partitions(context, counts)
@@ -92,7 +92,7 @@ def write_new_files(
     replaced: Replaced | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
-    """Writes rows to files of new file groups, in place of others where those are `replaced`."""
+    """Write rows to files of new file groups, which replace others if `replaced` is given."""
     context = placed.context
     _check_partitions(context, placed.counts)
     stretches = placed.stretches()
@@ -111,12 +111,11 @@ def write_buckets(
     replaced: Replaced | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
-    """Writes rows to their buckets, of which new ones begin with base files.
+    """Write rows to their buckets; new buckets begin with base files.
 
-    To a bucket that is there it writes as an upsert does, so that no bucket has two file groups: a
-    log file on merge-on-read as Hudi does, a new base file on copy-on-write, where Hudi makes a
-    second file group, or refuses (1.0.2, 1.2.0). replaced: where it is given, all buckets are made
-    anew.
+    An existing bucket is written as by an upsert, so that no bucket has two file groups: a log file
+    on merge-on-read as in Hudi, a new base file on copy-on-write, where Hudi creates a second file
+    group, or refuses (1.0.2, 1.2.0). replaced: if it is given, all buckets are created again.
     """
     context, counts = placed.context, placed.counts
     _check_partitions(context, counts)
@@ -131,7 +130,7 @@ def write_buckets(
             target,
             replace(counts, groups=groups),
             row_bytes=_row_bytes(context, counts),
-            # A log file is merged by key whatever is said of it here, which is what rows count as.
+            # A log file is merged by key in any case; this flag only sets how its rows are counted.
             merge_by_key=not target.merge_on_read,
             new_file_id=context.new_file_id,
         )
@@ -139,7 +138,7 @@ def write_buckets(
 
 
 def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
-    """Rings for the buckets of a commit that takes file groups away; they count once it does."""
+    """Store hashing metadata for the buckets of a replace commit, valid once that completes."""
     renewed = replace_hashing_metadata(context, replaced, txn.instant)
     if context.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
@@ -164,9 +163,9 @@ def execute(
     write: Callable[[Sequence[PlannedFile], str], Iterable[tuple[WriteStat, ...]]] | None = None,
     replaced: Replaced | None = None,
 ) -> WriteResult:
-    """Writes planned files and commits them, unless that changes nothing.
+    """Write planned files and commit them, unless that changes nothing.
 
-    write: as of `AssignedRows`; None where there is nothing to write.
+    write: as in `AssignedRows`; None if there is nothing to write.
     """
     txn.by_record_index = context.index.is_record_index
     txn.companions += key_claims(context, operation)
@@ -199,10 +198,10 @@ def execute(
 
 
 def needs_commit(context: WriteContext) -> bool:
-    """Whether a write without files or replaced file groups is to be a commit all the same.
+    """Return whether a write without files or replaced file groups must commit all the same.
 
-    It is where it changes the table's schema, where the handle's options have something to say in
-    each commit, such as the batch of a stream, and where `hoodie.allow.empty.commit` is true.
+    It must if it changes the table's schema, if the handle's options add metadata to each commit,
+    such as the batch of a stream, or if `hoodie.allow.empty.commit` is true.
     """
     if context.options.allow_empty_commit or commit_metadata(context.table.options):
         return True
@@ -211,7 +210,7 @@ def needs_commit(context: WriteContext) -> bool:
 
 
 def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
-    """Rows that were to be merged into base files and lost against what is stored there."""
+    """Count rows that were merged into base files and lost to stored rows."""
     changed = {
         (stat.partition_path, stat.file_id): (
             stat.num_inserts + stat.num_update_writes + stat.num_deletes
@@ -226,6 +225,6 @@ def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
 
 
 def bytes_read(tasks: Iterable[WriteTask]) -> int:
-    """Sizes of the slices that tasks read to write them anew."""
+    """Sum the sizes of the slices that tasks read to rewrite them."""
     previous = (task.previous for task in tasks if isinstance(task, BaseFileTask))
     return sum(slice_.size for slice_ in previous if slice_ is not None)

@@ -1,9 +1,9 @@
-"""Inserted rows whose keys the table has, for writers that do not want them twice.
+"""Inserted rows whose keys the table has, for writers that do not want duplicates.
 
-What Hudi's `hoodie.datasource.insert.dup.policy` means (`handleInsertDuplicates` of its
+This implements Hudi's `hoodie.datasource.insert.dup.policy` (`handleInsertDuplicates` of its
 `HoodieSparkSqlWriter.scala`, which calls `DataSourceUtils.resolveDuplicates`): rows are compared
-with the table by its index, not with each other. Unlike there, keys that log files have deleted
-count as gone under every index.
+with the table by its index, not with each other. Unlike in Hudi, keys that log files have deleted
+count as missing under every index.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from pyhudi.write.write_context import WriteContext
 
 
 def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Table:
-    """Those of the rows whose keys the table lacks.
+    """Return the rows whose keys the table does not have.
 
-    Raises `SchemaMismatch` with a key where there are others and they shall `fail`.
+    Raises `SchemaMismatch` with an existing key if there is one and `fail` is set.
     """
-    known = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
-    if fail and len(known):
-        key = rows.column(RECORD_KEY)[known[0].as_py()].as_py()
-        msg = f"the table already has {len(known)} of the keys, such as {key!r}"
+    existing = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    if fail and len(existing):
+        key = rows.column(RECORD_KEY)[existing[0].as_py()].as_py()
+        msg = f"the table already has {len(existing)} of the keys, such as {key!r}"
         raise SchemaMismatch(
             msg, hint=f"Use upsert, or insert with {INSERT_DUPLICATES} drop or none."
         )
     numbers = row_numbers(rows.num_rows)
-    return rows.filter(pc.invert(pc.is_in(numbers, value_set=known)))
+    return rows.filter(pc.invert(pc.is_in(numbers, value_set=existing)))
 
 
 def counts_known(context: WriteContext) -> bool:
-    """Whether an insert counts the rows whose keys the table's record index has.
+    """Return whether an insert counts rows with keys in the table's record index.
 
-    It does unless an option says what becomes of them.
+    It does unless an option determines how to handle them.
     """
     indexed = context.index.is_record_index and INSERT_DUPLICATES not in context.handle_options
     return indexed and bool(last_written(context.timeline))
 
 
 def count_existing(table: IndexedTable, rows: pa.Table) -> int:
-    """How many of the rows have keys that the table has. rows: as of `drop_existing_keys`."""
+    """Count the rows whose keys the table has. rows: as in `drop_existing_keys`."""
     return len(tagging.find_existing_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
 
 
 def warn_of_known(context: WriteContext, count: int) -> None:
-    """Warns of rows that were inserted beside others of their keys."""
+    """Warn about inserted duplicates of existing keys."""
     if count:
         warn(
-            f"{context.storage.uri}: {count_text(count, 'row')} were inserted whose keys the table "
-            "has already: it has such keys twice now, and Apache Hudi's clustering fails on them "
-            '("multiple records with same key") until they are removed; '
-            f"{INSERT_DUPLICATES}=drop leaves such rows out, fail refuses them, and none inserts "
-            "them without a look",
+            f"{context.storage.uri}: {count_text(count, 'row')} were inserted with keys that the "
+            "table already has: these keys have duplicates now, and Apache Hudi's "
+            'clustering fails on them ("multiple records with same key") until they are removed; '
+            f"{INSERT_DUPLICATES}=drop drops such rows, fail raises for them, and none inserts "
+            "them without a lookup",
             DuplicateKeyWarning,
         )

@@ -1,8 +1,8 @@
-"""Removing partitions that are too old, in one commit that takes their file groups away.
+"""Removal of expired partitions in one replace commit.
 
-By last modification counts whatever wrote to a partition; for Hudi log files do not, until they are
-compacted. Days are not cut to 32 bits of milliseconds, as they are in Hudi 1.0.2 and 1.2.0, which
-takes 50 days for seven hours. Source: `KeepByTimeStrategy`, `KeepByCreationTimeStrategy`.
+For the last modification any write to a partition counts; in Hudi log files count only after
+compaction. Days are not truncated to 32 bits of milliseconds, as in Hudi 1.0.2 and 1.2.0, where 50
+days are seven hours. Source: `KeepByTimeStrategy`, `KeepByCreationTimeStrategy`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def expire_partitions(
         )
     context = context if dry_run else context.recover()
     slices = context.view().slices()
-    expired, left = _split_expired(context, slices, options, clock)
-    going = [slice_ for slice_ in slices if slice_.partition in expired]
+    expired, reasons = _split_expired(context, slices, options, clock)
+    dropped = [slice_ for slice_ in slices if slice_.partition in expired]
     result = ServiceResult(
         _SERVICE,
-        file_groups=len(going),
-        files_removed=sum(len(slice_.logs) + (slice_.base is not None) for slice_ in going),
-        bytes_removed=sum(slice_.size for slice_ in going),
-        left=tuple(left),
+        file_groups=len(dropped),
+        files_removed=sum(len(slice_.logs) + (slice_.base is not None) for slice_ in dropped),
+        bytes_removed=sum(slice_.size for slice_ in dropped),
+        left=tuple(reasons),
         dry_run=dry_run,
     )
     if not dry_run and expired:
@@ -64,7 +64,7 @@ def expire_partitions(
 def _split_expired(
     context: WriteContext, slices: list[FileSlice], options: TtlOptions, clock: Clock
 ) -> tuple[list[str], list[str]]:
-    """The partitions that go, oldest first, and why others that are too old stay."""
+    """Return the expired partitions to drop, oldest first, and why other expired ones stay."""
     zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
     times = dict(
         _creation_times(context, slices)
@@ -75,7 +75,7 @@ def _split_expired(
         if is_bootstrap(instant) and (not options.selected or path in options.selected):
             msg = f"{BOOTSTRAP_PATH}: the bootstrap time of partition {path!r} is unknown"
             raise UnsupportedTableFeature(msg, hint="Use delete(where=...) to delete rows.")
-    old = [
+    expired = [
         path
         for path, instant in sorted(times.items(), key=lambda item: item[1])
         if parse_instant(instant, zone) < before_ms
@@ -84,21 +84,23 @@ def _split_expired(
     timeline = context.timeline
     planned = {**pending_compactions(timeline), **pending_clusterings(timeline)}
     waiting = {partition for partition, _ in planned}
-    left = [f"a service of partition {path!r} is pending" for path in old if path in waiting]
-    free = [path for path in old if path not in waiting]
-    left += [f"partition {path!r}: {options.most} at once" for path in free[options.most :]]
-    return free[: options.most], left
+    reasons = [f"a service of partition {path!r} is pending" for path in expired if path in waiting]
+    free = [path for path in expired if path not in waiting]
+    reasons += [
+        f"partition {path!r}: limit of {options.most} per run" for path in free[options.most :]
+    ]
+    return free[: options.most], reasons
 
 
 def _modification_times(
     context: WriteContext, slices: list[FileSlice]
 ) -> Iterator[tuple[str, str]]:
-    """Partition paths with the time of the newest write to each."""
+    """Partition paths, each with the time of its newest write."""
     newest: dict[str, str] = {}
     for slice_ in slices:
         times = [slice_.base_instant, *(log.instant for log in slice_.logs)]
         newest[slice_.partition] = max(newest.get(slice_.partition, ""), *times)
-    # Up to version 6 a log file's name does not tell who has appended to it.
+    # Up to version 6 a log file's name does not contain the instants of its appends.
     if context.config.version.logs_named_by_base_instant:
         for commit in context.timeline.commits:
             for partition, _ in collect_written_file_groups(
@@ -114,9 +116,9 @@ def _modification_times(
 def _append_times_in_archive(
     context: WriteContext, slices: list[FileSlice]
 ) -> Iterator[tuple[str, str]]:
-    """Partition paths with times that no append of an archived commit to a log file is after.
+    """Partition paths, each with an upper bound for appends of archived commits to log files.
 
-    Storage tells when a file was changed last, which a copy of the table may say later.
+    Storage has the modification time of a file, which may be later in a copy of the table.
     """
     start = context.timeline.first_active or ""
     names = {(slice_.partition, log.name) for slice_ in slices for log in slice_.logs}
@@ -128,15 +130,15 @@ def _append_times_in_archive(
 
 
 def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
-    """Partition paths with the time of the write that made each."""
+    """Partition paths, each with the time of the write that created it."""
     for partition in sorted({slice_.partition for slice_ in slices}):
         file = f"{partition}/{PARTITION_METADATA}"
         data = context.storage.read_or_none(file)
-        made = None if data is None else parse_properties(data, file).get("commitTime")
-        if made is None:
+        created = None if data is None else parse_properties(data, file).get("commitTime")
+        if created is None:
             msg = (
                 f"{BY} is KEEP_BY_CREATION_TIME: {file} does not contain the partition's "
                 "creation time"
             )
             raise UnsupportedTableFeature(msg, hint="Use KEEP_BY_TIME, which uses the last write.")
-        yield partition, made
+        yield partition, created

@@ -1,13 +1,13 @@
-"""Which files a write makes: counts of rows and the table's file groups in, tasks out. Pure.
+"""File assignment: counts of rows and the table's file groups in, write tasks out. Pure.
 
-Updates follow their rows' file groups: copy-on-write writes a new base file, merge-on-read one log
-file a group. Inserts fill up small base files and then go to new file groups; merge-on-read tables
-put them into base files too, since the index that tags here does not see keys in logs of other
-writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0). Hudi rewrites
-whatever is small; here a file that is not rewritten anyway must be in proportion to what it takes.
+Updates go to the file groups of their rows: copy-on-write writes a new base file, merge-on-read one
+log file per group. Inserts fill up small base files and then go to new file groups. Merge-on-read
+tables put them into base files too, because the index that tags rows here does not see keys in logs
+of other writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0). Hudi
+rewrites any small file; pyhudi rewrites one for inserts only in proportion to them.
 
-No row is seen here, wherever it is: a planned file says which rows it takes, and who holds them
-(`rows.py`) gives them to it.
+No rows are needed here: a planned file names the rows assigned to it, and their owner (`rows.py`)
+supplies them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyhudi.write.row_sizes import Stretch
 
 @dataclass(frozen=True)
 class Updates:
-    """How many rows go to a file group, and how many of them delete their keys."""
+    """The number of rows for a file group, and how many of them delete their keys."""
 
     rows: int
     deletes: int = 0
@@ -36,34 +36,36 @@ _NOTHING_NEW = range(0)
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows go where."""
+    """The number of rows by target."""
 
     groups: Sequence[FileGroup]
-    """Those that rows go to or leave, and those that new rows may go to."""
+    """File groups with updates or deletes, and those that may take new rows."""
     updates: Mapping[int, Updates] = field(default_factory=dict)
-    """By number of the file group."""
+    """By file group number."""
     leaving: Mapping[int, int] = field(default_factory=dict)
-    """Keys to be deleted from a file group, by its number."""
+    """Keys to delete by file group number."""
     inserts: Mapping[str, int] = field(default_factory=dict)
-    """Rows that are nowhere yet, by partition path; 0 where all that came were deletes."""
+    """New rows by partition path; 0 if the input had only deletes."""
 
     @property
     def touched(self) -> list[int]:
-        """Numbers of the file groups that rows go to or leave."""
+        """Numbers of the file groups with updates or deletes."""
         return sorted({*self.updates, *self.leaving})
 
     @property
     def partitions(self) -> list[str]:
-        """Paths of the partitions that rows go to."""
+        """Paths of the partitions that get rows."""
         homes = {self.groups[number].slice.partition for number in self.updates}
         return sorted(homes | set(self.inserts))
 
     @property
     def growing(self) -> list[str]:
-        """Paths of the partitions that get new rows, or new file groups."""
-        begun = (self.groups[number].slice for number in self.updates if self.groups[number].is_new)
+        """Paths of the partitions that get new rows or new file groups."""
+        new_slices = (
+            self.groups[number].slice for number in self.updates if self.groups[number].is_new
+        )
         grown = {path for path, rows in self.inserts.items() if rows}
-        return sorted(grown.union(slice_.partition for slice_ in begun))
+        return sorted(grown.union(slice_.partition for slice_ in new_slices))
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,11 @@ class PlannedFile:
     task: WriteTask
     """Without rows."""
     group: int | None = None
-    """Number of the file group whose updates and leaving keys it takes."""
+    """Number of the file group whose updates and deletes it takes."""
     inserts: range = _NOTHING_NEW
-    """Which of the new rows of its partition it takes."""
+    """Range of its partition's new rows that it takes."""
     has_rows: bool = True
-    """It takes more than keys to delete."""
+    """Whether it takes rows besides keys to delete."""
 
 
 def plan_files(
@@ -89,10 +91,10 @@ def plan_files(
     anew: Collection[int] = (),
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
-    """The files of a write to the file groups that there are, and to new ones.
+    """Plan the files of a write to existing and new file groups.
 
     row_bytes: estimated bytes of a row. merge_by_key: rows replace rows with their keys. anew:
-    numbers of the file groups that get a new base file also in a merge-on-read table.
+    numbers of the file groups that are rewritten to a new base file, also in merge-on-read tables.
     """
     additions: dict[int, range] = {}
     new: list[PlannedFile] = []
@@ -118,10 +120,10 @@ def plan_new_files(
     *,
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
-    """Files of new file groups alone, each of about the greatest size.
+    """Plan files of new file groups only, each of about the maximum size.
 
-    Those of a partition have equal parts of its bytes, so that none is left with a few. inserts:
-    the rows by partition path.
+    The files of a partition have equal sizes, so that none is tiny. inserts: the rows by partition
+    path.
     """
     return [
         _new_group(target, partition, part, new_file_id())
@@ -130,14 +132,14 @@ def plan_new_files(
     ]
 
 
-def _equal_parts(stretches: Sequence[Stretch], most: int) -> Iterator[range]:
-    """Rows in as few parts of about equal bytes as have about `most` at the most."""
+def _equal_parts(stretches: Sequence[Stretch], max_bytes: int) -> Iterator[range]:
+    """Split rows into as few parts of about equal size as fit `most` bytes each."""
     total = sum(stretch.size for stretch in stretches)
-    parts = max(-(-total // most), 1)
+    parts = max(-(-total // max_bytes), 1)
     start = row = passed = 0
     for rows, size in stretches:
         for part in range(-(-passed * parts // total) if total else 0, parts):
-            # The first row of the part after, by the bytes before it.
+            # The first row of the next part, by the bytes before it.
             beyond = total * part // parts - passed
             if beyond >= size:
                 break
@@ -151,13 +153,13 @@ def _equal_parts(stretches: Sequence[Stretch], most: int) -> Iterator[range]:
         yield range(start, row)
 
 
-# --- where new rows go ----------------------------------------------------------------------------
+# --- assignment of new rows -----------------------------------------------------------------------
 
 
 def _bin_pack_inserts(
     target: WriteTarget, counts: Counts, partition: str, count: int, row_bytes: int
 ) -> Iterator[tuple[int | None, range]]:
-    """Parts of new rows for each small file group while it has room, then for new ones (None)."""
+    """Assign ranges of new rows to small file groups with room, then to new ones (None)."""
     options, groups = target.options, counts.groups
     start = 0
     for number in _small_file_groups(target, counts, partition, count * row_bytes):
@@ -173,12 +175,12 @@ def _bin_pack_inserts(
 def _small_file_groups(
     target: WriteTarget, counts: Counts, partition: str, added: int
 ) -> list[int]:
-    """Numbers of the file groups of a partition that take inserts, smallest first.
+    """Return the numbers of a partition's file groups that take inserts, smallest first.
 
     added: bytes of the inserts.
     """
     options, groups = target.options, counts.groups
-    # Copy-on-write rewrites these whatever comes to them.
+    # Copy-on-write rewrites these in any case.
     rewritten = frozenset[int]() if target.merge_on_read else frozenset(counts.touched)
     worth = max(added * options.rewrite_factor, TINY) if options.rewrite_factor else None
     small = [
@@ -206,12 +208,12 @@ def _new_group(target: WriteTarget, partition: str, part: range, file_id: str) -
 def _to_group(
     target: WriteTarget, counts: Counts, number: int, added: int, *, merge_by_key: bool, anew: bool
 ) -> WriteTask:
-    """The task of one file group that takes rows or loses keys.
+    """Return the task of one file group with updates or deletes.
 
-    added: new rows that fill it up; it gets a new base file then, always.
+    added: new rows that fill it up; it then always gets a new base file.
     """
     group, part = counts.groups[number], counts.updates.get(number, _NONE)
-    gone, slice_ = counts.leaving.get(number, 0), group.slice
+    delete_count, slice_ = counts.leaving.get(number, 0), group.slice
     place = (target, slice_.partition, slice_.file_id)
     looked_for = merge_by_key and not group.is_new
     takes_log = group.starts_with_log or not group.is_new
@@ -224,7 +226,7 @@ def _to_group(
             group,
             None,
             updates=live if looked_for else 0,
-            deletes=part.deletes + gone,
+            deletes=part.deletes + delete_count,
             inserts=0 if looked_for else live,
         )
     return BaseFileTask(
@@ -233,15 +235,15 @@ def _to_group(
         None,
         merge_by_key=merge_by_key,
         inserts=added + (0 if looked_for else part.rows),
-        updates=(part.rows if looked_for else 0) + gone,
+        updates=(part.rows if looked_for else 0) + delete_count,
     )
 
 
-# --- of plans -------------------------------------------------------------------------------------
+# --- plans ----------------------------------------------------------------------------------------
 
 
 def check_not_clustered(groups: Iterable[FileGroup]) -> None:
-    """Raises `CommitConflict` naming the pending clustering of the first group that has one."""
+    """Raise `CommitConflict` naming the first pending clustering of the groups."""
     for group in groups:
         if group.clustering is not None:
             msg = (
@@ -251,16 +253,16 @@ def check_not_clustered(groups: Iterable[FileGroup]) -> None:
             )
             raise CommitConflict(
                 msg,
-                hint=f"cluster(schedule=False) completes it, rollback({group.clustering!r}) takes "
-                "it back; then write again.",
+                hint=f"cluster(schedule=False) completes it, rollback({group.clustering!r}) "
+                "cancels it; then retry the write.",
             )
 
 
 def workload_profile(tasks: Iterable[WriteTask]) -> Mapping[str, tuple[WriteStat, ...]]:
-    """What a write is about to do, as the inflight file says it (`WorkloadProfile`, 1.2.0).
+    """Return the planned writes as the inflight file stores them (`WorkloadProfile`, 1.2.0).
 
-    For every partition one stat without file id for all inserts, then one for each file group that
-    is updated.
+    For every partition it has one stat without file id for all inserts, then one for each updated
+    file group.
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}

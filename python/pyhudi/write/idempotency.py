@@ -1,6 +1,6 @@
-"""Writes that are made once, however often they are asked for: their commits say an id.
+"""Idempotent writes: their commits contain an id, and a repeated write is detected by it.
 
-The id stands in the commit's extra metadata under `_pyhudi_commit_id`, so it is on the timeline
+The id is in the commit's extra metadata under `_pyhudi_commit_id`, so it is on the timeline
 with the rows or not at all.
 """
 
@@ -25,7 +25,7 @@ from pyhudi.write.write_context import WritableTable
 def find_commit_by_id(
     table: WritableTable, commit_id: str, clock: Clock | None = None
 ) -> WriteResult | None:
-    """What the write of an id did that is on the timeline, archived or not; None where none is.
+    """Return the result of the write with an id, archived or not; None if there is none.
 
     Reads commits from the newest one back.
     """
@@ -37,8 +37,8 @@ def find_commit_by_id(
 
 
 def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """All commits that count with what they say, archived ones last."""
-    # Before the timeline: whoever takes a commit back removes its heartbeat last.
+    """All valid commits with their metadata, newest first, archived ones last."""
+    # Before the timeline: a writer that revokes a commit removes its heartbeat last.
     beats = storage.list_dir(HEARTBEAT_FOLDER)[1]
     timeline = Timeline.load(storage, config)
     late = find_zombies(storage, timeline, beats)
@@ -51,11 +51,11 @@ def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instan
 
 def _result(instant: Instant, metadata: CommitMetadata) -> WriteResult:
     replaced = (metadata.partition_to_replace_file_ids or {}).values()
-    found = result_of(
+    result = result_of(
         instant.requested,
         instant.completed or "",
         metadata.operation_type or "",
         metadata.write_stats,
         file_groups_replaced=sum(map(len, replaced)),
     )
-    return replace(found, was_written_before=True)
+    return replace(result, was_written_before=True)

@@ -1,7 +1,6 @@
-"""Which partitions an index is that is to be made beside writers, and what they are made by.
+"""The partitions of an index that is to be built concurrently, and the options of the build.
 
-What is refused here is so before anything is written. How they are made is the part of
-`async_indexing.py`.
+Requests are validated here before anything is written. `async_indexing.py` builds the partitions.
 """
 
 from __future__ import annotations
@@ -30,41 +29,41 @@ from pyhudi.write.write_context import WriteContext
 
 @dataclass(frozen=True)
 class Wanted:
-    """The partitions that an index is, and what they are made by."""
+    """The partitions of an index, and the options of their build."""
 
     names: tuple[str, ...]
-    """In the order of making."""
+    """In build order."""
     options: MetadataOptions
     definitions: Definitions
 
 
 def plan_build(context: WriteContext, asked: IndexRequest, options: MetadataOptions) -> Wanted:
-    """As making it alone has it.
+    """Plan an index build as an exclusive build does.
 
-    Raises `ConfigError` where the table has the index or has no metadata table, `CommitConflict`
-    where others are at the metadata table.
+    Raises `ConfigError` if the table has the index or has no metadata table, `CommitConflict` if
+    another writer is building the metadata table.
     """
     _check(context)
-    config, kind, table = context.config, kind_asked(asked), context.table
-    if kind.has_names:
-        definitions = kind.define(table.storage, config, asked)
+    config, index_type, table = context.config, kind_asked(asked), context.table
+    if index_type.has_names:
+        definitions = index_type.define(table.storage, config, asked)
         check_indexed_columns(definitions, context.schema)
-        made = tuple(definitions)
+        partitions = tuple(definitions)
     else:
-        options = kind.options_for_create_index(options, asked)
+        options = index_type.options_for_create_index(options, asked)
         wish = PartitionRequest(config, options, schema=table.columns)
-        there = config.metadata_partitions
-        kept = can_be_kept(partitions_asked(kind, wish), context.schema, options)
-        made = tuple(name for name in in_order(set(kept)) if name not in there)
-        made = made if kind.name in made else (kind.name,)
-        definitions = new_definitions(made, wish)
-    for name in made:
+        existing = config.metadata_partitions
+        supported = can_be_kept(partitions_asked(index_type, wish), context.schema, options)
+        partitions = tuple(name for name in in_order(set(supported)) if name not in existing)
+        partitions = partitions if index_type.name in partitions else (index_type.name,)
+        definitions = new_definitions(partitions, wish)
+    for name in partitions:
         if name in config.metadata_partitions:
             msg = f"the table already has the index {name}"
             raise ConfigError(msg, hint="Drop it first to create another one.")
-    check_kept(made, config, parse_definitions(definitions), context.schema)
+    check_kept(partitions, config, parse_definitions(definitions), context.schema)
     check_nested(config, options.stats_columns)
-    return Wanted(made, options, definitions)
+    return Wanted(partitions, options, definitions)
 
 
 def _check(context: WriteContext) -> None:

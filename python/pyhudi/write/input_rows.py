@@ -1,7 +1,7 @@
-"""Incoming data as the rows of a write: whole in memory, or in pieces that go to local files.
+"""Input data as the rows of a write: whole in memory, or in chunks that spill to local files.
 
-Nothing is decided about files here. A piece is a fraction of the memory limit, so that what is made
-of it stays within. A Spark DataFrame stays where it is.
+No files are planned here. A chunk is a fraction of the memory limit, so that data derived from it
+fits in memory. A Spark DataFrame stays where it is.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pyhudi.write.write_context import WriteContext
 LEAST_MEMORY = 1024 * 1024
 _FRAME_MEMORY = 512 * 1024 * 1024
 _PIECES = 16
-"""A piece is this part of the limit."""
+"""A chunk is this part of the limit."""
 _WHOLE = 4
-"""Data up to this part of the limit are written from memory."""
+"""Data up to this part of the limit is written from memory."""
 
 
 def memory_limit(given: int | None, data: Any = None) -> int:
-    """The bytes that a write may use; a quarter of the machine's when none are given.
+    """Return the bytes that a write may use; a quarter of the machine's memory by default.
 
-    Of a DataFrame those that each task may use, 512 MiB. Raises `ConfigError` for less than a
+    For a DataFrame the bytes that each task may use, 512 MiB. Raises `ConfigError` for less than a
     megabyte.
     """
     if given is None:
@@ -60,10 +60,10 @@ def read_rows(
 ) -> Iterator[Rows]:
     """The data as keyed rows, which stay readable in the block.
 
-    Data are read until they are over, or too much for memory. schema_mode: as
-    `WriteContext.evolved` takes it. generate: rows may get generated keys. partial: they may lack
-    columns, and must fit in memory. Raises what `WriteContext.with_keys` and `to_table` raise;
-    later pieces raise it when they are taken.
+    Data is read to its end, or until it exceeds memory. schema_mode: as in `WriteContext.evolve`.
+    generate: keys may be generated. partial: rows may have missing columns, and must fit in memory.
+    Raises the errors of `WriteContext.with_keys` and `read_table`; for later chunks when they are
+    read.
     """
     with ExitStack() as stack:
         if is_spark_frame(data):
@@ -82,15 +82,15 @@ def read_rows(
 def read_delete_keys(
     context: WriteContext, keys: Any
 ) -> Iterator[tuple[AssignedRows, RowCounters | None]]:
-    """The keys of data, to be deleted where a cleaned-up table has them, and their counts."""
+    """The keys to delete, assigned to the file groups of a recovered table, and their counts."""
     if is_spark_frame(keys):
         with spark("write_rows").assign_deletes(context, keys) as placed:
             yield placed, None
         return
-    given = read_table(keys, context.given_types)
-    named, in_partitions = context.delete_keys(given)
+    table = read_table(keys, context.given_types)
+    named, in_partitions = context.delete_keys(table)
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
-    tally = RowCounters(given.num_rows, given.num_rows - named.num_rows)
+    tally = RowCounters(table.num_rows, table.num_rows - named.num_rows)
     yield assign_deletes(context.recover(), named, in_partitions=in_partitions), tally
 
 
@@ -120,45 +120,45 @@ def buffer_rows(
     limit: int,
     tally: RowCounters | None = None,
 ) -> MemoryRows | SpilledRows:
-    """Keyed rows of at least one piece, in memory if a limit of bytes leaves room for that.
+    """Buffer keyed rows of at least one chunk, in memory if the limit allows it.
 
-    stack: closes what is put aside of others.
+    stack: closes spilled rows.
     """
-    held: list[pa.Table] = []
+    buffered: list[pa.Table] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        buffered.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(context, stack, drain(held, pieces), limit, tally=tally)
-    return MemoryRows(context, pa.concat_tables(held), tally)
+            return SpilledRows(context, stack, drain(buffered, pieces), limit, tally=tally)
+    return MemoryRows(context, pa.concat_tables(buffered), tally)
 
 
-def drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Pieces that were taken, each let go as it is given, and the rest."""
-    while held:
-        yield held.pop(0)
+def drain(buffered: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Chunks that were read, each released when it is yielded, and the rest."""
+    while buffered:
+        yield buffered.pop(0)
     yield from rest
 
 
 def pieces(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
     """Batches as at least one table, each of a fraction of the limit of bytes."""
     piece_bytes = limit // _PIECES
-    held: list[pa.RecordBatch] = []
-    size, given = 0, False
+    buffered: list[pa.RecordBatch] = []
+    size, has_yielded = 0, False
     for batch in batches:
         for part in _cut(batch, piece_bytes):
-            held.append(part)
+            buffered.append(part)
             size += part.nbytes
             if size >= piece_bytes:
-                yield pa.Table.from_batches(held, schema)
-                held, size, given = [], 0, True
-    if held or not given:
-        yield pa.Table.from_batches(held, schema)
+                yield pa.Table.from_batches(buffered, schema)
+                buffered, size, has_yielded = [], 0, True
+    if buffered or not has_yielded:
+        yield pa.Table.from_batches(buffered, schema)
 
 
 def _cut(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The batch in slices of about so many bytes."""
+    """The batch in slices of about `piece_bytes`."""
     if batch.num_rows == 0:
         return
     rows = max(batch.num_rows * piece_bytes // max(batch.nbytes, 1), 1)

@@ -1,8 +1,8 @@
-"""What a commit says of the table's keys: whether each is there once, for all that is known.
+"""Claims of a commit about the table's keys: whether each key is known to be unique.
 
-Only of tables with a record index, to which it matters (`timeline/key_uniqueness.py`), and of a
-first insert before there is one. That a commit brings no key twice is counted: the index gets as
-many keys as there are new rows.
+Claims are made only for tables with a record index, which depends on them
+(`timeline/key_uniqueness.py`), and for a first insert before there is one. A commit proves unique
+keys by counting: the index gets as many keys as there are new rows.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pyhudi.write.write_context import WriteContext
 
 @dataclass(frozen=True)
 class KeyClaim(CommitParticipant):
-    """What one write does to keys that were unique, or were none."""
+    """The effect of one write on the uniqueness of keys."""
 
     operation: str
     in_index: bool
     """The table has a record index."""
     keeps: bool
-    """Every key that it brings was looked for wherever it may be, or every new one is counted."""
+    """The write looked up every key in all its possible locations, or counts every new key."""
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> dict[str, str]:
-        """The claim; comes after the metadata table, which counts keys.
+        """Return the claim; runs after the metadata table, which counts keys.
 
-        Raises `CommitConflict` up to table version 6, which knows no times of completion, where a
-        commit that says otherwise would be taken for the newest.
+        Raises `CommitConflict` up to table version 6, which has no completion times, if a commit
+        with the opposite claim would count as the newest.
         """
         timeline = table.timeline
         first = self.operation == OVERWRITE_TABLE or not last_written(timeline)
@@ -59,13 +59,13 @@ class KeyClaim(CommitParticipant):
 
 
 def key_claims(context: WriteContext, operation: str) -> list[KeyClaim]:
-    """The claim of a commit that is about to be written."""
+    """Return the claim of a commit that is about to be written."""
     config, options, index = context.config, context.options, context.index
     in_index = RECORD_INDEX in config.metadata_partitions
     if not preserves_key_uniqueness(operation):
         looked_up = operation == "INSERT" and options.insert_duplicates != "none"
         return [KeyClaim(operation, in_index, keeps=looked_up)]
-    # A key that is looked for in its partition may be in another one, too.
+    # A key that is looked up in its partition may also be in another one.
     everywhere = index.is_global or not config.partition_fields
     placed = everywhere or index.is_record_index
     combined = options.combine_upserts or operation != "UPSERT"

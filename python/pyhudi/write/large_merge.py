@@ -1,8 +1,8 @@
-"""Merging a source that does not fit in memory: it waits in local files for the rows that it meets.
+"""Merge of a source that does not fit in memory: it spills until its file groups are matched.
 
-The source is put aside by hash of its keys, then by the file groups that have them, and each file
-group's part meets its slice piece by piece. What comes of it is put aside by where it goes, as the
-rows of an upsert are. The rules are those of `merge.py`.
+The source is spilled by hash of its keys, then by the file groups that have them. Each file group's
+part is matched with its slice chunk by chunk. The results are spilled by target, like the rows of
+an upsert. The rules are those of `merge.py`.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ from pyhudi.write.row_assignment import RowAssigner, slice_tagged
 from pyhudi.write.write_context import WriteContext
 
 _PARTS = 64
-"""So many parts of keys."""
+"""The number of key partitions."""
 _SPILL = 16
-"""A spill holds this part of the limit before it writes."""
+"""A spill buffers this part of the limit before it writes."""
 _MATCH = 4
-"""All tasks hold this part of the limit of the source's rows and of those that come of them."""
+"""All tasks buffer this part of the limit, for source rows and results."""
 _SAMPLE = 256
-"""Rows of a slice that tell how wide they are."""
+"""Rows of a slice that are sampled for their width."""
 _KEYS = [RECORD_KEY, PARTITION_PATH]
 _PLACES, _AT = "_pyhudi_places", "_pyhudi_at"
 
 
 @dataclass
 class LargeSource:
-    """A source in pieces, which are taken once."""
+    """A source in chunks, which can be read once."""
 
     schema: pa.Schema
     pieces: Iterator[pa.Table]
     memory_limit: int
     rechecks: list[CommitCheck] = field(default_factory=list)
-    """What tells at the commit that no other write has brought a key of the source."""
+    """Checks at the commit that no other write has added a key of the source."""
 
     @contextmanager
     def merge_parts(
         self, context: WriteContext, clauses: Sequence[MergeClause]
     ) -> Iterator[PlacedRows]:
-        """What becomes of the source's rows. Raises as `merge` does."""
+        """The changes that the source's rows lead to. Raises as `merge` does."""
         empty = self.schema.empty_table()
         on_match = check_clauses(context, empty, clauses, matched=True)
         on_absence = check_clauses(context, empty, clauses, matched=False)
@@ -89,7 +89,7 @@ class LargeSource:
             yield replace(work.place.all_rows(), seen=work.seen)
 
     def _by_key(self, context: WriteContext, spills: _Spills) -> list[RouteRows]:
-        """Keys, then the source's columns by number, in parts; no key is in two of them."""
+        """Keys, then the source's columns by number, partitioned by key."""
         spill: PartitionedSpill[int] = spills.new()
         for piece in self.pieces:
             rows = add_source_keys(context, piece)
@@ -100,16 +100,16 @@ class LargeSource:
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """About how many bytes a row of a schema takes."""
+    """Estimate the bytes of a row of a schema."""
     return sum(_WIDE if _is_wide(column.type) else 8 for column in schema)
 
 
 _WIDE = 32
-"""Bytes of a text, or of what is nested, as a guess."""
+"""Estimated bytes of a string or of a nested value."""
 
 
-def _is_wide(kind: pa.DataType) -> bool:
-    return not at.is_primitive(kind)
+def _is_wide(data_type: pa.DataType) -> bool:
+    return not at.is_primitive(data_type)
 
 
 def _name(number: int) -> str:
@@ -137,24 +137,24 @@ class _Merge:
         self,
         context: WriteContext,
         spills: _Spills,
-        given: pa.Schema,
+        source_schema: pa.Schema,
         on_match: tuple[Clause, ...],
         on_absence: tuple[Clause, ...],
     ) -> None:
         self.place = RowAssigner(context, spills.new(), spills.new())
         self.partitions: set[str] = set()
-        """Of the source's rows."""
+        """Partitions of the source's rows."""
         self.seen: frozenset[tuple[str, str]] = frozenset()
         """File groups that may have keys of the source."""
         self._context = context
         self._limit = spills.memory_limit
-        self._given = given
+        self._source_schema = source_schema
         self._on_match, self._on_absence = on_match, on_absence
         self._waiting: PartitionedSpill[int] = spills.new()
-        self._lost: PartitionedSpill[int] = spills.new()
+        self._unmatched: PartitionedSpill[int] = spills.new()
 
     def locate(self, parts: list[RouteRows]) -> None:
-        """Asks the index, and inserts what is nowhere. Other rows wait for their file groups."""
+        """Tag rows by the index and insert untagged ones. Others wait for their file groups."""
         deletes = any(clause.values is None for clause in self._on_match)
         for some in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in some)
@@ -166,36 +166,37 @@ class _Merge:
                 first += own.num_rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
-        held: list[tuple[RouteRows, pa.Table]] = []
+        batch: list[tuple[RouteRows, pa.Table]] = []
         size = 0
         for part in parts:
-            # A copy of two columns: what came from a file is freed only as a whole.
+            # A copy of two columns: data from a file is freed only as a whole.
             keys = part.to_table().select(_KEYS).take(row_numbers(len(part)))
             check_once(self._context, keys)
             self.partitions.update(keys.column(PARTITION_PATH).unique().to_pylist())
-            held.append((part, keys))
+            batch.append((part, keys))
             size += keys.nbytes
             if size > self._limit // _SPILL:
-                yield held
-                held, size = [], 0
-        if held:
-            yield held
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     def _put(self, rows: pa.Table, located: TagResult) -> None:
         tagged = located.tagged
         nowhere = find_untagged(rows.num_rows, tagged)
         self._insert(rows.take(nowhere), pa.nulls(len(nowhere), pa.int64()))
-        found = rows.take(tagged.rows).append_column(_PLACES, _times(tagged.rows))
+        matched = rows.take(tagged.rows).append_column(_PLACES, _times(tagged.rows))
         groups = self.place.to_group_numbers(located.groups, tagged.groups)
         new = pa.array([group.is_new for group in located.groups], pa.bool_()).take(tagged.groups)
-        self._lose(found.filter(new), groups.filter(new))
+        self._lose(matched.filter(new), groups.filter(new))
         old = pc.invert(new)
-        self._waiting.add(groups.filter(old), found.filter(old))
+        self._waiting.add(groups.filter(old), matched.filter(old))
 
-    # --- rows that the table may have ---
+    # --- matched rows
+    # ---------------------------------------------------------------------------------
 
     def match(self) -> None:
-        """Has the clauses decide what becomes of rows that the table has."""
+        """Apply the clauses to rows that the table has."""
         routes = self._waiting.routes()
         groups = [self.place.groups[number] for number in routes]
         self.seen = frozenset((group.slice.partition, group.slice.file_id) for group in groups)
@@ -211,7 +212,7 @@ class _Merge:
     def _chunks(
         self, routes: dict[int, RouteRows], reads: dict[int, ReadTask]
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Parts of the source's rows of one file group, such that a task fits in memory."""
+        """Parts of the source's rows of one file group, so that a task fits in memory."""
         share = self._limit // (_MATCH * self._context.engine.tasks_per_process)
         width = 0
         for number, rows in routes.items():
@@ -237,9 +238,9 @@ class _Merge:
         )
 
     def _source(self, rows: pa.Table) -> pa.Table:
-        """The source's own columns."""
-        columns = [rows.column(_name(number)) for number in range(len(self._given))]
-        return pa.Table.from_arrays(columns, schema=self._given)
+        """Return the source's own columns."""
+        columns = [rows.column(_name(number)) for number in range(len(self._source_schema))]
+        return pa.Table.from_arrays(columns, schema=self._source_schema)
 
     def _take(self, number: int, rows: pa.Table, result: Matched) -> None:
         if result.updated.num_rows:
@@ -252,20 +253,21 @@ class _Merge:
         at = pa.repeat(pa.scalar(number, pa.int64()), len(missed))
         self._lose(rows.take(missed), at)
 
-    # --- rows that it has not ---
+    # --- unmatched rows
+    # -------------------------------------------------------------------------------
 
     def _lose(self, rows: pa.Table, at: pa.Array[Any]) -> None:
-        """Puts rows aside that a file group has no live row for."""
+        """Spill rows without a live row in a file group."""
         if rows.num_rows:
-            self._lost.add(_parts(rows), rows.append_column(_AT, at))
+            self._unmatched.add(_parts(rows), rows.append_column(_AT, at))
 
     def insert_lost(self) -> None:
-        """Inserts rows that no file group has a live row for.
+        """Insert rows without a live row in any file group.
 
-        They go to their buckets, or where their keys were before. A deleted key may still be in log
-        files of several groups; its row goes to one in its partition.
+        They go to their buckets, or to the previous location of their keys. A deleted key may still
+        be in log files of several groups; its row goes to one in its partition.
         """
-        for part in self._lost.routes().values():
+        for part in self._unmatched.routes().values():
             rows = part.to_table().combine_chunks()
             groups = rows.column(_AT).combine_chunks()
             own = pc.equal(rows.column(PARTITION_PATH), self.place.homes(groups))
@@ -273,30 +275,32 @@ class _Merge:
             keys = rows.select([*_KEYS, _PLACES]).append_column("home", home)
             keys = keys.append_column("row", row_numbers(rows.num_rows))
             sums = [("row", "min"), ("row", "count"), ("home", "min")]
-            found = keys.group_by([*_KEYS, _PLACES], use_threads=False).aggregate(sums)
-            found = found.filter(pc.equal(found.column("row_count"), found.column(_PLACES)))
-            self._insert(rows.take(found["row_min"]), found["home_min"].combine_chunks())
+            unmatched = keys.group_by([*_KEYS, _PLACES], use_threads=False).aggregate(sums)
+            unmatched = unmatched.filter(
+                pc.equal(unmatched.column("row_count"), unmatched.column(_PLACES))
+            )
+            self._insert(rows.take(unmatched["row_min"]), unmatched["home_min"].combine_chunks())
 
     def _insert(self, rows: pa.Table, at: pa.Array[Any]) -> None:
         numbers = row_numbers(rows.num_rows)
         keyed, source = rows.select(_KEYS), self._source(rows)
-        made = build_inserts(self._context, source, keyed, numbers, self._on_absence)
-        self.place.put_at(made.rows, at.take(made.numbers))
+        inserts = build_inserts(self._context, source, keyed, numbers, self._on_absence)
+        self.place.put_at(inserts.rows, at.take(inserts.numbers))
 
 
 def _times(rows: pa.Array[Any]) -> pa.Array[Any]:
-    """For each of some numbers how often it is among them."""
+    """Return for each number how often it occurs."""
     counted = pa.table({"row": rows}).group_by("row").aggregate([("row", "count")])
-    known = counted.column("row").combine_chunks()
-    return counted.column("row_count").combine_chunks().take(pc.index_in(rows, value_set=known))
+    distinct = counted.column("row").combine_chunks()
+    return counted.column("row_count").combine_chunks().take(pc.index_in(rows, value_set=distinct))
 
 
 def _width(read: ReadTask, context: WriteContext) -> int:
-    """Bytes of a row in memory that comes of a match, by some of the slice's rows."""
+    """Estimate the bytes of a matched row in memory, from a sample of the slice."""
     rows = pa.Table.from_batches(
         read_task(replace(read, limit=_SAMPLE)),
         pa.schema([read.schema.field(name) for name in read.output]),
     )
-    least = row_bytes(data_schema(context.schema.arrow))
+    min_width = row_bytes(data_schema(context.schema.arrow))
     width: int = rows.nbytes // max(rows.num_rows, 1)
-    return max(width, least)
+    return max(width, min_width)

@@ -1,4 +1,4 @@
-"""Rows of a write that are in memory: see `rows.py` for what its methods mean."""
+"""Rows of a write that are in memory: see `rows.py` for the methods."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class MemoryRows:
 
     context: WriteContext
     rows: pa.Table
-    """With record key and partition path in front."""
+    """Record key and partition path are the first columns."""
     tally: RowCounters | None = None
     """See `Rows`."""
 
     def combine(self) -> Rows:
         """See `Rows`."""
-        kept = tagging.combine(self.context, self.rows)
+        combined = tagging.combine(self.context, self.rows)
         if self.tally is not None:
-            crossed = tagging.cross_partition_duplicates(self.context, self.rows, kept)
+            crossed = tagging.cross_partition_duplicates(self.context, self.rows, combined)
             self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
-        return self._keep_rows(kept)
+        return self._keep_rows(combined)
 
     def without_existing_keys(self, *, fail: bool) -> Rows:
         """See `Rows`."""
@@ -109,7 +109,7 @@ class MemoryRows:
         return placed.also_in(self._paths_of_deletes())
 
     def _paths_of_deletes(self) -> list[str]:
-        """Partition paths of the rows that delete."""
+        """Return the partition paths of delete rows."""
         marked = self.context.find_delete_markers(self.rows)
         paths: list[str] = _paths(self.rows).filter(marked).unique().to_pylist()
         return paths
@@ -131,7 +131,7 @@ def _paths(rows: pa.Table) -> pa.Array[Any]:
 def assign_rows(
     context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
 ) -> PlacedRows:
-    """Rows by what an index said of them. Deletes of keys that are nowhere fall away.
+    """Assign rows by the result of an index. Deletes of missing keys are dropped.
 
     marked_deleted: for each row whether it deletes its key.
     """
@@ -140,7 +140,7 @@ def assign_rows(
     new = new.filter(pc.invert(marked_deleted.take(new)))
     updates, leaving = dict(tagged.by_group()), tagged.leaving()
     if updates or leaving:
-        # One chunk, since taking rows from many goes through all of them for each group.
+        # One chunk, because taking rows from many chunks scans all of them for each group.
         rows = rows.combine_chunks()
     keys, base_rows = rows.column(RECORD_KEY), tagged.base_rows_by_group()
     return PlacedRows(
@@ -167,20 +167,23 @@ def assign_rows(
 
 
 def _absent(keys: pa.Table, tagged: Tagged) -> pa.Table:
-    """Keys that are nowhere. They are a copy, since the rows go file by file."""
+    """Return the missing keys, as a copy, since the rows are released file by file."""
     return keys.select([RECORD_KEY, PARTITION_PATH]).take(find_untagged(keys.num_rows, tagged))
 
 
 def assign_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
-    """Keys to be deleted, by what the index of a cleaned-up table says of them.
+    """Assign keys to delete, by the index of a recovered table.
 
-    keys: columns record key and partition path, of which the first alone counts unless keys are to
-    be looked for `in_partitions`.
+    keys: columns record key and partition path. The path counts only if keys are looked up
+    `in_partitions`.
     """
     located = tagging.tag_delete(context, keys, in_partitions=in_partitions)
-    texts, base_rows = keys.column(RECORD_KEY).combine_chunks(), located.tagged.base_rows_by_group()
+    record_keys, base_rows = (
+        keys.column(RECORD_KEY).combine_chunks(),
+        located.tagged.base_rows_by_group(),
+    )
     leaving = {
-        number: LeavingKeys(texts.take(at), base_rows.get(number))
+        number: LeavingKeys(record_keys.take(at), base_rows.get(number))
         for number, at in located.tagged.by_group()
     }
     absent = _absent(keys, located.tagged)

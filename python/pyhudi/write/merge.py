@@ -1,7 +1,7 @@
-"""Merging a source into the table by record key, clause by clause, in one commit.
+"""Merge of a source into the table by record key, clause by clause, in one commit.
 
-A small source is in memory, and so are the rows that change because of it; a large one goes through
-local files: `large_merge.py`.
+A small source is in memory, and so are the rows that it changes; a large one spills to local files:
+`large_merge.py`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 _WHOLE = 16
-"""A source, and the table's rows of its keys, are in memory up to this part of the limit."""
+"""A source, and the matching rows of the table, are in memory up to this part of the limit."""
 
 
 def merge(
@@ -64,34 +64,35 @@ def merge(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Carries out a merge; see `pyhudi.api.merge_builder.Merge` for what it means.
+    """Execute a merge; see `pyhudi.api.merge_builder.Merge` for its meaning.
 
-    on: as of `check_on`; the table may have been made anew since it was looked at. memory_limit:
-    bytes, as of `incoming.memory_limit`.
+    on: as in `check_on`; the table may have been recreated since that check. memory_limit: bytes,
+    as in `input_rows.memory_limit`.
 
-    Raises `SchemaMismatch` for a source without key or partition columns, or with a key twice, and
-    for values that do not fit; `ConfigError` for clauses that cannot be carried out; the rest as
-    `upsert` does.
+    Raises `SchemaMismatch` for a source without key or partition columns, or with a duplicate key,
+    and for values that do not fit; `ConfigError` for invalid clauses; otherwise as `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, source)
     context = open_write(table, clock, limit)
     check_on(context.config, on)
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
-        # Without a row it has no columns that clauses could speak of.
+        # Without a row it has no columns that clauses could refer to.
         source, clauses = context.given_types.empty_table(), ()
     tally = None if is_spark_frame(source) else RowCounters()
-    given = source if tally is None else _take_source(context, source, limit, tally)
-    with _merge_source(context, given, clauses) as changes:
+    source_rows = source if tally is None else _take_source(context, source, limit, tally)
+    with _merge_source(context, source_rows, clauses) as changes:
         seen = check_file_groups_unchanged(changes.seen)
         return with_row_counts(
-            write(changes, UPSERT, deletes=True, commit_checks=[*_absent(given, changes), seen]),
+            write(
+                changes, UPSERT, deletes=True, commit_checks=[*_absent(source_rows, changes), seen]
+            ),
             tally,
         )
 
 
 def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
-    """Raises `ConfigError` where the columns to match by are not the record key's."""
+    """Raise `ConfigError` if the columns to match by are not the record key's."""
     fields = config.record_key_fields
     if on is not None and tuple(on) != tuple(fields):
         raise ConfigError(
@@ -103,29 +104,29 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
 def _take_source(
     context: WriteContext, source: Any, limit: int, tally: RowCounters
 ) -> pa.Table | LargeSource:
-    """The source in memory, or in pieces where it is too large for that."""
+    """Return the source in memory, or in chunks if it is too large for that."""
     schema, batches = read_batches(source)
     pieces = tally.count_pieces(input_rows.pieces(schema, batches, limit))
     width = row_bytes(data_schema(context.schema.arrow))
-    held: list[pa.Table] = []
+    buffered: list[pa.Table] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        buffered.append(piece)
         size += max(piece.nbytes, piece.num_rows * width)
         if size > limit // _WHOLE:
-            return LargeSource(schema, input_rows.drain(held, pieces), limit)
-    return pa.concat_tables(held)
+            return LargeSource(schema, input_rows.drain(buffered, pieces), limit)
+    return pa.concat_tables(buffered)
 
 
-def _absent(given: Any, changes: AssignedRows) -> list[CommitCheck]:
-    found = check_missing_keys(changes)
-    return given.rechecks if isinstance(given, LargeSource) else found
+def _absent(source: Any, changes: AssignedRows) -> list[CommitCheck]:
+    missing = check_missing_keys(changes)
+    return source.rechecks if isinstance(source, LargeSource) else missing
 
 
 def _merge_source(
     context: WriteContext, source: Any, clauses: Sequence[MergeClause]
 ) -> AbstractContextManager[AssignedRows]:
-    """What becomes of the rows of a source, where a cleaned-up table has them or they are to go."""
+    """The changes that a source leads to, on a recovered table."""
     if is_spark_frame(source):
         merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merge_by_key(
             context, source, clauses
@@ -138,69 +139,69 @@ def _merge_source(
 
 @contextmanager
 def _merge_in_memory(
-    context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause]
+    context: WriteContext, source: pa.Table, clauses: Sequence[MergeClause]
 ) -> Iterator[AssignedRows]:
-    keyed = add_source_keys(context, given)
+    keyed = add_source_keys(context, source)
     check_once(context, keyed)
-    on_match = check_clauses(context, given, clauses, matched=True)
-    on_absence = check_clauses(context, given, clauses, matched=False)
+    on_match = check_clauses(context, source, clauses, matched=True)
+    on_absence = check_clauses(context, source, clauses, matched=False)
     context = context.recover()
     deletes = any(clause.values is None for clause in on_match)
     located = tagging.tag_merge(context, keyed, deletes=deletes)
     groups = located.groups
-    found = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
-    check_free(context, (groups[number] for number in found))
-    hits = _match(context, given, keyed, found, groups, on_match)
-    live = [rows.take(hits[number].matched) for number, rows in found.items()]
-    inserted = build_inserts(context, given, keyed, _fresh(keyed.num_rows, live), on_absence)
-    gone = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
-    leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in gone.items()}
-    # A row that the clauses leave alone now may be changed by them once another writer was there.
-    seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in found)
+    matches = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
+    check_free(context, (groups[number] for number in matches))
+    hits = _match(context, source, keyed, matches, groups, on_match)
+    live = [rows.take(hits[number].matched) for number, rows in matches.items()]
+    inserted = build_inserts(context, source, keyed, _fresh(keyed.num_rows, live), on_absence)
+    deleted = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
+    leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in deleted.items()}
+    # A concurrent write may let the clauses change a row that they leave unchanged now.
+    seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
     changes = _assign_rows(context, hits, inserted, located)
     yield replace(changes, leaving=leaving, absent=keyed, seen=seen)
 
 
 def _match(
     context: WriteContext,
-    given: pa.Table,
+    source: pa.Table,
     keyed: pa.Table,
-    found: Mapping[int, pa.Array[Any]],
+    matches: Mapping[int, pa.Array[Any]],
     groups: Sequence[FileGroup],
     clauses: tuple[Clause, ...],
 ) -> dict[int, Matched]:
-    """What becomes of the source's rows that file groups have the keys of, by number of those."""
-    reads = tasks_for_groups(context, [groups[number] for number in found])
+    """Match the source's rows with the file groups that have their keys, by group number."""
+    reads = tasks_for_groups(context, [groups[number] for number in matches])
     keys = keyed.column(RECORD_KEY)
     tasks = [
         MatchTask(
             read,
             keys.take(rows).combine_chunks(),
-            given.take(rows),
+            source.take(rows),
             clauses,
             context.options.null_elements,
             context.kept_values,
         )
-        for read, rows in zip(reads, found.values(), strict=True)
+        for read, rows in zip(reads, matches.values(), strict=True)
     ]
     results = context.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
-    return dict(zip(found, results, strict=True))
+    return dict(zip(matches, results, strict=True))
 
 
 # --- rows and files -------------------------------------------------------------------------------
 
 
 def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
-    """Numbers of the source's rows that no live row of the table has the key of."""
+    """Return the numbers of the source's rows without a live row in the table."""
     numbers = row_numbers(count)
-    found = pa.concat_arrays([pa.array([], pa.int64()), *live])
-    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=found)))
+    existing = pa.concat_arrays([pa.array([], pa.int64()), *live])
+    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=existing)))
 
 
 def _assign_rows(
     context: WriteContext, hits: Mapping[int, Matched], inserted: Inserted, located: TagResult
 ) -> PlacedRows:
-    """New and changed rows, where they go."""
+    """Assign new and changed rows to their targets."""
     rows = [inserted.rows, *(hit.updated for hit in hits.values())]
     counts = [part.num_rows for part in rows]
     numbers = row_numbers(sum(counts)).slice(counts[0])
@@ -213,7 +214,7 @@ def _assign_rows(
 
 
 def _back(inserted: Inserted, located: TagResult) -> Tagged:
-    """Where new rows have to go: to their buckets, or where their keys were before.
+    """Tag new rows that have to go to their buckets, or to the previous location of their keys.
 
     A deleted key may still be in log files of several groups; its row goes to one in its partition.
     """

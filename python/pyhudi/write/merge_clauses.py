@@ -1,8 +1,8 @@
-"""What a merge does with rows of its source and the table's rows of the same keys. Pure.
+"""The effect of a merge on rows of its source and the table's rows of the same keys. Pure.
 
-The clauses of each kind are tried in order; of those whose condition holds the first one decides.
-Conditions and values see the source's columns as `source.name`, the table's as `target.name`; a
-plain name is the table's where a row is matched, else the source's.
+The clauses of each type are tried in order, and the first one whose condition holds applies.
+Conditions and values refer to the source's columns as `source.name`, to the table's as
+`target.name`; a plain name is the table's if a row is matched, otherwise the source's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TARGET = "target"
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause, its expressions over the columns that `joined` names."""
+    """One clause, its expressions over the columns of `join_sides`."""
 
     condition: pc.Expression | None
     values: Mapping[str, SetValue] | None
@@ -31,7 +31,7 @@ class Clause:
 
 
 def join_sides(source: pa.Table | None, target: pa.Table | None) -> pa.Table:
-    """The columns of both sides, row by row, with their side's name before their own."""
+    """Return the columns of both sides, row by row, prefixed with the name of their side."""
     columns = {
         f"{side}.{name}": rows.column(name)
         for side, rows in ((SOURCE, source), (TARGET, target))
@@ -42,31 +42,31 @@ def join_sides(source: pa.Table | None, target: pa.Table | None) -> pa.Table:
 
 
 def names(source: Iterable[pa.Field], target: Iterable[pa.Field]) -> Names:
-    """What expressions may call the columns of `joined`."""
-    found: dict[tuple[str, ...], pa.Field] = {}
+    """Return the names that expressions may use for the columns of `join_sides`."""
+    fields: dict[tuple[str, ...], pa.Field] = {}
     for side, columns in ((SOURCE, source), (TARGET, target)):
         for column in columns:
-            made = column.with_name(f"{side}.{column.name}")
-            found[column.name,] = found[side, column.name] = made
-    return found
+            joined = column.with_name(f"{side}.{column.name}")
+            fields[column.name,] = fields[side, column.name] = joined
+    return fields
 
 
 def select_rows(rows: pa.Table, clauses: Sequence[Clause]) -> list[pa.Array[Any]]:
-    """For each clause the numbers of the rows that it decides.
+    """Return for each clause the numbers of the rows that it applies to.
 
-    Raises `SchemaMismatch` for a condition that is neither true nor false.
+    Raises `SchemaMismatch` for a condition that is not boolean.
     """
     free = pa.repeat(pa.scalar(value=True), rows.num_rows)
-    found = []
+    selected = []
     for clause in clauses:
         holds = free
         if clause.condition is not None:
-            said = project(rows, {"holds": clause.condition}).column("holds")
-            if not (pa.types.is_boolean(said.type) or pa.types.is_null(said.type)):
-                msg = f"where: a condition is {said.type}, expected a boolean"
+            holding = project(rows, {"holds": clause.condition}).column("holds")
+            if not (pa.types.is_boolean(holding.type) or pa.types.is_null(holding.type)):
+                msg = f"where: a condition is {holding.type}, expected a boolean"
                 raise SchemaMismatch(msg, hint="Compare it with a value.")
-            said = pc.fill_null(said.cast(pa.bool_()), fill_value=False).combine_chunks()
-            holds = pc.and_(free, said)
-        found.append(pc.indices_nonzero(holds).cast(pa.int64()))
+            holding = pc.fill_null(holding.cast(pa.bool_()), fill_value=False).combine_chunks()
+            holds = pc.and_(free, holding)
+        selected.append(pc.indices_nonzero(holds).cast(pa.int64()))
         free = pc.and_(free, pc.invert(holds))
-    return found
+    return selected

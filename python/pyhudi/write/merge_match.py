@@ -1,4 +1,4 @@
-"""Matching the source of a merge with one file slice. Runs on an engine's workers."""
+"""Match the source of a merge with one file slice. Runs on an engine's workers."""
 
 from __future__ import annotations
 
@@ -27,64 +27,67 @@ class MatchTask:
     """Match some rows of the source with one slice."""
 
     read: ReadTask
-    """Gives the slice's rows: record key, partition path, then the table's columns."""
+    """Reads the slice's rows: record key, partition path, then the table's columns."""
     keys: pa.Array[Any]
     """Record keys of the source's rows."""
     source: pa.Table
     """Their own columns."""
     clauses: tuple[Clause, ...]
     null_elements: bool = False
-    """Lists that clauses set may have some."""
+    """Lists that clauses set may contain nulls."""
     kept: IgnoredUpdateValues | None = None
-    """What clauses cannot set."""
+    """Values that clauses cannot set."""
 
 
 @dataclass(frozen=True)
 class Matched:
-    """What became of the source rows of one task."""
+    """The results of the source rows of one task."""
 
     matched: pa.Array[Any]
-    """Numbers of the task's source rows that the slice has live rows for."""
+    """Numbers of the task's source rows with a live row in the slice."""
     updated: pa.Table
-    """New rows, with record key and partition path in front."""
+    """New rows, with record key and partition path as the first columns."""
     deleted: pa.Table
     """Record key and partition path of rows to delete."""
 
 
 def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
-    """Joins by key and carries out the clauses.
+    """Join by key and apply the clauses.
 
-    Raises `SchemaMismatch` for values that do not fit, and where clauses change some of the slice's
-    several rows of a key, or update them; `UnsupportedTableFeature` for values that would not
-    stand.
+    Raises `SchemaMismatch` for values that do not fit, and if clauses change only some of the
+    slice's duplicates of a key, or update them; `UnsupportedTableFeature` for values that the merge
+    mode would ignore.
     """
     parts = [_some(task, rows) for rows in _together(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
     parts.append(_some(task, schema.empty_table()))
-    found = Matched(
+    result = Matched(
         pa.concat_arrays([part.matched for part in parts]),
         pa.concat_tables([part.updated for part in parts]),
         pa.concat_tables([part.deleted for part in parts]),
     )
-    _check_copies(task.keys, found)
-    return found
+    _check_copies(task.keys, result)
+    return result
 
 
-def _check_copies(keys: pa.Array[Any], found: Matched) -> None:
-    counts = pc.value_counts(found.matched)
+def _check_copies(keys: pa.Array[Any], result: Matched) -> None:
+    counts = pc.value_counts(result.matched)
     copies = counts.filter(pc.greater(counts.field("counts"), 1))
     if not len(copies):
         return
-    texts = keys.take(copies.field("values"))
+    duplicate_keys = keys.take(copies.field("values"))
     updated, deleted = (
-        rows.column(RECORD_KEY).filter(pc.is_in(rows.column(RECORD_KEY), value_set=texts))
-        for rows in (found.updated, found.deleted)
+        rows.column(RECORD_KEY).filter(pc.is_in(rows.column(RECORD_KEY), value_set=duplicate_keys))
+        for rows in (result.updated, result.deleted)
     )
     if len(updated):
         raise duplicate_keys_error(f"the table has duplicates of the key {updated[0].as_py()!r}")
-    gone = pc.value_counts(deleted)
-    kept = pc.take(copies.field("counts"), pc.index_in(gone.field("values"), value_set=texts))
-    some = gone.filter(pc.less(gone.field("counts"), kept))
+    deleted_counts = pc.value_counts(deleted)
+    duplicate_counts = pc.take(
+        copies.field("counts"),
+        pc.index_in(deleted_counts.field("values"), value_set=duplicate_keys),
+    )
+    some = deleted_counts.filter(pc.less(deleted_counts.field("counts"), duplicate_counts))
     if len(some):
         key = some.field("values")[0].as_py()
         raise duplicate_keys_error(
@@ -93,17 +96,17 @@ def _check_copies(keys: pa.Array[Any], found: Matched) -> None:
 
 
 def _together(task: MatchTask) -> Iterator[pa.Table]:
-    """The slice's rows, a share of the keys at a time: each time these are hashed once."""
-    held: list[pa.RecordBatch] = []
+    """The slice's rows, in groups of a share of the keys, which are hashed once per group."""
+    buffered: list[pa.RecordBatch] = []
     count = 0
     for batch in read_task(task.read):
-        held.append(batch)
+        buffered.append(batch)
         count += batch.num_rows
         if count >= len(task.keys) // _SHARE:
-            yield pa.Table.from_batches(held)
-            held, count = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(buffered)
+            buffered, count = [], 0
+    if buffered:
+        yield pa.Table.from_batches(buffered)
 
 
 def _some(task: MatchTask, rows: pa.Table) -> Matched:

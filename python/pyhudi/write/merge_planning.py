@@ -1,4 +1,4 @@
-"""What a merge does in steps: its source's keys, its clauses, new rows. Wherever the source is."""
+"""The steps of a merge for any source: its keys, its clauses, new rows."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from pyhudi.write.write_context import WriteContext
 
 @dataclass(frozen=True)
 class MergeClause:
-    """A clause as the caller gives it."""
+    """A clause as the caller passes it."""
 
     kind: str
     """"update", "delete" or "insert"."""
     where: str | pc.Expression | None = None
     values: Mapping[str, Any] | None = None
-    """None of an update or insert: every column that the source has."""
+    """None for an update or insert: every column of the source."""
 
 
 def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
-    """How file groups are read that have keys of the source."""
+    """Return the read tasks of file groups that have keys of the source."""
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read_slice for group in groups]
     return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
 
 
-def add_source_keys(context: WriteContext, given: pa.Table) -> pa.Table:
-    """Record key and partition path of the source's rows."""
+def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
+    """Return record key and partition path of the source's rows."""
     spec = context.key_spec()
     fields = dict.fromkeys((*spec.key_fields, *spec.partition_fields))
     for name in fields:
-        if name.split(".")[0] not in given.column_names:
+        if name.split(".")[0] not in source.column_names:
             msg = f"the source does not have the column {name!r} of the key or partition"
             raise SchemaMismatch(msg, hint="Rename the source's column.")
-    keyed = add_keys(context.key_columns(given, fields), spec).select([RECORD_KEY, PARTITION_PATH])
+    keyed = add_keys(context.key_columns(source, fields), spec).select([RECORD_KEY, PARTITION_PATH])
     return keyed.combine_chunks()
 
 
 def check_once(context: WriteContext, keyed: pa.Table) -> None:
-    """Raises `SchemaMismatch` for a key of the source that comes twice."""
+    """Raise `SchemaMismatch` for a duplicate key of the source."""
     known_by = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
     if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
         msg = "the source has several rows of one key"
@@ -63,27 +63,27 @@ def check_once(context: WriteContext, keyed: pa.Table) -> None:
 
 
 def check_clauses(
-    context: WriteContext, given: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+    context: WriteContext, source: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
 ) -> tuple[Clause, ...]:
-    """The clauses for matched rows, or for the others, checked against both schemas."""
+    """Return the clauses for matched or unmatched rows, checked against both schemas."""
     schema = data_schema(context.schema.arrow)
-    known = merge_clauses.names(given.schema, schema if matched else ())
-    both = join_sides(given.slice(0, 0), schema.empty_table() if matched else None)
-    made = [
-        _clause(context, given, known, clause)
+    names = merge_clauses.names(source.schema, schema if matched else ())
+    both = join_sides(source.slice(0, 0), schema.empty_table() if matched else None)
+    checked = [
+        _clause(context, source, names, clause)
         for clause in clauses
         if (clause.kind != "insert") is matched
     ]
-    select_rows(both, made)
-    for clause in made:
+    select_rows(both, checked)
+    for clause in checked:
         project(both, clause.values or {})
-    return tuple(made)
+    return tuple(checked)
 
 
-def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeClause) -> Clause:
+def _clause(context: WriteContext, source: pa.Table, names: Names, clause: MergeClause) -> Clause:
     condition = clause.where
     if isinstance(condition, str):
-        condition = parse_expression(condition, known, "where")
+        condition = parse_expression(condition, names, "where")
     elif not isinstance(condition, (pc.Expression, type(None))):
         msg = f"where: {condition!r} is not a merge condition"
         raise ConfigError(msg, hint="Give a SQL expression as a string, or a pyarrow expression.")
@@ -94,13 +94,13 @@ def _clause(context: WriteContext, given: pa.Table, known: Names, clause: MergeC
     if values is None:
         fixed = {*context.config.record_key_fields, *context.config.partition_fields}
         skipped = fixed if clause.kind == "update" else set()
-        checks.check_known_columns(given.column_names, schema)
-        values = {name: f'source."{name}"' for name in given.column_names if name not in skipped}
+        checks.check_known_columns(source.column_names, schema)
+        values = {name: f'source."{name}"' for name in source.column_names if name not in skipped}
     if clause.kind == "update":
-        # A row that is matched has the source's key, but not always its partition.
+        # A matched row has the source's key, but not always its partition.
         check_settable(context, values, same_key=clause.values is None)
     checks.check_known_columns(list(values), schema)
-    return Clause(condition, set_values(context, values, known))
+    return Clause(condition, set_values(context, values, names))
 
 
 @dataclass(frozen=True)
@@ -118,19 +118,19 @@ def build_inserts(
     fresh: pa.Array[Any],
     clauses: tuple[Clause, ...],
 ) -> Inserted:
-    """The rows that clauses make of some of the source's, which the table has no row for.
+    """Build the rows that clauses insert for unmatched rows of the source.
 
-    Raises `ConfigError` where they have other keys than the source's.
+    Raises `ConfigError` if their keys differ from the source's.
     """
     schema = data_schema(context.schema.arrow)
     source = join_sides(given.take(fresh), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
     for clause, chosen in zip(clauses, select_rows(source, clauses), strict=True):
         new = project(source.take(chosen), clause.values or {})
-        made = frozenset(new.column_names)
+        set_columns = frozenset(new.column_names)
         columns = {
             field.name: new.column(field.name)
-            if field.name in made
+            if field.name in set_columns
             else pa.nulls(len(chosen), field.type)
             for field in schema
         }
@@ -138,9 +138,9 @@ def build_inserts(
             conform(pa.table(columns), schema, null_elements=context.options.null_elements)
         )
         numbers.append(fresh.take(chosen))
-    taken = pa.concat_arrays(numbers)
+    inserted = pa.concat_arrays(numbers)
     rows = add_keys(pa.concat_tables(parts).combine_chunks(), context.key_spec())
-    if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(taken)):
+    if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(inserted)):
         msg = "a clause inserts rows with other keys than the source's"
         raise ConfigError(msg, hint="Set key and partition columns to those of the source.")
-    return Inserted(rows, taken)
+    return Inserted(rows, inserted)

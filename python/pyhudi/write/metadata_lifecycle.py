@@ -1,10 +1,10 @@
-"""Making, making anew and taking away the metadata table or single partitions of it.
+"""Build, rebuild and removal of the metadata table or of single partitions of it.
 
-What carries out `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
-behind a write with `hoodie.metadata.enable=true` to a table that lacks something. What is taken
-away leaves the properties first, then the definitions, then storage, so that nobody reads half of
-it; what is to come back stands in the properties instead (`metadata/pending_operation.py`), and
-whoever writes next makes it where its writer died. What a partition holds is not known here.
+This executes `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
+writes with `hoodie.metadata.enable=true` to a table with missing partitions. A removed partition is
+deleted from the properties first, then from the definitions, then from storage, so that no reader
+sees half of it. A pending rebuild is recorded in the properties (`metadata/pending_operation.py`),
+and the next writer builds it if its writer failed. The content of partitions is not known here.
 """
 
 from __future__ import annotations
@@ -76,48 +76,50 @@ _INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
 def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
-    """The partitions of a new table's metadata table, none where it gets no such table.
+    """Return the partitions of a new table's metadata table, none if it gets no such table.
 
-    A record index is among them unless another index is chosen or the table has no key. Raises
-    `ConfigError` and `UnsupportedTableFeature` for options that do not go with the table.
+    A record index is among them unless the options choose another index or the table has no key.
+    Raises `ConfigError` and `UnsupportedTableFeature` for options that do not match the table.
     """
-    chosen = MetadataOptions.of(options)
-    if chosen.record_index and chosen.enable is False:
+    metadata_options = MetadataOptions.of(options)
+    if metadata_options.record_index and metadata_options.enable is False:
         msg = f"{METADATA_ENABLE} is false, but a record index is enabled"
         raise ConfigError(msg, hint="A record index is part of the metadata table.")
-    if not chosen.for_new_table:
+    if not metadata_options.for_new_table:
         return ()
     schema = _native.arrow_schema(_native.with_meta_fields(config.create_schema or ""))
-    wish = PartitionRequest(config, chosen, by_default=INDEX_TYPE not in options, schema=schema)
-    wanted = select_partitions(wish)
-    new_definitions(wanted, wish)
-    return wanted
+    request = PartitionRequest(
+        config, metadata_options, by_default=INDEX_TYPE not in options, schema=schema
+    )
+    partitions = select_partitions(request)
+    new_definitions(partitions, request)
+    return partitions
 
 
 def with_pending_partitions(
-    config: TableConfig, wanted: Collection[str], options: Mapping[str, str], clock: Clock
+    config: TableConfig, partitions: Collection[str], options: Mapping[str, str], clock: Clock
 ) -> TableConfig:
-    """A new table's properties that say which partitions it is about to get."""
-    definitions = new_definitions(wanted, PartitionRequest(config, MetadataOptions.of(options)))
+    """Record the partitions to build in a new table's properties."""
+    definitions = new_definitions(partitions, PartitionRequest(config, MetadataOptions.of(options)))
     by = InstantGenerator(clock, config.timezone).next()
-    undone = PendingOperation(by, config.version.code, in_order(set(wanted)), definitions)
+    undone = PendingOperation(by, config.version.code, in_order(set(partitions)), definitions)
     return TableConfig({**config.properties, **undone.properties})
 
 
-def make_partitions(table: WritableTable, wanted: Collection[str]) -> None:
-    """Makes partitions of the metadata table by the options of the table's handle."""
+def make_partitions(table: WritableTable, partitions: Collection[str]) -> None:
+    """Build partitions of the metadata table by the options of the table's handle."""
     clock = SystemClock()
     handle = Handle.of(table, clock)
     with _at_work(handle, clock) as (_, by):
-        _make(handle, set(wanted), MetadataOptions.of(table.options), clock, by)
+        _make(handle, set(partitions), MetadataOptions.of(table.options), clock, by)
 
 
 def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
-    """Ends what a writer that died has begun, and makes what the handle's options want; the config.
+    """Finish a pending operation, build the partitions that options request, return the properties.
 
-    Options matter only where `hoodie.metadata.enable` is given as true. Raises as
-    `initialize_partitions` does, and as opening the table for a write does; `CommitConflict` where
-    another is at work.
+    Options matter only if `hoodie.metadata.enable` is set to true. Raises as
+    `initialize_partitions` does, and as opening the table for a write does; `CommitConflict` if
+    another writer is active.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
@@ -128,28 +130,28 @@ def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
     ):
         return config
     options = MetadataOptions.of(table.options)
-    wanted = set(select_partitions(PartitionRequest(config, options)))
+    requested = set(select_partitions(PartitionRequest(config, options)))
     if config.metadata_partitions:
-        # What was dropped, or left out when the table was made, comes back by its own option alone.
-        asked = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
-        wanted -= {name for name, flag in asked.items() if not flag}
-    if not wanted - set(config.metadata_partitions):
+        # Partitions that were dropped, or omitted at creation, return by their own option alone.
+        flags = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
+        requested -= {name for name, flag in flags.items() if not flag}
+    if not requested - set(config.metadata_partitions):
         return config
     with _at_work(handle, clock) as (_, by):
-        _make(handle, wanted, options, clock, by)
+        _make(handle, requested, options, clock, by)
     return TableConfig.load(table.storage, clock)
 
 
 def finish_pending_operation(table: WritableTable, clock: Clock | None) -> TableConfig:
-    """The table's properties, after what a writer that died has begun was ended.
+    """Return the table's properties after completing the operation of a failed writer.
 
-    Where that fails it stays undone, with a `MetadataTableWarning`. Rows are right all the same: a
-    record index that is to be made again is stood in for by looking at all rows. Raises
-    `CommitConflict` where who began it is at work.
+    If that fails, the operation stays pending, with a `MetadataTableWarning`. Rows are correct all
+    the same: while a record index waits for its rebuild, all rows are read instead. Raises
+    `CommitConflict` if the operation's writer is active.
     """
     clock = clock or SystemClock()
-    known = table.known if isinstance(table, Handle) else None
-    config = TableConfig.load(table.storage, clock, known)
+    previous = table.known if isinstance(table, Handle) else None
+    config = TableConfig.load(table.storage, clock, previous)
     undone = PendingOperation.of(config)
     if not undone or not config.version.writable:
         return config
@@ -157,16 +159,16 @@ def finish_pending_operation(table: WritableTable, clock: Clock | None) -> Table
         return config
     handle = Handle.of(table, clock)
     with _at_work(handle, clock) as (config, by):
-        # Another writer may have been faster.
+        # Another writer may have completed it.
         if PendingOperation.of(config):
             rebuild_dropped_partitions(handle, clock, by)
     return TableConfig.load(table.storage, clock)
 
 
 def define_statistics(table: WritableTable, clock: Clock | None = None) -> None:
-    """Rebuilds column statistics that have no definition, with the columns that Hudi chooses.
+    """Rebuild column statistics that have no definition, with the columns that Hudi chooses.
 
-    Which columns the old ones are of, and of which index version, nothing tells.
+    Nothing records the columns and the index version of the old ones.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
@@ -175,14 +177,14 @@ def define_statistics(table: WritableTable, clock: Clock | None = None) -> None:
         return
     with _at_work(handle, clock) as (config, by):
         if _has_undefined_statistics(handle, config):
-            gone = [
+            undefined = [
                 name
                 for name in config.metadata_partitions
                 if name in (COLUMN_STATS, PARTITION_STATS)
             ]
             before = PendingOperation.of(config)
             again = replace(all_of(handle.storage, config), by=by, moving=before.moving)
-            _take_away(handle, config, gone, clock, again)
+            _take_away(handle, config, undefined, clock, again)
             rebuild_dropped_partitions(handle, clock, by)
 
 
@@ -195,7 +197,7 @@ def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
 
 
 def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
-    """Adds commits that the metadata table lacks; whether that was possible (`catching_up.py`)."""
+    """Add commits missing in the metadata table; return whether it succeeded (`catching_up.py`)."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.guarded.critical_section():
@@ -213,7 +215,7 @@ def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
 
 
 def rebuild_dropped_partitions(table: Handle, clock: Clock, by: str) -> None:
-    """Gives back what the table's properties say it is to have again, if that can be."""
+    """Rebuild the partitions that the table's properties record as pending, if possible."""
     try:
         _make(table, set(), MetadataOptions.of(table.options), clock, by)
     except HudiError as error:
@@ -232,7 +234,7 @@ def rebuild(
     memory: int | None = None,
     stale: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Makes the metadata table anew; see `HudiTable.rebuild_metadata`, whose limit is `memory`.
+    """Rebuild the metadata table; see `HudiTable.rebuild_metadata`, whose limit is `memory`.
 
     stale: paths that it lists although their commits were rolled back.
     """
@@ -243,26 +245,28 @@ def rebuild(
     with _at_work(handle, clock) as (config, by):
         again = all_of(table.storage, config)
         check_makeable(again.partitions)
-        wanted = again.partitions_for(config.version)
+        partitions = again.partitions_for(config.version)
         if not again.partitions:
-            wanted = select_partitions(PartitionRequest(config, options))
+            partitions = select_partitions(PartitionRequest(config, options))
         context = WriteContext.open(handle.without_index_options(), clock)
         _check_free(context)
         context.check_files(stale)
         as_before = _as_before(context, options, again)
-        new_definitions(wanted, PartitionRequest(config, as_before, schema=context.schema.arrow))
+        new_definitions(
+            partitions, PartitionRequest(config, as_before, schema=context.schema.arrow)
+        )
         if again.partitions:
             moving = PendingOperation.of(config).moving
             again = replace(again, by=by, moving=moving)
             _take_away(handle, config, config.metadata_partitions, clock, again)
-        return _make(handle, set(wanted), options, clock, by, memory=memory)
+        return _make(handle, set(partitions), options, clock, by, memory=memory)
 
 
 @contextmanager
 def without_metadata_table(handle: Handle, clock: Clock) -> Iterator[None]:
-    """Takes the metadata table away for the block, and makes it anew after that.
+    """Remove the metadata table for the block, and rebuild it afterwards.
 
-    Where the block or the making fails, the next write makes it.
+    If the block or the rebuild fails, the next write builds it.
     """
     with _at_work(handle, clock) as (config, by):
         again = replace(all_of(handle.storage, config), by=by)
@@ -272,27 +276,29 @@ def without_metadata_table(handle: Handle, clock: Clock) -> Iterator[None]:
 
 
 def _check_free(context: WriteContext) -> None:
-    """Raises `CommitConflict` for what would end a making halfway."""
+    """Raise `CommitConflict` for a pending instant that would abort a build halfway."""
     timeline = context.timeline
     check_no_live_writer(context.table, timeline)
     settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
-    check_can_start(context.config, [begun for begun in timeline.pending() if begun not in settled])
+    check_can_start(
+        context.config, [pending for pending in timeline.pending() if pending not in settled]
+    )
 
 
 def _as_before(
     context: WriteContext, options: MetadataOptions, undone: PendingOperation
 ) -> MetadataOptions:
-    """The options with the kind of record index and the columns with statistics that there were.
+    """Return the options with the type of record index and the statistics columns of before.
 
-    Columns that the options name come before.
+    Columns that the options name take precedence.
     """
     version = context.config.version
     if RECORD_INDEX in undone.partitions_for(version):
         options = replace(options, record_index_by_partition=undone.by_partition)
-    known = undone.column_stats if version.has_index_definitions else None
-    if options.stats_columns or known is None or COLUMN_STATS not in undone.partitions:
+    stats_choice = undone.column_stats if version.has_index_definitions else None
+    if options.stats_columns or stats_choice is None or COLUMN_STATS not in undone.partitions:
         return options
-    return with_column_choice(known, options, context.schema.arrow, version)
+    return with_column_choice(stats_choice, options, context.schema.arrow, version)
 
 
 def create_index(
@@ -305,20 +311,20 @@ def create_index(
     """Adds an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    kind = kind_asked(asked)
+    index_type = kind_asked(asked)
     options = MetadataOptions.of(table.options)
     finish_pending_operation(handle, clock)
     if concurrently:
         return async_indexing.create(handle, asked, options, clock)
     with _at_work(handle, clock) as (config, by):
-        if kind.has_names:
-            defined = kind.define(table.storage, config, asked)
+        if index_type.has_names:
+            defined = index_type.define(table.storage, config, asked)
             _check_new(config, *defined)
             return _make(handle, set(defined), options, clock, by, defined)
-        _check_new(config, kind.name)
-        only = kind.options_for_create_index(options, asked)
-        wanted = partitions_asked(kind, PartitionRequest(config, only))
-        return _make(handle, set(wanted), only, clock, by)
+        _check_new(config, index_type.name)
+        only = index_type.options_for_create_index(options, asked)
+        partitions = partitions_asked(index_type, PartitionRequest(config, only))
+        return _make(handle, set(partitions), only, clock, by)
 
 
 def _check_new(config: TableConfig, name: str) -> None:
@@ -328,86 +334,86 @@ def _check_new(config: TableConfig, name: str) -> None:
 
 
 def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:
-    """Takes an index away; see `HudiTable.drop_index`."""
+    """Remove an index; see `HudiTable.drop_index`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     left_by_hudi = abandoned_indexing.take_back(handle, name, clock)
     if left_by_hudi:
         return left_by_hudi
     with _at_work(handle, clock) as (config, by):
-        gone = _partitions_to_drop(config, name)
+        dropped = _partitions_to_drop(config, name)
         undone = PendingOperation.of(config)
-        left = replace(
+        remaining = replace(
             undone,
             by=by,
-            partitions=tuple(kept for kept in undone.partitions if kept not in gone),
-            definitions={k: kept for k, kept in undone.definitions.items() if k not in gone},
+            partitions=tuple(kept for kept in undone.partitions if kept not in dropped),
+            definitions={k: kept for k, kept in undone.definitions.items() if k not in dropped},
         )
-        kept = _take_away(handle, config, gone, clock, left)
+        kept = _take_away(handle, config, dropped, clock, remaining)
         if undone:
-            kept.update(table.storage, left.properties, clock)
+            kept.update(table.storage, remaining.properties, clock)
         else:
             kept.update(table.storage, {}, clock, removed=(UNFINISHED,))
-    return gone
+    return dropped
 
 
 def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
-    """The partitions that go with an index. Raises `ConfigError` where there is none.
+    """Return the partitions to drop with an index. Raises `ConfigError` if there is none.
 
-    Those that are to be made again count as there.
+    Partitions with a pending rebuild count as existing.
     """
     listed = tuple(
         dict.fromkeys((*config.metadata_partitions, *PendingOperation.of(config).partitions))
     )
-    named = (kind.name + name for kind in KINDS if kind.has_names)
-    found = next((partition for partition in (name, *named) if partition in listed), None)
-    if found is None:
+    named = (partition_type.name + name for partition_type in KINDS if partition_type.has_names)
+    index = next((partition for partition in (name, *named) if partition in listed), None)
+    if index is None:
         msg = f"the table has no index {name!r}"
         raise ConfigError(msg, hint=f"It has {', '.join(listed) or 'no metadata table'}.")
-    if found == FILES:
+    if index == FILES:
         return listed
-    gone = [found]
-    for kind, other in kinds_of(listed):
-        if kind.needs == found and not kind.goes_along:
-            msg = f"the index {other} needs {found}"
+    dropped = [index]
+    for partition_type, other in kinds_of(listed):
+        if partition_type.needs == index and not partition_type.goes_along:
+            msg = f"the index {other} needs {index}"
             raise ConfigError(msg, hint=f"Drop {other} first.")
-        if kind.needs == found:
-            gone.append(other)
-    return tuple(partition for partition in listed if partition in gone)
+        if partition_type.needs == index:
+            dropped.append(other)
+    return tuple(partition for partition in listed if partition in dropped)
 
 
 def _take_away(
     handle: Handle,
     config: TableConfig,
-    gone: Collection[str],
+    removed: Collection[str],
     clock: Clock,
     undone: PendingOperation,
 ) -> TableConfig:
-    """Partitions of the metadata table, or with `files` all of it; gives the new properties.
+    """Remove partitions of the metadata table, all with `files`; return the new properties.
 
-    undone: what is left to be done then, beside removing folders.
+    undone: the operation that then remains, in addition to the removal of directories.
     """
     check_not_building(config)
     handle.guarded.check_held()
     storage = handle.storage
-    left = [partition for partition in config.metadata_partitions if partition not in gone]
-    undone = replace(undone, version=config.version.code, removed=in_order(set(gone)))
-    if FILES in gone or not left:
+    remaining = [partition for partition in config.metadata_partitions if partition not in removed]
+    undone = replace(undone, version=config.version.code, removed=in_order(set(removed)))
+    if FILES in removed or not remaining:
         properties = (names.METADATA_PARTITIONS, _INFLIGHT)
         config = config.update(storage, undone.properties, clock, removed=properties)
-        change_definitions(storage, config, {}, removed=gone)
+        change_definitions(storage, config, {}, removed=removed)
         remove_metadata_table(storage, handle.guarded)
         return config
-    changes = {names.METADATA_PARTITIONS: ",".join(left), **undone.properties}
+    changes = {names.METADATA_PARTITIONS: ",".join(remaining), **undone.properties}
     config = config.update(storage, changes, clock)
-    change_definitions(storage, config, {}, removed=gone)
-    clear_partitions(storage, gone, handle.guarded)
+    change_definitions(storage, config, {}, removed=removed)
+    clear_partitions(storage, removed, handle.guarded)
     return config
 
 
 def _make(
     table: Handle,
-    wanted: set[str],
+    partitions: set[str],
     options: MetadataOptions,
     clock: Clock,
     by: str,
@@ -415,10 +421,10 @@ def _make(
     *,
     memory: int | None = None,
 ) -> tuple[str, ...]:
-    """Makes partitions with those that are undone, and gives all that the table has then.
+    """Build partitions, including pending ones, and return all that the table then has.
 
-    by: name of the caller's heartbeat. definitions: those of secondary and expression indexes among
-    them. memory: as of `memory_limit`.
+    by: name of the caller's heartbeat. definitions: those of the secondary and expression indexes
+    to build. memory: as in `memory_limit`.
     """
     context = WriteContext.open(table.without_index_options(), clock)
     undone = PendingOperation.of(context.config)
@@ -430,50 +436,50 @@ def _make(
     check_no_live_writer(context.table, context.timeline)
     context = _without_leftovers(table, context.recover(), undone, clock)
     config = context.config
-    wanted = wanted | set(undone.partitions_for(config.version))
-    wanted = set(can_be_kept(wanted, context.schema, options))
-    if not wanted - set(config.metadata_partitions):
+    partitions = partitions | set(undone.partitions_for(config.version))
+    partitions = set(can_be_kept(partitions, context.schema, options))
+    if not partitions - set(config.metadata_partitions):
         return _clear_record(context.table, config, undone).metadata_partitions
-    arguments = (context.table, wanted, options, memory_limit(memory), definitions)
+    arguments = (context.table, partitions, options, memory_limit(memory), definitions)
     if undone:
         return initialize_partitions(*arguments).metadata_partitions
-    with _record_build(context, wanted, options, definitions, by):
+    with _record_build(context, partitions, options, definitions, by):
         return initialize_partitions(*arguments).metadata_partitions
 
 
 @contextmanager
 def _record_build(
     context: WriteContext,
-    wanted: Collection[str],
+    partitions: Collection[str],
     options: MetadataOptions,
     definitions: Definitions,
     by: str,
 ) -> Iterator[None]:
-    """For the block the properties say what is being made; what fails alive is made by nobody."""
+    """Record the build in the properties for the block; a failure removes the record."""
     config, clock = context.config, context.table.clock
-    new = in_order({*wanted, FILES} - {*config.metadata_partitions})
+    new = in_order({*partitions, FILES} - {*config.metadata_partitions})
     own = new_definitions(new, PartitionRequest(config, options, schema=context.schema.arrow))
-    begun = PendingOperation(by, config.version.code, new, {**own, **definitions}, removed=new)
+    pending = PendingOperation(by, config.version.code, new, {**own, **definitions}, removed=new)
     try:
-        config.update(context.storage, begun.properties, clock)
+        config.update(context.storage, pending.properties, clock)
         yield
     except BaseException:
         with suppress(Exception):
-            # One who goes on with it after the lock was lost does so under the same name.
+            # A writer that takes it over after the lock was lost uses the same name.
             context.table.guard.check_held()
             config = TableConfig.load(context.storage, clock)
             if PendingOperation.of(config).by == by:
-                _clear_record(context.table, config, begun)
+                _clear_record(context.table, config, pending)
         raise
 
 
 def _without_leftovers(
     table: Handle, context: WriteContext, undone: PendingOperation, clock: Clock
 ) -> WriteContext:
-    """The context after what a change of the table's version has left was ended or removed."""
+    """Return the context after the cleanup of an interrupted change of the table's version."""
     if undone.moving:
         remove_other_timeline(context.storage, context.config)
-    # Where Hudi has made a metadata table since, the compaction would have to go into it.
+    # If Hudi has built a metadata table since, the compaction would have to go into it.
     if not undone or context.config.metadata_partitions:
         return context
     work = row_compaction(undone.by)
@@ -485,13 +491,13 @@ def _without_leftovers(
 def _clear_record(
     table: TableSnapshot, config: TableConfig, undone: PendingOperation
 ) -> TableConfig:
-    """The properties without what was undone and is done; left folders go."""
+    """Remove the record of a finished operation, and leftover directories."""
     if not undone:
         return config
     storage, clock = table.storage, table.clock
     listed = config.metadata_partitions
     if not listed:
         remove_metadata_table(storage, table.guard)
-    left = [name for name in undone.removed if name not in listed]
-    clear_partitions(storage, left, table.guard)
+    leftover = [name for name in undone.removed if name not in listed]
+    clear_partitions(storage, leftover, table.guard)
     return config.update(storage, {}, clock, removed=(UNFINISHED,))

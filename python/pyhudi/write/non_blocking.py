@@ -1,9 +1,9 @@
-"""Writing beside others without giving way: which tables and verbs that is safe for.
+"""Non-blocking concurrency control: the tables and operations that are safe for it.
 
-Every write appends log files of its own to the buckets of a merge-on-read table, so two never
-change the same file, and readers merge what both have said of a key. What reads rows to make others
-of them, or takes file groups away, would lose what was written meanwhile, and is refused. Log files
-of one file slice are merged in the order of their requested times, as Hudi does it
+Every write appends log files of its own to the buckets of a merge-on-read table, so two writes
+never change the same file, and readers merge all records of a key. Operations that compute rows
+from stored rows, or replace file groups, would lose concurrent writes, and raise. Log files of a
+file slice are merged in the order of their requested times, as in Hudi
 (`HoodieLogFile.LogFileComparator`, 1.2.0; RFC-66).
 """
 
@@ -18,9 +18,9 @@ _HINT = "Use OPTIMISTIC_CONCURRENCY_CONTROL for this write, when no other writer
 
 
 def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
-    """Raises `UnsupportedTableFeature` for a table or a verb that the mode is not safe for.
+    """Raise `UnsupportedTableFeature` for a table or operation that the mode is not safe for.
 
-    appends: the verb appends what it was given, whatever the table has.
+    appends: the operation appends its input, independent of stored rows.
     """
     if not context.options.index.shares_buckets:
         return

@@ -1,4 +1,4 @@
-"""The verbs that take file groups away, each with one replace commit, on both table types.
+"""Operations that replace file groups, each with one replace commit, on both table types.
 
 They overwrite the table or some partitions, or delete partitions. Readers no longer see a replaced
 file group once the commit is complete; its files stay until a cleaner removes them.
@@ -46,10 +46,10 @@ def overwrite(
     memory_limit: int | None = None,
     schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
-    """Puts the data in place of all rows of the table.
+    """Replace all rows of the table with the data.
 
-    Data without rows leave the table empty. Rows of one key among the data stay as they are unless
-    `hoodie.combine.before.insert` is true. schema_mode: as of `upsert`, which it raises as.
+    Data without rows empties the table. Duplicate keys in the data stay unless
+    `hoodie.combine.before.insert` is true. schema_mode, errors: as for `upsert`.
     """
     return _overwrite(table, data, INSERT_OVERWRITE_TABLE, clock, memory_limit, schema_mode)
 
@@ -62,10 +62,10 @@ def overwrite_partitions(
     memory_limit: int | None = None,
     schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
-    """Puts the data in place of all rows of the partitions that the data have rows for.
+    """Replace all rows of the partitions that the data has rows for.
 
-    Rows that delete count, too, though they are not written. Other partitions stay. The rest is as
-    in `overwrite`.
+    Delete rows count, too, though they are not written. Other partitions stay. The rest is as in
+    `overwrite`.
     """
     return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit, schema_mode)
 
@@ -73,10 +73,10 @@ def overwrite_partitions(
 def delete_partitions(
     table: WritableTable, partitions: Any, *, clock: Clock | None = None
 ) -> WriteResult:
-    """Removes all rows of some partitions.
+    """Remove all rows of some partitions.
 
-    partitions: as `HudiTable.delete_partitions` takes them. A partition that the table lacks is
-    passed over. Raises `ConfigError` for a table without partitions, an empty list, and what is no
+    partitions: as `HudiTable.delete_partitions` takes them. A partition that does not exist is
+    ignored. Raises `ConfigError` for a table without partitions, an empty list, and an invalid
     partition; the rest is as in `upsert`.
     """
     context = open_write(table, clock, input_rows.memory_limit(None))
@@ -97,7 +97,7 @@ def delete_partitions(
 
 
 def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResult:
-    """Takes the file groups of partitions away, unless others write to them meanwhile."""
+    """Replace the file groups of partitions, unless other writers change them concurrently."""
     check_replaceable(context.config)
     replaced = groups_of(context, paths)
     rechecks = [check_partitions_unchanged(replaced)]
@@ -119,8 +119,8 @@ def _overwrite(
     check_appends(context, "overwriting", appends=False)
     check_replaceable(context.config)
     in_buckets = context.index.has_buckets
-    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.combine() if context.options.combine_inserts else given
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
+        rows = source.combine() if context.options.combine_inserts else source
         placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
         whole = operation == INSERT_OVERWRITE_TABLE
         replaced = groups_of(placed.context, None if whole else placed.counts.partitions)
@@ -128,14 +128,14 @@ def _overwrite(
         result = put(
             placed, operation, replaced, [check_partitions_unchanged(None if whole else replaced)]
         )
-        return with_row_counts(result, given.tally)
+        return with_row_counts(result, source.tally)
 
 
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
-    """The file ids of every file group of partitions (None for all), by partition path.
+    """Return the ids of all file groups of partitions (None for all), by partition path.
 
-    A partition that has none is there too, as Hudi has it, and a file group of which storage has
-    lost files. Raises `CommitConflict` where a clustering of one is pending.
+    A partition without file groups is included, as in Hudi, and so is a file group with lost files.
+    Raises `CommitConflict` if one has a pending clustering.
     """
     view = _view(context, partitions)
     slices = view.slices()
@@ -148,7 +148,7 @@ def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replac
 
 
 def _view(context: WriteContext, partitions: Sequence[str] | None) -> FileSystemView:
-    """Files that may lack some: this is how a table goes on without them."""
+    """Return the files, some of which may be missing: the table can go on without them."""
     return context.view(partitions, may_miss_files=True)
 
 

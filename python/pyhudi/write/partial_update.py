@@ -1,9 +1,9 @@
-"""Data with some of a table's columns: rows of keys that the table has keep their other columns.
+"""Partial updates: data with some of a table's columns; existing rows keep their other columns.
 
-How that is written is the work functions' part: as log blocks with those columns only where readers
-know such blocks, else as whole rows, completed from what is stored. Where rows may go to another
-file group than they are in, they are completed before they are written, since what follows wants
-whole rows.
+The work functions choose how to write them: as log blocks with only those columns if readers
+support such blocks, otherwise as whole rows, completed from stored rows. If rows may move to
+another file group, they are completed before they are written, since the next steps need whole
+rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyhudi.write.write_context import WriteContext
 
 
 def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
-    """Raises `ConfigError` or `UnsupportedTableFeature` where rows cannot lack columns."""
+    """Raise `ConfigError` or `UnsupportedTableFeature` if rows cannot have missing columns."""
     if schema_mode != "strict":
         msg = f"partial cannot be combined with schema_mode {schema_mode!r}"
         raise ConfigError(msg, hint="Add the columns first, then update some of them.")
@@ -41,9 +41,9 @@ def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
 
 
 def check_read(context: WriteContext, counts: Counts) -> None:
-    """Refuses file groups of which a log file was cut: lost values would be written as stored ones.
+    """Reject file groups with a truncated log file: lost values would be written as stored ones.
 
-    counts: of the rows that the file groups get.
+    counts: of the rows by file group.
     """
     _check_slices(context, [counts.groups[number].read_slice for number in counts.updates])
 
@@ -53,15 +53,14 @@ def _check_slices(context: WriteContext, slices: Sequence[FileSlice]) -> None:
 
 
 def partial_rows(context: WriteContext, data: Any) -> pa.Table:
-    """The data's columns as the table has them, with record key and partition path in front.
+    """Return the data's columns in the table's types, after record key and partition path.
 
-    Raises `SchemaMismatch` for a column that the table lacks or whose values do not fit, and where
-    a column of the record key, of the partition path or, in event-time mode, of the ordering value
-    is not among the data.
+    Raises `SchemaMismatch` for an unknown column, for values that do not fit, and if a column of
+    the record key, of the partition path or, in event-time mode, of the ordering value is missing.
     """
-    _, given = context.evolve(data, "strict")
+    _, table = context.evolve(data, "strict")
     schema = data_schema(context.schema.arrow)
-    names = [name for name in given.column_names if name not in META_COLUMNS]
+    names = [name for name in table.column_names if name not in META_COLUMNS]
     checks.check_known_columns(names, schema)
     spec = context.key_spec()
     target = context.target("")
@@ -73,29 +72,29 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
         raise SchemaMismatch(
             msg, hint="A partial update needs the key, partition and ordering columns."
         )
-    given_names = frozenset(names)
-    own = pa.schema([field for field in schema if field.name in given_names])
-    return add_keys(conform(given, own, null_elements=context.options.null_elements), spec)
+    input_names = frozenset(names)
+    own = pa.schema([field for field in schema if field.name in input_names])
+    return add_keys(conform(table, own, null_elements=context.options.null_elements), spec)
 
 
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
-    """Rows of `partial_rows`, one a key, with the columns that they lack as they are stored.
+    """Fill missing columns of combined `partial_rows` from the stored rows.
 
-    Of keys that the table lacks those are null. Raises `SchemaMismatch` where they must not be.
+    New keys get nulls. Raises `SchemaMismatch` if a column must not be null.
     """
     schema = data_schema(context.schema.arrow)
-    given = frozenset(rows.column_names)
-    lacking = tuple(name for name in schema.names if name not in given)
-    if not lacking:
+    input_names = frozenset(rows.column_names)
+    missing = tuple(name for name in schema.names if name not in input_names)
+    if not missing:
         return rows
-    found = _read_existing(context, rows, lacking)
-    at = pc.index_in(row_numbers(rows.num_rows), value_set=found.column(NUMBER).combine_chunks())
+    existing = _read_existing(context, rows, missing)
+    at = pc.index_in(row_numbers(rows.num_rows), value_set=existing.column(NUMBER).combine_chunks())
     columns = {
-        name: rows.column(name) if name in given else found.column(name).take(at)
+        name: rows.column(name) if name in input_names else existing.column(name).take(at)
         for name in schema.names
     }
     whole = conform(
-        pa.table(columns), schema, stored=lacking, null_elements=context.options.null_elements
+        pa.table(columns), schema, stored=missing, null_elements=context.options.null_elements
     )
     for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)
@@ -103,10 +102,10 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     return whole
 
 
-def _read_existing(context: WriteContext, rows: pa.Table, lacking: tuple[str, ...]) -> pa.Table:
-    """The columns of rows whose keys the table has, with their numbers."""
+def _read_existing(context: WriteContext, rows: pa.Table, missing: tuple[str, ...]) -> pa.Table:
+    """Return the stored columns of rows whose keys the table has, with their row numbers."""
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
-    # As if all were deletes: nothing is to be made for them here.
+    # As if all were deletes: no file groups are created for them.
     located = tagging.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
     target = context.target("")
     tasks = []
@@ -114,9 +113,9 @@ def _read_existing(context: WriteContext, rows: pa.Table, lacking: tuple[str, ..
         group = located.groups[number]
         check_free(context, [group])
         own = keys.column(RECORD_KEY).combine_chunks().take(at)
-        tasks.append(CompletingTask(target, group.read_slice, at, own, lacking))
+        tasks.append(CompletingTask(target, group.read_slice, at, own, missing))
     _check_slices(context, [task.slice for task in tasks])
     stored = context.table.columns
-    fields = [*(stored.field(name) for name in lacking), pa.field(NUMBER, pa.int64())]
+    fields = [*(stored.field(name) for name in missing), pa.field(NUMBER, pa.int64())]
     found = context.engine.run(read_existing_columns, tasks, label="complete rows")
     return pa.concat_tables([pa.schema(fields).empty_table(), *found])

@@ -1,4 +1,4 @@
-"""Partition paths that file systems have and Apache Hudi does not: no rows are added there.
+"""Partition paths that Apache Hudi does not support: no rows are added there.
 
 Tables that have such a partition stay readable, and its rows can be changed.
 """
@@ -17,7 +17,7 @@ _ESCAPED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def check_names(paths: Iterable[str], config: TableConfig) -> None:
-    """Raises `SchemaMismatch` for a partition that Hudi cannot have."""
+    """Raise `SchemaMismatch` for a partition path that Hudi does not support."""
     for path in paths:
         if path == ALL_PARTITIONS:
             msg = f"the partition {path!r} has the name of the metadata table's list of partitions"
@@ -29,13 +29,13 @@ def check_names(paths: Iterable[str], config: TableConfig) -> None:
 
 
 def _fault(path: str, config: TableConfig) -> str:
-    """What Hudi takes for something else; nothing where it reads the path's values.
+    """Return what Hudi misreads in the path; "" if it reads the path's values.
 
-    `HoodieSparkUtils.parsePartitionPath` (1.2.0) splits the path where it has as many folders as
-    the table partition columns.
+    `HoodieSparkUtils.parsePartitionPath` (1.2.0) splits a path with as many directories as the
+    table has partition columns.
     """
     folders = path.split("/")
-    # `StoragePath(StoragePath, String)` takes what is before it for a URI's scheme.
+    # `StoragePath(StoragePath, String)` takes the part before it for a URI's scheme.
     if ":" in folders[0]:
         return "whose first directory has a colon"
     if config.url_encode:
@@ -43,9 +43,9 @@ def _fault(path: str, config: TableConfig) -> str:
     fields = config.partition_fields
     is_split = len(folders) == len(fields)
     if is_split and not config.hive_style and "=" in path:
-        return "in which it takes what is before the equals sign for a column's name"
+        return "in which it takes the part before the equals sign for a column name"
     if len(fields) == 1 and not config.hive_style and path.startswith(f"{fields[0]}="):
-        return f"of which it leaves out {fields[0]}="
+        return f"from which it strips {fields[0]}="
     if is_split and _ESCAPED.search(path):
         return "in which it takes a percent sign and two digits for another character"
     return ""

@@ -1,4 +1,4 @@
-"""Partitions that a caller names, by path, by value or by a filter, as partition paths."""
+"""Partition paths for the partitions that a caller names by path, by value or by a filter."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _KEY = "__key"
 
 
 def select_partitions(context: WriteContext, partitions: Any) -> list[str]:
-    """The paths of what `HudiTable.delete_partitions` is given, each once.
+    """Return the paths of an argument of `HudiTable.delete_partitions`, each once.
 
-    Paths and values are taken as they are, whether or not the table has such a partition; a filter
-    chooses among those it has. Raises `ConfigError` for an empty list and what is none of these,
-    and for a filter on what paths do not tell; `SchemaMismatch` as `parse_where` does.
+    Paths and values are accepted whether or not the table has such a partition; a filter selects
+    existing ones. Raises `ConfigError` for an empty list, an invalid argument, and a filter on
+    values that paths do not contain; `SchemaMismatch` as `parse_where` does.
     """
     if isinstance(partitions, str):
         return _matching_text(context, partitions)
@@ -50,7 +50,7 @@ def _check_path(path: str) -> str:
 
 
 def _is_list(partitions: Any) -> bool:
-    """Whether partitions are named; a list of tuples or lists is a filter."""
+    """Return whether partitions are named; a list of tuples or lists is a filter."""
     if not isinstance(partitions, Sequence):
         return False
     return not any(isinstance(each, (tuple, list)) for each in partitions)
@@ -69,12 +69,12 @@ def _path(context: WriteContext, values: Any) -> str:
 
 
 def paths_of(context: WriteContext, rows: pa.Table) -> pa.ChunkedArray[Any]:
-    """The partition path of each row. rows: with the partition columns, as a write takes them.
+    """Return the partition path of each row. rows: with the partition columns, as for a write.
 
-    Raises `SchemaMismatch` for a column that is not there, or does not fit the table.
+    Raises `SchemaMismatch` for a missing column, or one that does not match the table.
     """
-    _, given = context.evolve(rows, "strict")
-    return _path_column(context, context.key_columns(given, context.key_spec().partition_fields))
+    _, table = context.evolve(rows, "strict")
+    return _path_column(context, context.key_columns(table, context.key_spec().partition_fields))
 
 
 def _path_column(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[Any]:
@@ -83,20 +83,20 @@ def _path_column(context: WriteContext, columns: pa.Table) -> pa.ChunkedArray[An
     return add_keys(columns.append_column(_KEY, key), spec).column(PARTITION_PATH)
 
 
-def _value(name: str, value: Any, kind: pa.DataType) -> pa.ChunkedArray[Any]:
+def _value(name: str, value: Any, data_type: pa.DataType) -> pa.ChunkedArray[Any]:
     try:
-        return table_from_columns({name: [value]}, pa.schema({name: kind})).column(name)
+        return table_from_columns({name: [value]}, pa.schema({name: data_type})).column(name)
     except SchemaMismatch as error:
-        msg = f"the partition column {name!r} is {kind}, not {value!r}"
+        msg = f"the partition column {name!r} is {data_type}, not {value!r}"
         raise SchemaMismatch(msg) from error
 
 
-def _matching_text(context: WriteContext, text: str) -> list[str]:
-    """As `_matching`; a path alone is mostly no filter."""
+def _matching_text(context: WriteContext, argument: str) -> list[str]:
+    """Select by a filter as `_matching` does, with a hint for a path given as a string."""
     try:
-        return _matching(context, text)
+        return _matching(context, argument)
     except (ConfigError, SchemaMismatch) as error:
-        hint = f"Give a list of paths: [{text!r}]."
+        hint = f"Give a list of paths: [{argument!r}]."
         raise type(error)(without_hint(error), hint=f"{error.hint} {hint}".strip()) from error
 
 
@@ -116,13 +116,13 @@ def _matching(context: WriteContext, where: Any) -> list[str]:
     names = condition.columns
     paths, rows = [], []
     for path, _ in walk_partitions(context.storage):
-        told = path_values(context.config, context.schema.arrow, path)
-        missing = [name for name in names if name not in told]
+        path_fields = path_values(context.config, context.schema.arrow, path)
+        missing = [name for name in names if name not in path_fields]
         if missing:
             msg = f"the partition path {path!r} does not contain the value of {missing[0]!r}"
             raise ConfigError(msg, hint="Name the partitions by their paths.")
         paths.append(path)
-        rows.append({name: told[name].as_py() for name in names})
+        rows.append({name: path_fields[name].as_py() for name in names})
     table = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in names]))
-    found = table.append_column("__path", pa.array(paths, pa.string()))
-    return [str(path) for path in filter_rows(found, condition)["__path"].to_pylist()]
+    partitions = table.append_column("__path", pa.array(paths, pa.string()))
+    return [str(path) for path in filter_rows(partitions, condition)["__path"].to_pylist()]

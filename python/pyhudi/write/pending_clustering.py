@@ -1,9 +1,9 @@
-"""What becomes of a write that meets a pending clustering, by Hudi's strategies for updates.
+"""A write to a file group with a pending clustering, by Hudi's update strategies.
 
-To reject it is the default (`SparkRejectUpdateStrategy`). Where it is allowed
-(`SparkAllowUpdateStrategy`), or clusterings give way to writers, the write goes on, and who carries
-the plan out has to find that it was overtaken: pyhudi does, Hudi does not with every setting. So
-the plan can go first (`BaseSparkUpdateStrategy`, `CommonClientUtils`, Hudi 1.2.0).
+By default the write is rejected (`SparkRejectUpdateStrategy`). If it is allowed
+(`SparkAllowUpdateStrategy`), or clusterings yield to writers, the write goes on, and the executor
+of the plan has to detect the conflict: pyhudi does, Hudi not with every setting. So the plan can
+be cancelled first (`BaseSparkUpdateStrategy`, `CommonClientUtils`, Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyhudi.write.write_context import WriteContext
 
 
 def check_free(context: WriteContext, groups: Iterable[FileGroup]) -> None:
-    """Raises `CommitConflict` where a file group waits for a clustering, unless options allow that.
+    """Raise `CommitConflict` if a file group has a pending clustering, unless options allow it.
 
-    Where they want it, the plan is taken off the timeline; somebody at work on it is a conflict.
+    If the options ask for it, the plan is cancelled; a writer that executes it is a conflict.
     """
     met = [group for group in groups if group.clustering is not None]
     if not met:

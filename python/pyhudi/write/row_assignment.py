@@ -1,7 +1,7 @@
-"""Rows of a write that do not fit in memory, put aside by the file that they go to.
+"""Assignment of rows that do not fit in memory, spilled by their target file.
 
-Whoever places them looks keys up piece by piece, and each look into the index has its own numbers
-of file groups: here they are numbered as they come up.
+Keys are looked up chunk by chunk, and each lookup has its own file group numbers: here they are
+numbered in order of appearance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyhudi.write.write_context import WriteContext
 
 
 class RowAssigner:
-    """Puts rows aside by where they go, and counts what each file group gets."""
+    """Spills rows by their targets, and counts the rows of each file group."""
 
     def __init__(
         self, context: WriteContext, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
@@ -40,51 +40,51 @@ class RowAssigner:
         self._kept_away = 0
 
     def put(self, rows: pa.Table, located: TagResult) -> None:
-        """Rows to be merged by key. located: of these rows, as the index gives it."""
+        """Add rows to be merged by key. located: the index's tags of these rows."""
         deleted = self._session.find_delete_markers(rows)
         located = tagging.resolve_partition_moves(self._session, rows, deleted, located)
         self._kept_away += tagging.count_kept_in_partition(self._session, rows, deleted, located)
         tagged = located.tagged
         hit = self.to_group_numbers(located.groups, tagged.groups)
         self._put_hit(rows.take(tagged.rows), hit, deleted.take(tagged.rows))
-        left = self.to_group_numbers(located.groups, tagged.left_groups)
-        for number, at in group_values(left, tagged.left_rows):
+        left_numbers = self.to_group_numbers(located.groups, tagged.left_groups)
+        for number, at in group_values(left_numbers, tagged.left_rows):
             self.delete_keys(number, rows.column(RECORD_KEY).combine_chunks().take(at))
         new = find_untagged(rows.num_rows, tagged)
         self._put_fresh(rows.take(new), deleted.take(new))
 
     def put_at(self, rows: pa.Table, at: pa.Array[Any]) -> None:
-        """Rows whose place is known. at: for each the number of a file group; null for new ones."""
+        """Add rows with known targets. at: for each its file group number; null for new rows."""
         deleted = self._session.find_delete_markers(rows)
-        known, new = pc.is_valid(at), pc.is_null(at)
-        self._put_hit(rows.filter(known), at.filter(known), deleted.filter(known))
-        self._put_fresh(rows.filter(new), deleted.filter(new))
+        is_assigned, is_new = pc.is_valid(at), pc.is_null(at)
+        self._put_hit(rows.filter(is_assigned), at.filter(is_assigned), deleted.filter(is_assigned))
+        self._put_fresh(rows.filter(is_new), deleted.filter(is_new))
 
     def delete_keys(self, number: int, keys: pa.Array[Any]) -> None:
-        """Record keys to be deleted from a file group."""
+        """Add record keys to delete from a file group."""
         self._leaving.setdefault(number, []).append(keys)
 
     def homes(self, at: pa.Array[Any]) -> pa.Array[Any]:
-        """The partition paths of file groups by number."""
+        """Return the partition paths of file groups by number."""
         paths = [group.slice.partition for group in self.groups]
         return pa.array(paths, pa.string()).take(at)
 
     def to_group_numbers(
         self, groups: Sequence[FileGroup], numbers: pa.Array[Any]
     ) -> pa.Array[Any]:
-        """Numbers that stand for file groups in one look-up, as those that stand for them here."""
-        known = numbers.unique()
-        own = [self._number(groups[number]) for number in known.to_pylist()]
-        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=known))
+        """Translate the file group numbers of one lookup to the numbers here."""
+        distinct = numbers.unique()
+        own = [self._number(groups[number]) for number in distinct.to_pylist()]
+        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=distinct))
 
     def all_rows(self) -> PlacedRows:
-        """All that was put."""
+        """Return all added rows."""
         fresh = self._fresh.routes()
-        others = self._session.groups(list(fresh))[0]
-        others = [group for group in others if self._place(group) not in self._numbers]
+        new_buckets = self._session.groups(list(fresh))[0]
+        new_buckets = [group for group in new_buckets if self._place(group) not in self._numbers]
         return PlacedRows(
             self._session,
-            [*self.groups, *others],
+            [*self.groups, *new_buckets],
             {
                 number: GroupRows(rows, *self._counts[number])
                 for number, rows in self._hit.routes().items()
@@ -100,9 +100,9 @@ class RowAssigner:
             _count(at, deleted, self._counts)
 
     def _put_fresh(self, rows: pa.Table, deleted: pa.Array[Any]) -> None:
-        kept = rows.filter(pc.invert(deleted))
-        if kept.num_rows:
-            self._fresh.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+        live = rows.filter(pc.invert(deleted))
+        if live.num_rows:
+            self._fresh.add(live.column(PARTITION_PATH).combine_chunks(), live)
 
     def _number(self, group: FileGroup) -> int:
         number = self._numbers.setdefault(self._place(group), len(self.groups))
@@ -112,12 +112,12 @@ class RowAssigner:
         return number
 
     def _place(self, group: FileGroup) -> tuple[str, str]:
-        # Each look-up names new buckets anew.
+        # Each lookup gives new buckets new file ids.
         return self._session.index.place(group.slice)
 
 
 def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:
-    """What is known of some rows, numbered from 0."""
+    """Return the tags of a range of rows, numbered from 0."""
     after = pc.greater_equal(tagged.rows, first)
     inside = pc.and_(after, pc.less(tagged.rows, first + count))
     rows = pc.subtract(tagged.rows.filter(inside), pa.scalar(first, pa.int64()))
@@ -128,7 +128,7 @@ def _count(
     groups: pa.Array[Any], deleted: pa.Array[Any], counts: dict[int, tuple[int, int]]
 ) -> None:
     table = pa.table({"group": groups, "deleted": deleted.cast(pa.int64())})
-    found = table.group_by("group").aggregate([("deleted", "count"), ("deleted", "sum")])
-    for row in found.to_pylist():
+    sums = table.group_by("group").aggregate([("deleted", "count"), ("deleted", "sum")])
+    for row in sums.to_pylist():
         before = counts.get(row["group"], (0, 0))
         counts[row["group"]] = (before[0] + row["deleted_count"], before[1] + row["deleted_sum"])

@@ -1,6 +1,6 @@
-"""What is counted of the rows that a write was given, as they go by.
+"""Counters of a write's input rows, updated as they pass.
 
-Rows in other processes are not counted: a job more would be needed for it.
+Rows in other processes are not counted: that would take another job.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from pyhudi.txn.result import WriteResult
 
 @dataclass
 class RowCounters:
-    """The counts of one write. They are right once its rows were read to their end."""
+    """The counters of one write. They are final once its rows were read to their end."""
 
     rows_in: int = 0
     """Rows of the data."""
     dropped: int = 0
-    """Rows that another one of their key stands for, or that the table has already."""
+    """Rows dropped because another input row with their key wins, or the table has their key."""
     known: int = 0
-    """Inserted rows whose keys the table has already, where they are counted."""
+    """Inserted rows whose keys the table already has, if they are counted."""
     cross_partition_duplicates: int = 0
-    """Those among them that another partition would have got, were keys unique in each alone."""
+    """Dropped rows whose winner is in another partition, and which unique keys alone would drop."""
 
     def count_pieces(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Pieces of the data, counted as they are taken."""
+        """Chunks of the data, counted as they are read."""
         for piece in pieces:
             self.rows_in += piece.num_rows
             yield piece
 
     def count_dropped(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        """The rows that are left of some, with those counted that are not."""
+        """Count the rows that a step removed, and return the others."""
         self.dropped += before.num_rows - after.num_rows
         return after
 
 
 def with_row_counts(result: WriteResult, tally: RowCounters | None) -> WriteResult:
-    """The result with what was counted; nothing where nobody counted."""
+    """Return the result with row counts, or unchanged if the rows were not counted."""
     if tally is None:
         return result
     return replace(result, rows_in=tally.rows_in, duplicates_dropped=tally.dropped)

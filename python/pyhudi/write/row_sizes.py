@@ -1,4 +1,4 @@
-"""What a writer has to know of a table's file groups besides their files: plans and sizes."""
+"""Sizes of rows, measured and estimated, for the planning of files."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pyhudi.timeline.commit_metadata import WriteStat
 _COMMITS_FOR_ROW_SIZE = 5
 _SAMPLE_ROWS = 20_000
 _SAMPLE_BYTES = 8 * 1024 * 1024
-"""Of the rows in memory, however few they are."""
+"""Bytes of rows in memory, independent of their number."""
 _PLACES = 8
-"""Where the sample is taken from."""
+"""The number of places that a sample is taken from."""
 _STRETCHES = 1024
-"""So many of all rows are measured, unless they are shorter than `_MEASURED_ROWS`."""
+"""The number of ranges that are measured, unless they are shorter than `_MEASURED_ROWS`."""
 _MEASURED_ROWS = 64
 _META_BYTES = 4
-"""Of the meta columns that a sample lacks, and a row's part of the bloom filter."""
+"""Bytes of the meta columns, which are not in the sample, and a row's part of the bloom filter."""
 
 
 class Stretch(NamedTuple):
-    """Consecutive rows of about one size."""
+    """Consecutive rows of similar size."""
 
     rows: int
     size: int
@@ -37,20 +37,20 @@ class Stretch(NamedTuple):
 
 
 class CutRows(write_tasks.RowStream, Protocol):
-    """Rows that can be cut."""
+    """Rows that can be sliced."""
 
     def __len__(self) -> int: ...
 
     def slice(self, start: int, count: int) -> write_tasks.RowStream:
-        """Some of the rows, in their order."""
+        """Return a range of the rows, in their order."""
         ...
 
 
 def row_size(timeline: Timeline, options: WriteOptions) -> int:
-    """Bytes of a row in a base file, by the newest commit that wrote enough, else by option.
+    """Return a row's bytes in a base file, by the newest large enough commit, else by option.
 
-    Enough is more than the small-file limit, times a factor, since small files are mostly footer
-    (`AverageRecordSizeEstimator`, Hudi 1.2.0).
+    Large enough is more than the small-file limit, times a factor, since small files are mostly
+    footer (`AverageRecordSizeEstimator`, Hudi 1.2.0).
     """
     enough = options.small_file_limit * options.record_size_threshold
     for instant in reversed(timeline.commits[-_COMMITS_FOR_ROW_SIZE:]):
@@ -66,10 +66,10 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
 
 
 def stretches(parts: Mapping[str, CutRows], options: WriteOptions) -> dict[str, list[Stretch]]:
-    """The rows of each part in stretches, with the bytes that they come to in base files.
+    """Return the rows of each part in stretches, with their estimated bytes in base files.
 
-    What a write that makes new files alone cuts them by; Hudi's bulk insert looks at the size of
-    the file that it writes. Where all rows fit into one file, their bytes in memory.
+    A write of new files only is split by them; Hudi's bulk insert checks the size of the file while
+    writing. If all rows fit into one file, their bytes in memory.
     """
     sizes = {path: _whole(rows) for path, rows in parts.items()}
     if sum(size for _, size in sizes.values()) <= options.max_file_size // 2:
@@ -84,24 +84,24 @@ def measure(
     sample_bytes: int = _SAMPLE_BYTES,
     places: int = _STRETCHES,
 ) -> dict[str, list[Stretch]]:
-    """As `stretches`, however few rows there are.
+    """As `stretches`, for any number of rows.
 
-    Bytes in memory are known, or measured in many places; what Parquet makes of them is tried with
-    some rows of a few places. sample_bytes: of those, in memory. places: how many are measured,
-    about.
+    Bytes in memory are known, or measured in many places; the Parquet size is measured with rows of
+    a few places. sample_bytes: the sample's size in memory. places: the approximate number of
+    measured places.
     """
     sizes = {path: _whole(rows) for path, rows in parts.items()}
     step = max(sum(rows for rows, _ in sizes.values()) // places, _MEASURED_ROWS)
     in_memory = {path: list(_in_memory(rows, step)) for path, rows in parts.items()}
     share = _share_in_file(parts, in_memory, options, sample_bytes)
     return {
-        path: [Stretch(rows, int(size * share) + rows * _META_BYTES) for rows, size in found]
-        for path, found in in_memory.items()
+        path: [Stretch(rows, int(size * share) + rows * _META_BYTES) for rows, size in ranges]
+        for path, ranges in in_memory.items()
     }
 
 
 def _whole(rows: CutRows) -> tuple[int, int]:
-    """How many rows there are, and their bytes in memory."""
+    """Return the number of rows, and their bytes in memory."""
     if isinstance(rows, RouteRows):
         return len(rows), sum(size for _, size in rows.sizes())
     if isinstance(rows, SelectedRows):
@@ -110,7 +110,7 @@ def _whole(rows: CutRows) -> tuple[int, int]:
 
 
 def _in_memory(rows: CutRows, step: int) -> Iterator[Stretch]:
-    """Stretches of about so many rows, with their bytes in memory."""
+    """Stretches of about `step` rows, with their bytes in memory."""
     if isinstance(rows, RouteRows):
         yield from map(Stretch._make, rows.sizes())
         return
@@ -126,21 +126,21 @@ def _share_in_file(
     options: WriteOptions,
     sample_bytes: int,
 ) -> float:
-    """Bytes in Parquet for a byte in memory, by rows of some places."""
+    """Return the Parquet bytes per byte in memory, by a sample of rows."""
     from pyarrow import parquet  # noqa: PLC0415 - its import takes as long as a small upsert
 
-    total = sum(size for found in in_memory.values() for _, size in found)
-    wanted = [total * (2 * place + 1) // (2 * _PLACES) for place in range(_PLACES)]
+    total = sum(size for ranges in in_memory.values() for _, size in ranges)
+    offsets = [total * (2 * place + 1) // (2 * _PLACES) for place in range(_PLACES)]
     pieces: list[pa.Table] = []
     passed = 0
-    for path, found in in_memory.items():
+    for path, ranges in in_memory.items():
         first = 0
-        for rows, size in found:
-            while wanted and wanted[0] < passed + size:
-                at = first + rows * (wanted.pop(0) - passed) // size
+        for rows, size in ranges:
+            while offsets and offsets[0] < passed + size:
+                at = first + rows * (offsets.pop(0) - passed) // size
                 few = max(sample_bytes // _PLACES * rows // size, 1)
                 piece = pa.table(parts[path].slice(at, min(_SAMPLE_ROWS // _PLACES, few)))
-                # A copy: what came from a file is let go only as a whole.
+                # A copy: data from a file is freed only as a whole.
                 pieces.append(piece.take(pa.array(range(piece.num_rows), pa.int64())))
             first += rows
             passed += size

@@ -1,8 +1,8 @@
-"""Rows of a write, wherever they are: what every verb asks of them, and nothing about where.
+"""The interface of a write's rows, independent of where they are stored.
 
 They are in memory (`memory_rows.py`), in local files (`spilled_rows.py`) or in a Spark DataFrame
-(`spark/write_rows.py`). A verb takes `Rows`, has them placed by what it means, and hands the
-`AssignedRows` ones to `execute.py`, which plans with their counts alone.
+(`spark/write_rows.py`). An operation takes `Rows`, has them assigned by its semantics, and passes
+the `AssignedRows` to `execute.py`, which plans with their counts alone.
 """
 
 from __future__ import annotations
@@ -21,122 +21,122 @@ from pyhudi.write.write_context import WriteContext
 
 
 class AssignedRows(Protocol):
-    """Rows that know where they go: to file groups, or as new ones to partitions."""
+    """Rows assigned to file groups, or as new rows to partitions."""
 
     @property
     def context(self) -> WriteContext:
-        """The table as the rows were placed in it, cleaned up."""
+        """The recovered table in which the rows were assigned."""
         ...
 
     @property
     def counts(self) -> Counts:
-        """How many rows go where."""
+        """The number of rows by target."""
         ...
 
     @property
     def kept_away(self) -> int:
-        """Updates of keys in another partition than their own, which go there."""
+        """Updates whose key is in another partition than their own, and which are written there."""
         ...
 
     @property
     def known(self) -> int:
-        """As of `RowCounters`, of rows that have none."""
+        """As in `RowCounters`, for rows without counters."""
         ...
 
     @property
     def cross_partition_duplicates(self) -> int:
-        """As of `RowCounters`, of rows that have none."""
+        """As in `RowCounters`, for rows without counters."""
         ...
 
     @property
     def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
-        """Keys to be deleted by number of the file group; None where they are not here."""
+        """Keys to delete by file group number; None if they are in another process."""
         ...
 
     @property
     def absent(self) -> pa.Table | None:
-        """Keys that were looked for and not found: columns record key and partition path.
+        """Keys that were looked up and not found: columns record key and partition path.
 
-        Without the path where they were looked for in every partition. None where nobody has them
-        all in memory.
+        Without the path if they were looked up in every partition. None if they are not all in
+        memory.
         """
         ...
 
     @property
     def seen(self) -> FileGroups:
-        """File groups with rows that were looked at, some of which may stay as they are."""
+        """File groups with rows that were read, some of which may stay unchanged."""
         ...
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
-        """The new rows by partition path, in their order, with their bytes in base files."""
+        """Return the new rows by partition path, in their order, with their bytes in base files."""
         ...
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
-        """Writes the files, each with the rows that it takes."""
+        """Write the files, each with the rows assigned to it."""
         ...
 
 
 class Rows(Protocol):
-    """Rows with record key and partition path, of which nobody knows yet where they go.
+    """Rows with record key and partition path, not yet assigned to files.
 
-    The methods that place them read them to their end, so that bad ones are found; then the table
-    is cleaned up after dead writers; then its index is asked. Each raises `CommitConflict` where
-    another writer is alive, and what making keys raises.
+    The methods that assign them first read them to their end, so that invalid rows raise; then
+    recover the table from failed writers; then use its index. Each raises `CommitConflict` if
+    another writer is active, and the errors of key generation.
     """
 
     @property
     def context(self) -> WriteContext:
-        """The table, with the schema that the data lead to."""
+        """The table, with the schema that the data leads to."""
         ...
 
     @property
     def tally(self) -> RowCounters | None:
-        """What is counted of the data; None where that is not known."""
+        """The counters of the data; None if it is not counted."""
         ...
 
     def combine(self) -> Rows:
-        """One row a key, by the table's merge rules."""
+        """Combine the rows of each key by the table's merge rules."""
         ...
 
     def without_existing_keys(self, *, fail: bool) -> Rows:
-        """Those whose keys the table lacks; see `existing_keys.py`.
+        """Keep only rows whose keys the table does not have; see `existing_keys.py`.
 
-        Raises `SchemaMismatch` for others where they shall `fail`.
+        Raises `SchemaMismatch` for an existing key if `fail` is set.
         """
         ...
 
     def count_known(self) -> Rows:
-        """The same rows, with those counted whose keys the table's record index has."""
+        """Count the rows whose keys the table's record index has, and return all rows."""
         ...
 
     def fill_missing_columns(self) -> Rows:
-        """Rows that may lack columns, as whole ones: see `partial_update.whole_rows`."""
+        """Fill missing columns: see `partial_update.whole_rows`."""
         ...
 
     def for_upsert(self) -> AssignedRows:
-        """Where the index has their keys."""
+        """Assign rows to the file groups in which the index finds their keys."""
         ...
 
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
-        """Where rows go without a look for their keys, those that delete left out.
+        """Assign rows without looking up their keys; delete rows are dropped.
 
-        order: of the rows of each file group, sorted as a `whole` or run by run.
+        order: sort columns for the rows of each file group, sorted as a `whole` or run by run.
         """
         ...
 
     def for_new_buckets(self) -> AssignedRows:
-        """As `for_insert` under a bucket index, with all buckets of their partitions made anew.
+        """Assign as `for_insert` under a bucket index, with new buckets in all their partitions.
 
-        Partitions of which there are deletes alone are counted, too.
+        Partitions with only delete rows are included.
         """
         ...
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
     ) -> AssignedRows:
-        """By partition, for files of new file groups alone; those that delete left out.
+        """Assign rows by partition, for new file groups only; delete rows are dropped.
 
-        Partitions of which there are deletes alone are counted, too. Arguments as of `for_insert`.
-        counted: somebody wants to know what goes where; else each task may write what it has.
+        Partitions with only delete rows are included. Arguments as for `for_insert`. counted: the
+        caller needs the counts; otherwise each task may write its own rows.
         """
         ...

@@ -1,4 +1,4 @@
-"""How the rows of a bulk insert are sorted."""
+"""Sort modes of a bulk insert."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SortMode = Literal["none", "partition", "global"]
 
 
 def sort_order(sort: str, columns: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
-    """The columns to sort the rows of a partition by; none keeps their order.
+    """Return the columns to sort the rows of a partition by; none keeps their order.
 
-    Raises `ConfigError` for a sort mode that is none, and columns that the table does not have.
+    Raises `ConfigError` for an unknown sort mode, and for unknown columns.
     """
     if sort not in get_args(SortMode):
         msg = f"sort is {sort!r}"

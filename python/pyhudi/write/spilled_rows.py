@@ -1,10 +1,10 @@
-"""Rows of a write that do not fit in memory: brought together on local disk by where they go.
+"""Rows of a write that do not fit in memory: spilled to local disk by target.
 
-Rows are put aside three times at most: by hash of their keys, if rows of one key must meet before
-they are written; then by file group and by partition, from where each file's task streams them.
-What is held in memory at any time is a fraction of the limit: a piece of the data, the keys that
-are looked up, one part of the rows. The driver's disk holds the rows, so the local engine writes
-from there; an engine of other processes sends each task its rows.
+Rows are spilled at most three times: by hash of their keys, if rows of one key must be combined
+before they are written; then by file group and by partition, from where each file's task streams
+them. Memory holds only a fraction of the limit at any time: a chunk of the data, the keys of a
+lookup, one part of the rows. The rows are on the driver's disk, so the local engine writes from
+there; an engine of other processes sends each task its rows.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ from pyhudi.write.write_context import WriteContext
 LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], TagResult]
 
 _PARTS = 64
-"""So many parts of keys: data of that many times a spill's memory are brought together."""
+"""The number of key partitions: data of this many times a spill's memory can be combined."""
 _SPILL = 8
-"""A spill holds this part of the limit before it writes."""
+"""A spill buffers this part of the limit before it writes."""
 _DELETED = "_pyhudi_deleted"
 
 
 @dataclass(frozen=True)
 class SpilledRows:
-    """Rows that come in pieces; see `Rows` for what its methods mean."""
+    """Rows that come in chunks; see `Rows` for the methods."""
 
     context: WriteContext
     stack: ExitStack
-    """Closes what is put aside."""
+    """Closes the spills."""
     pieces: Iterator[pa.Table]
     memory_limit: int
     one_a_key: bool = False
-    """Rows of one key become one, once they have met."""
+    """Rows of one key are combined once they are in one part."""
     tally: RowCounters | None = None
     """See `Rows`."""
     marked_paths: set[str] = field(default_factory=set)
-    """Partition paths of the rows that delete, as far as they were taken."""
+    """Partition paths of the delete rows that were read so far."""
 
     def combine(self) -> Rows:
         """See `Rows`."""
         return replace(self, one_a_key=True)
 
     def without_existing_keys(self, *, fail: bool) -> Rows:
-        """See `Rows`; raises when the pieces are taken."""
+        """See `Rows`; raises when the chunks are read."""
         pieces = (
             self._keep_rows(piece, drop_existing_keys(self.context, piece, fail=fail))
             for piece in self.pieces
@@ -69,7 +69,7 @@ class SpilledRows:
         return replace(self, pieces=pieces)
 
     def count_known(self) -> SpilledRows:
-        """See `Rows`; counts when the pieces are taken."""
+        """See `Rows`; counts when the chunks are read."""
         return replace(self, pieces=map(self._count_known, self.pieces))
 
     def _count_known(self, piece: pa.Table) -> pa.Table:
@@ -89,7 +89,7 @@ class SpilledRows:
         return self._assign_by_location(tagging.look_up)
 
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
-        """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
+        """See `Rows`. Raises `ConfigError` if they must be sorted as a whole."""
         self._check_sorting(whole=whole)
         if self.context.index.has_buckets:
             return self._assign_by_location(tagging.tag_insert, order)
@@ -108,7 +108,7 @@ class SpilledRows:
         whole: bool = False,
         counted: bool = True,  # noqa: ARG002 - counting costs nothing
     ) -> PlacedRows:
-        """See `Rows`. Raises `ConfigError` where they shall be sorted as a whole."""
+        """See `Rows`. Raises `ConfigError` if they must be sorted as a whole."""
         self._check_sorting(whole=whole)
         return self._by_partition(order).also_in(self.marked_paths)
 
@@ -123,9 +123,9 @@ class SpilledRows:
         for rows in pieces:
             marked = self.context.find_delete_markers(rows)
             self._note(rows, marked)
-            kept = rows.filter(pc.invert(marked))
-            if kept.num_rows:
-                spill.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
+            live = rows.filter(pc.invert(marked))
+            if live.num_rows:
+                spill.add(live.column(PARTITION_PATH).combine_chunks(), live)
         return PlacedRows(self.context.recover(), inserts=spill.routes())
 
     def _note(self, rows: pa.Table, marked: pa.Array[Any]) -> None:
@@ -133,9 +133,9 @@ class SpilledRows:
         self.marked_paths.update(paths.unique().to_pylist())
 
     def _assign_by_location(self, find: LookUp, order: tuple[str, ...] = ()) -> PlacedRows:
-        """By the file group that has their keys, those that none has by partition.
+        """Assign rows to the file groups that have their keys, new rows by partition.
 
-        find: what asks the index, by keys. order: of each run of rows of a file group in memory.
+        find: looks keys up in the index. order: sorts each run of a file group's rows in memory.
         """
         parts = self._by_key()
         context = self.context.recover()
@@ -157,7 +157,7 @@ class SpilledRows:
         return self.stack.enter_context(PartitionedSpill(self.memory_limit // _SPILL, order))
 
     def _by_key(self) -> list[RouteRows]:
-        """In parts, with all rows of one key in one of them, in the order they came."""
+        """Partition rows by key, in the order of arrival."""
         spill: PartitionedSpill[int] = self._spill(())
         for rows in self.pieces:
             keys = rows.column(RECORD_KEY).combine_chunks()
@@ -165,13 +165,13 @@ class SpilledRows:
         return list(spill.routes().values())
 
     def _merge_parts(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
-        """The rows of parts as they are to be written, and counted: for the first time."""
+        """Rows of parts as they will be written; this first pass counts them."""
         for part in parts:
-            given = part.to_table()
-            rows = self._one_of_each(given)
+            part_rows = part.to_table()
+            rows = self._one_of_each(part_rows)
             if self.tally is not None:
-                self.tally.count_dropped(given, rows)
-                crossed = tagging.cross_partition_duplicates(self.context, given, rows)
+                self.tally.count_dropped(part_rows, rows)
+                crossed = tagging.cross_partition_duplicates(self.context, part_rows, rows)
                 self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
             yield rows
 
@@ -183,17 +183,17 @@ class SpilledRows:
         return tagging.combine(self.context, rows) if self.one_a_key else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
-        """Parts with the keys of their rows, so many at once that these are looked up in memory."""
-        held: list[tuple[RouteRows, pa.Table]] = []
+        """Parts with the keys of their rows, in batches small enough for a lookup in memory."""
+        batch: list[tuple[RouteRows, pa.Table]] = []
         size = 0
         for part, rows in zip(parts, self._merge_parts(parts), strict=True):
-            # A copy of the two columns: what came from the core or a file is freed only as a whole.
+            # A copy of the two columns: data from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
             keys = keys.append_column(_DELETED, self.context.find_delete_markers(rows))
-            held.append((part, keys))
+            batch.append((part, keys))
             size += keys.nbytes
             if size > self.memory_limit // _SPILL:
-                yield held
-                held, size = [], 0
-        if held:
-            yield held
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch

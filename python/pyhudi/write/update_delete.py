@@ -1,7 +1,7 @@
-"""The verbs that change the rows a filter finds: delete and update. Each is one transaction.
+"""The operations that change the rows a filter finds: delete and update. Each is one transaction.
 
-Rows are found as a scan finds them, file slice by file slice, and changed in the file group they
-were found in; so no index is asked.
+Rows are found as in a scan, file slice by file slice, and changed in their own file group, so no
+index is used.
 """
 
 from __future__ import annotations
@@ -51,19 +51,21 @@ def delete(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Removes the rows that a filter finds.
+    """Delete the rows that match a filter.
 
     where: as `HudiTable.scan` takes it. The keys of the rows must fit in memory. Raises
-    `ConfigError` and `SchemaMismatch` for what is no filter of the table, `SchemaMismatch` where a
-    file has other rows of their keys, which the filter does not find; the rest as `upsert` does.
+    `ConfigError` and `SchemaMismatch` for an invalid filter, `SchemaMismatch` if a file has
+    duplicates of their keys that do not match the filter; otherwise as `upsert` does.
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "delete", appends=False)
     tasks = _plan(context, where, (RECORD_KEY,))
     source = copy_source(context)
     finds = [FindTask(task, source) for task in tasks]
-    found = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
-    hit = [(task.slice, *keys) for task, keys in zip(tasks, found, strict=True) if len(keys[0])]
+    keys_by_task = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
+    hit = [
+        (task.slice, *keys) for task, keys in zip(tasks, keys_by_task, strict=True) if len(keys[0])
+    ]
     groups = groups_of(context, [slice_ for slice_, _, _ in hit])
     leaving = {number: LeavingKeys(keys) for number, (_, keys, _) in enumerate(hit)}
     copies = [number for number, (_, _, several) in enumerate(hit) if several]
@@ -80,16 +82,16 @@ def update(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Gives the rows that a filter finds new values.
+    """Set new values in the rows that match a filter.
 
     where: as `HudiTable.scan` takes it. changes: by column a SQL expression over the table's
-    columns, a `pyarrow.compute.Expression`, or a value that is no text. A new value of an ordering
-    field that is smaller makes the row lose against what is there, as in an upsert.
+    columns, a `pyarrow.compute.Expression`, or a value that is not a string. A row with a smaller
+    new value of an ordering field loses to the stored row, as in an upsert.
 
-    Raises `ConfigError` for no changes, changes of key or partition columns, and text that is no
-    expression; `SchemaMismatch` for columns that the table does not have, values that do not fit
-    theirs, and rows whose file has several of their key; `UnsupportedTableFeature` for values that
-    the table's rules take for none; the rest as `upsert` does.
+    Raises `ConfigError` for no changes, changes of key or partition columns, and invalid
+    expressions; `SchemaMismatch` for unknown columns, values that do not fit, and rows whose file
+    has duplicates of their key; `UnsupportedTableFeature` for values that the merge mode ignores;
+    otherwise as `upsert` does.
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "update", appends=False)
@@ -118,7 +120,7 @@ def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[R
 def set_values(
     context: WriteContext, changes: Mapping[str, Any], names: Names
 ) -> dict[str, SetValue]:
-    """What columns of the table are set to. names: what values may speak of."""
+    """Return the new values of columns. names: the names that expressions may use."""
     schema = data_schema(context.schema.arrow)
     return {
         name: set_value(
@@ -147,7 +149,7 @@ def _check_changes(context: WriteContext, changes: Mapping[str, Any]) -> Mapping
 def check_settable(
     context: WriteContext, changes: Mapping[str, Any], *, same_key: bool = False
 ) -> None:
-    """Raises `ConfigError` or `SchemaMismatch` for a column that no row may get a new value in.
+    """Raise `ConfigError` or `SchemaMismatch` for a column that cannot be set.
 
     same_key: the new values have the row's own record key.
     """
@@ -164,19 +166,19 @@ def check_settable(
 
 
 def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
-    """The file groups of slices that a scan read, in their order.
+    """Return the file groups of slices that a scan read, in their order.
 
-    Raises `CommitConflict` where a clustering of one is pending, and where one is gone: its commit
-    was taken back meanwhile.
+    Raises `CommitConflict` if one has a pending clustering, or no longer exists: its commit was
+    rolled back concurrently.
     """
     if not slices:
         return []
     groups, read = context.groups(sorted({slice_.partition for slice_ in slices}))
     by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
-    gone = [slice_.key for slice_ in slices if slice_.key not in by_id]
-    if gone:
-        msg = f"the file group {gone[0][1]} was removed while its rows were read"
+    removed = [slice_.key for slice_ in slices if slice_.key not in by_id]
+    if removed:
+        msg = f"the file group {removed[0][1]} was removed while its rows were read"
         raise retryable_conflict(msg)
-    found = [by_id[slice_.key] for slice_ in slices]
-    check_free(context, found)
-    return found
+    current = [by_id[slice_.key] for slice_ in slices]
+    check_free(context, current)
+    return current

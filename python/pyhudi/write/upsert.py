@@ -1,10 +1,10 @@
-"""The verbs that bring rows, and deleting by key. Each is one transaction of one writer.
+"""The operations that add rows, and deletes by key. Each is one transaction of one writer.
 
-All checks of the table and the data come before the first change on storage, the clean-up after
-dead writers included; of a stream that is larger than memory, the data are read to their end first.
-Which files a write makes is `file_assignment.py`'s part, where rows are already is `index/`'s,
-where they lie meanwhile that of each kind of `rows.Rows`. Verbs that take file groups away are in
-`overwrite.py`, those that look at values in `update_delete.py` and `merge.py`.
+All checks of the table and the data come before the first change on storage, including recovery
+from failed writers; a stream larger than memory is read to its end first. `file_assignment.py`
+plans the files, `index/` finds the locations of rows, and implementations of `rows.Rows` store
+them in the meantime. Operations that replace file groups are in `overwrite.py`, those that read
+values in `update_delete.py` and `merge.py`.
 """
 
 from __future__ import annotations
@@ -51,16 +51,15 @@ def upsert(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Replaces the rows whose keys the table has, adds the others.
+    """Replace the rows whose keys the table has, add the others.
 
-    Rows of one key among the data are combined first, by the table's merge mode, unless
-    `hoodie.combine.before.upsert` says otherwise. memory_limit: bytes, a quarter of the machine's
-    by default; larger data go through local files. Raises `SchemaMismatch` for data that do not
-    fit, `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict` for
-    one that it must not write to now. schema_mode: "strict" wants the table's columns, "merge"
-    gives the table new ones and wider numbers, and nulls to columns that the data lack. partial:
-    the data may lack columns; rows that the table has keep theirs, new rows get nulls. Such data
-    must fit in memory.
+    Rows of one key in the data are combined first, by the table's merge mode, unless
+    `hoodie.combine.before.upsert` disables it. memory_limit: bytes, a quarter of the machine's
+    memory by default; larger data spills to local files. Raises `SchemaMismatch` for data that does
+    not fit, `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict`
+    for one that it must not write to now. schema_mode: "strict" requires the table's columns,
+    "merge" adds new columns, widens numbers, and fills missing columns with nulls. partial: columns
+    may be missing; existing rows keep theirs, new rows get nulls. Such data must fit in memory.
     """
     limit = input_rows.memory_limit(memory_limit, data)
     context = open_write(table, clock, limit)
@@ -68,8 +67,8 @@ def upsert(
     tagging.check_mergeable(context)
     if partial:
         check_partial(context, schema_mode)
-    with read_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as given:
-        rows = given.combine() if context.options.combine_upserts else given
+    with read_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as source:
+        rows = source.combine() if context.options.combine_upserts else source
         if partial and not context.index.keeps_locations:
             rows, partial = rows.fill_missing_columns(), False
         placed = rows.for_upsert()
@@ -77,9 +76,9 @@ def upsert(
             check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, commit_checks=check_missing_keys(placed))
         result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
-        _warn_of_partitions(placed, given.tally)
+        _warn_of_partitions(placed, source.tally)
         return with_row_counts(
-            _with_kept_count(placed.context, result, placed.kept_away), given.tally
+            _with_kept_count(placed.context, result, placed.kept_away), source.tally
         )
 
 
@@ -91,12 +90,12 @@ def insert(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Adds rows without looking whether the table has their keys.
+    """Add rows without checking whether the table has their keys.
 
-    Rows of one key among the data stay as they are unless `hoodie.combine.before.insert` is true.
-    Rows that are added to a small file stand beside rows of their keys there, unless
+    Duplicate keys in the data stay unless `hoodie.combine.before.insert` is true. Rows that fill up
+    a small file stay next to rows of the same keys there, unless
     `hoodie.merge.allow.duplicate.on.inserts` is false. With `hoodie.datasource.insert.dup.policy`
-    the table's keys are looked for all the same: "drop" leaves such rows out, "fail" refuses them.
+    the table's keys are looked up all the same: "drop" drops such rows, "fail" raises for them.
     Raises as `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, data)
@@ -105,11 +104,11 @@ def insert(
     check_appends(
         context, "insert that looks for keys", appends=options.insert_duplicates == "none"
     )
-    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows, policy = given, options.insert_duplicates
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
+        rows, policy = source, options.insert_duplicates
         if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.without_existing_keys(fail=policy == "fail")
-        looks = rows is not given
+        looks = rows is not source
         if counts_known(context):
             rows = rows.count_known()
         if options.combine_inserts:
@@ -119,9 +118,9 @@ def insert(
         result = write(
             placed, INSERT, merge_by_key=not options.allow_duplicates, commit_checks=commit_checks
         )
-        _warn_of_partitions(placed, given.tally)
-        warn_of_known(context, (given.tally or placed).known)
-        return with_row_counts(result, given.tally)
+        _warn_of_partitions(placed, source.tally)
+        warn_of_known(context, (source.tally or placed).known)
+        return with_row_counts(result, source.tally)
 
 
 def bulk_insert(
@@ -134,32 +133,31 @@ def bulk_insert(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Adds rows to new files, without looking whether the table has their keys.
+    """Add rows to new files, without checking whether the table has their keys.
 
-    A row whose key is there stands beside the one that has it. sort: "none" keeps the order of the
-    data; "partition" sorts each run of rows that is in memory at once by partition, then by
-    `sort_columns` or else the record key; "global" sorts all rows of a partition so. Data with one
-    row a key are not combined unless `hoodie.combine.before.insert` is true. Under a bucket index
-    rows go to their buckets, and what goes to one that is there is merged with its rows as by
-    `upsert`.
+    A row with an existing key becomes a duplicate. sort: "none" keeps the order of the data;
+    "partition" sorts each run of rows in memory by partition, then by `sort_columns` or else the
+    record key; "global" sorts all rows of a partition so. Duplicate keys in the data are combined
+    only if `hoodie.combine.before.insert` is true. Under a bucket index rows go to their buckets,
+    and rows for an existing bucket are merged into it as by `upsert`.
 
-    Raises as `upsert` does, and `ConfigError` for a sort mode or column that is none, and for
-    "global" where the data do not fit in a quarter of the memory limit.
+    Raises as `upsert` does, and `ConfigError` for an unknown sort mode or column, and for "global"
+    if the data does not fit in a quarter of the memory limit.
     """
     limit = input_rows.memory_limit(memory_limit, data)
     context = open_write(table, clock, limit)
     check_appends(context, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
-    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as given:
-        rows = given.count_known() if counts_known(context) else given
+    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
+        rows = source.count_known() if counts_known(context) else source
         rows = rows.combine() if context.options.combine_inserts else rows
         if context.index.has_buckets:
             result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         else:
             placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
             result = write_new_files(placed, BULK_INSERT)
-            warn_of_known(context, (given.tally or placed).known)
-        return with_row_counts(result, given.tally)
+            warn_of_known(context, (source.tally or placed).known)
+        return with_row_counts(result, source.tally)
 
 
 def delete_keys(
@@ -169,9 +167,9 @@ def delete_keys(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Removes the rows with the given keys; keys that the table lacks are passed over.
+    """Delete the rows with the given keys; keys that do not exist are ignored.
 
-    keys: data with the table's key columns and, to look in their partitions only, all partition
+    keys: data with the table's key columns and, to search only their partitions, all partition
     columns. Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert`
     does.
     """
@@ -185,26 +183,26 @@ def delete_keys(
 
 
 def open_write(table: WritableTable, clock: Clock | None, limit: int) -> WriteContext:
-    """The table for one write of at most so many bytes of memory."""
+    """Open the table for one write of at most `limit` bytes of memory."""
     table = Handle.of(table, clock or SystemClock())
     with table.prefetch_open():
         config = metadata_lifecycle.before_write(table, clock)
         context = WriteContext.open(table, clock, config)
     share = max(limit // (2 * context.engine.tasks_per_process), 1)
-    # A log block and a row group are in memory whole until they are written.
-    most = max(share, input_rows.LEAST_MEMORY)
+    # A log block and a row group are in memory as a whole until they are written.
+    max_block_bytes = max(share, input_rows.LEAST_MEMORY)
     options = replace(
         context.options,
-        log_block_bytes=min(context.options.log_block_bytes, most),
-        row_group_bytes=min(context.options.row_group_bytes, most),
+        log_block_bytes=min(context.options.log_block_bytes, max_block_bytes),
+        row_group_bytes=min(context.options.row_group_bytes, max_block_bytes),
     )
     return replace(context, task_memory=share, options=options)
 
 
 def _warn_of_partitions(placed: AssignedRows, tally: RowCounters | None) -> None:
-    """Warns of rows that combining dropped for a row of their key in another partition.
+    """Warn about rows that combining dropped in favor of a row in another partition.
 
-    Only where no option names the index whose keys are unique over all partitions.
+    Only if no option names the index whose keys are unique over all partitions.
     """
     context = placed.context
     dropped = (placed if tally is None else tally).cross_partition_duplicates
@@ -220,9 +218,9 @@ def _warn_of_partitions(placed: AssignedRows, tally: RowCounters | None) -> None
 
 
 def _with_kept_count(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
-    """The result with the number of rows that kept another partition than they say.
+    """Return the result with the number of rows that stayed in another partition than their own.
 
-    With a warning of them, where no option says that they shall.
+    It warns of them unless an option asks for that.
     """
     if not kept_away:
         return result

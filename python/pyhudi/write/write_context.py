@@ -1,6 +1,6 @@
-"""A table as one write sees it: opened, checked, cleaned up, and its file groups found.
+"""A table as one write sees it: opened, checked, recovered, and with its file groups.
 
-What the verbs do with it is `upsert.py`'s part.
+The operations that use it are in `upsert.py` and its siblings.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ from pyhudi.txn.write_target import write_target
 from pyhudi.write import checks
 
 _FRESH_MS = 1000
-"""How long a timeline is as good as one that is loaded anew, before a write is planned on it."""
+"""Age up to which a loaded timeline is reused to plan a write."""
 _COMPANIONS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataCompanion())
 
 
 @contextmanager
 def retry_if_stale() -> Iterator[None]:
-    """A block that plans by a state of the table. If that has lost files, another try follows."""
+    """A block that plans on a snapshot. If files of the snapshot are lost, the write is retried."""
     try:
         yield
     except HistoryUnavailable as error:
@@ -91,16 +91,16 @@ def retry_if_stale() -> Iterator[None]:
 
 
 class WritableTable(Protocol):
-    """What the verbs need of a table handle."""
+    """The interface of a table handle for operations."""
 
     @property
     def storage(self) -> Storage:
-        """Where the table lies."""
+        """The storage of the table."""
         ...
 
     @property
     def engine(self) -> Engine:
-        """What runs the tasks."""
+        """The engine that runs the tasks."""
         ...
 
     @property
@@ -110,12 +110,12 @@ class WritableTable(Protocol):
 
 
 def list_opening_directories(config: TableConfig) -> set[str]:
-    """The folders that opening a table for a change lists: its timeline, and traces of others."""
+    """Return the directories listed to open a table for a change: its timeline, and locks."""
     return {config.layout.folder, META_FOLDER}
 
 
 def _load_for_write(config: TableConfig) -> set[str]:
-    """Likewise for a write, which asks a metadata table for the files of archived commits."""
+    """Likewise for a write, which reads files of archived commits from a metadata table."""
     archive = {config.history_folder} if config.metadata_partitions else set[str]()
     return {*list_opening_directories(config), BUCKET_FOLDER, *archive}
 
@@ -130,11 +130,11 @@ def open_for_change(
     config: TableConfig | None = None,
     timeline: Timeline | None = None,
 ) -> TableSnapshot:
-    """A table with its companions, for what changes its timeline and writes no rows.
+    """Open a table with its commit participants, for timeline changes that write no rows.
 
-    Who does so enters a section of its guard, and loads it anew there. config, timeline: the
-    table's, where they have just been read. Raises `UnsupportedTableFeature` for a table that
-    pyhudi does not write to.
+    The caller enters a critical section of its lock manager, and reloads the timeline there.
+    config, timeline: the table's, if they have just been read. Raises `UnsupportedTableFeature` for
+    a table that pyhudi does not write to.
     """
     config = (config or TableConfig.load(handle.storage, clock)).with_delete_marks(handle.options)
     checks.check_config(config)
@@ -152,41 +152,41 @@ def open_for_change(
 
 @dataclass(frozen=True)
 class Handle:
-    """A table's handle for one verb, whose guard all that belongs to the verb shares."""
+    """A table's handle for one operation, with the lock manager that the operation shares."""
 
     storage: Storage
     engine: Engine
     options: Mapping[str, str] = field(default_factory=dict)
     guard: LockManager | None = None
     known: TableConfig | None = None
-    """The table's properties as they were a while ago."""
+    """The table's properties as they were last read."""
 
     @classmethod
     def of(cls, table: WritableTable, clock: Clock) -> Handle:
-        """With the guard that the options of a table's handle ask for."""
+        """Add the lock manager that the options of a table's handle request."""
         if isinstance(table, Handle) and table.guard is not None:
             return table
         guard = lock_manager_for(table.storage, table.options, clock)
-        known = table.known if isinstance(table, Handle) else None
-        return cls(table.storage, table.engine, table.options, guard, known)
+        previous = table.known if isinstance(table, Handle) else None
+        return cls(table.storage, table.engine, table.options, guard, previous)
 
     @property
     def guarded(self) -> LockManager:
-        """What keeps other writers out; nothing where the handle was not made for a verb."""
+        """The lock manager; none if the handle was not created for an operation."""
         return self.guard or NoLock()
 
     def prefetch_open(self) -> AbstractContextManager[None]:
-        """A block that opens the table for a write, most likely with the properties it had."""
+        """A block that opens the table for a write, with prefetches by its previous properties."""
         if self.known is None:
             return nullcontext()
         files = [properties_file.FILE, *_definitions_files(self.known)]
         return self.storage.prefetch(files=files, folders=_load_for_write(self.known))
 
     def without_index_options(self) -> Handle:
-        """Without options of how to find keys, which a table may not allow yet."""
-        wanted = {*LOCK_OPTIONS, OLD_LISTS, CHECK_SIZES}
-        kept = {name: text for name, text in self.options.items() if name in wanted}
-        return replace(self, options=kept)
+        """Return the handle without options of the index, which the table may not support yet."""
+        needed = {*LOCK_OPTIONS, OLD_LISTS, CHECK_SIZES}
+        remaining = {name: value for name, value in self.options.items() if name in needed}
+        return replace(self, options=remaining)
 
 
 @dataclass(frozen=True)
@@ -196,25 +196,25 @@ class WriteContext:
     table: TableSnapshot
     options: WriteOptions
     started_ms: int = 0
-    """When the write began."""
+    """The start time of the write."""
     task_memory: int | None = None
     """Bytes that one task may use for records that it merges, None for no limit."""
     is_recovered: bool = False
-    """What dead writers left is cleaned up."""
+    """Whether recovery from failed writers has run."""
     chosen: Index | None = None
-    """How keys are found, where that is known."""
+    """The index that finds keys, if it is known."""
     indexed: Mapping[str, str] = field(default_factory=dict)
-    """The index over each column that has one with a name."""
+    """The named index over each column that has one."""
 
     @classmethod
     def open(
         cls, table: WritableTable, clock: Clock | None, config: TableConfig | None = None
     ) -> WriteContext:
-        """Reads what the table is now, and refuses what pyhudi does not write to.
+        """Read the table's current state, and reject tables that pyhudi does not write to.
 
-        A restore that a dead writer has left is completed.
+        A restore that a failed writer has left is completed.
 
-        config: the table's, where it has just been read.
+        config: the table's, if it has just been read.
         """
         clock = clock or SystemClock()
         handle = Handle.of(table, clock)
@@ -235,7 +235,7 @@ class WriteContext:
         check_no_other_lock(storage, config, timeline, LockOptions.of(handle.options), clock)
         options = WriteOptions.of(handle.options, config.base_extension)
         if timeline.pending(RESTORE):
-            # What it takes back must not be planned on.
+            # A write must not be planned on commits that the restore reverts.
             timeline = recover(
                 open_for_change(handle, clock, config),
                 partial(checks.check_writable, storage, config),
@@ -269,20 +269,20 @@ class WriteContext:
         return context
 
     def recover(self) -> WriteContext:
-        """After the clean-up that comes before a write; that is done once."""
+        """Return the context after the recovery that comes before a write; it runs once."""
         if self.is_recovered:
             return self
         table = self.table
         check = partial(checks.check_writable, table.storage, table.config)
         fresh = table.clock.now_ms() - self.started_ms < _FRESH_MS
         timeline = recover(table, check, table.timeline if fresh else None)
-        # The choice is made by what commits and dead writers left.
+        # The choice of index depends on commits and leftovers of failed writers.
         chosen = self.chosen if timeline.instants == table.timeline.instants else None
         return replace(self, table=table.with_timeline(timeline), is_recovered=True, chosen=chosen)
 
     @property
     def storage(self) -> Storage:
-        """Where the table lies."""
+        """The storage of the table."""
         return self.table.storage
 
     @property
@@ -292,7 +292,7 @@ class WriteContext:
 
     @property
     def schema(self) -> TableSchema:
-        """The table's schema, with what the write adds to it."""
+        """The table's schema, with the columns that the write adds."""
         return self.table.schema
 
     @property
@@ -302,52 +302,52 @@ class WriteContext:
 
     @property
     def engine(self) -> Engine:
-        """What runs the tasks."""
+        """The engine that runs the tasks."""
         return self.table.engine
 
     @property
     def handle_options(self) -> Mapping[str, str]:
-        """The options of the table's handle, as text."""
+        """The options of the table's handle, as strings."""
         return self.table.options
 
     @cached_property
     def index(self) -> Index:
-        """How keys are found. Raises as `choose` does."""
+        """The index that finds keys. Raises as `choose` does."""
         return self.chosen or choose(self.storage, self.config, self.timeline, self.options.index)
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
-        """Which of two records of one key wins; None where a function of the user's decides."""
+        """The rule for several records of one key; None if a user's function decides."""
         rule = field_merge(self.config)
         mode = self.config.merge.mode if rule is None else rule.mode
         return None if mode == "CUSTOM" else mode
 
     @cached_property
     def kept_values(self) -> IgnoredUpdateValues | None:
-        """What an update cannot set; None where each value stands."""
+        """Values that an update cannot set; None if there are none."""
         return IgnoredUpdateValues.of(self.config, self.schema)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        """One row a key, as the table's merge rules have it."""
+        """Combine the rows of each key by the table's merge rules."""
         return combine.combine(self.storage, self.config, self.schema, rows)
 
     def find_delete_markers(self, rows: pa.Table) -> pa.Array[Any]:
-        """For each row whether it deletes its key."""
+        """Return for each row whether it deletes its key."""
         merge = self.config.merge
         return find_delete_markers(rows, merge.delete_field, merge.delete_marker)
 
     @property
     def commit_schema(self) -> CommitSchema:
-        """What the write's commit says of the table's schema."""
+        """The schema that the write's commit records."""
         return commit_schema.commit_schema(self.schema, self.config)
 
     def new_file_id(self) -> str:
-        """The id of a new file group."""
+        """Return the id of a new file group."""
         return plain_file_id(self.table.clock.uuid())
 
     @property
     def key_source(self) -> KeySource:
-        """How the keys of the table's files are read."""
+        """The reader of the keys of the table's files."""
         positions = (
             self.config.is_merge_on_read
             and self.config.version.writes_positions
@@ -356,10 +356,10 @@ class WriteContext:
         return KeySource.of(self.table, positions=positions)
 
     def evolve(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
-        """The context with the schema that the data lead to, and the data in the table's types.
+        """Return the context with the schema that the data leads to, and the data in its types.
 
-        mode: "strict" leaves the table's columns as they are, "merge" gives it what the data add:
-        see `evolve`. The new schema is committed with the rows.
+        mode: "strict" keeps the table's columns, "merge" adds the new ones of the data: see
+        `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
         rows = as_stored(read_table(data, self.given_types), self.config, self.schema.arrow)
@@ -369,7 +369,7 @@ class WriteContext:
         return self.with_schema(schema), rows
 
     def with_schema(self, schema: TableSchema) -> WriteContext:
-        """The context of a write that gives the table a schema.
+        """Return the context of a write that changes the table's schema.
 
         Raises `UnsupportedTableFeature` for columns that cannot be written.
         """
@@ -378,7 +378,7 @@ class WriteContext:
 
     @property
     def given_types(self) -> pa.Schema:
-        """The types that values have which come without any."""
+        """The types of input values without types of their own."""
         return input_types(self.config, self.schema.arrow)
 
     def with_keys(
@@ -389,9 +389,9 @@ class WriteContext:
         instant: str | None = None,
         place: tuple[int, int] = (0, 0),
     ) -> pa.Table:
-        """The data as rows of the table, with record key and partition path in front.
+        """Convert the data to rows of the table, with record key and partition path in front.
 
-        mode: as of `evolved`, whose context this is. instant, place: as `add_keys` takes them.
+        mode: as in `evolve`, whose context this is. instant, place: as `add_keys` takes them.
         """
         _, rows = self.evolve(data, mode)
         null_elements = self.options.null_elements
@@ -400,13 +400,13 @@ class WriteContext:
         return add_keys(rows, self.key_spec(), instant=instant, place=place)
 
     def key_instant(self) -> str:
-        """What generated keys begin with: a time, and what no other writer has at that time."""
+        """Return a unique prefix of generated keys: an instant and a random number."""
         self.table.generator.observe(self.timeline)
         chance = int(self.table.clock.uuid()[:8], 16)
         return f"{self.table.generator.next()}{chance:010d}"
 
     def key_spec(self) -> KeySpec:
-        """How this table's keys are made."""
+        """Return the rules for this table's keys."""
         return self._spec
 
     @cached_property
@@ -419,20 +419,20 @@ class WriteContext:
 
     @property
     def made_keys(self) -> KeySpec | None:
-        """How keys are made of stored rows; None where those have them."""
+        """The rules for keys of stored rows that have none; None if the rows have them."""
         return None if self.config.populate_meta_fields else self.key_spec()
 
     def delete_keys(self, keys: Any) -> tuple[pa.Table, bool]:
-        """Record keys with partition paths, and whether the keys name partitions.
+        """Return record keys with partition paths, and whether the keys name partitions.
 
-        Each key comes once, unless `hoodie.combine.before.delete` is false.
+        Duplicates are dropped, unless `hoodie.combine.before.delete` is false.
         """
         spec = self.key_spec()
         if spec.keys_are_generated:
             add_keys(self.schema.arrow.empty_table(), spec)
-        _, given = self.evolve(keys, "strict")
-        checks.check_known_columns(given.column_names, self.schema.arrow)
-        named = [field for field in spec.partition_fields if field in given.column_names]
+        _, table = self.evolve(keys, "strict")
+        checks.check_known_columns(table.column_names, self.schema.arrow)
+        named = [field for field in spec.partition_fields if field in table.column_names]
         in_partitions = len(named) == len(spec.partition_fields)
         if named and not in_partitions:
             missing = set(spec.partition_fields) - set(named)
@@ -442,10 +442,10 @@ class WriteContext:
             )
         fields = dict.fromkeys((*spec.key_fields, *named))
         for name in fields:
-            if name.split(".")[0] not in given.column_names:
+            if name.split(".")[0] not in table.column_names:
                 msg = f"the keys do not have the key column {name!r}"
                 raise SchemaMismatch(msg)
-        columns = self.key_columns(given, fields)
+        columns = self.key_columns(table, fields)
         if not in_partitions:
             spec = replace(spec, partition_fields=())
         keyed = add_keys(columns, spec).select([RECORD_KEY, PARTITION_PATH])
@@ -454,9 +454,9 @@ class WriteContext:
         return keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]), in_partitions
 
     def key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
-        """Columns and fields of structs by their names, in the table's types.
+        """Return columns and fields of structs by their names, in the table's types.
 
-        Raises `SchemaMismatch` for one that is not there, or does not fit.
+        Raises `SchemaMismatch` for one that is missing, or does not fit.
         """
         columns = {}
         for name in names:
@@ -465,7 +465,7 @@ class WriteContext:
         return pa.table(columns)
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
-        """The file groups of partitions (None for all), and of each the slice that is read."""
+        """Return the file groups of partitions (None for all), and their current slices."""
         view = self.view(partitions)
         slices = view.slices()
         return file_groups(self.timeline, view.iter_newest_slices(), slices), slices
@@ -473,10 +473,10 @@ class WriteContext:
     def view(
         self, partitions: Sequence[str] | None = None, *, may_miss_files: bool = False
     ) -> FileSystemView:
-        """The files of partitions (None for all) that the write is planned on.
+        """Return the files of partitions (None for all) that the write is planned on.
 
-        may_miss_files: the rows are not read and go anyway. Else what is asked of the view raises
-        `MissingFile` where storage has lost files.
+        may_miss_files: the rows are not read and go anyway. Otherwise the view raises `MissingFile`
+        if storage has lost files.
         """
         check = None if may_miss_files else partial(check_complete, self.table)
         return FileSystemView(
@@ -484,21 +484,21 @@ class WriteContext:
         )
 
     def check_files(self, stale: Collection[str] = ()) -> None:
-        """Raises `MissingFile` where storage has lost files of the table.
+        """Raise `MissingFile` if storage has lost files of the table.
 
-        stale: as of `check_complete`.
+        stale: as in `check_complete`.
         """
         check_complete(self.table, self.view(may_miss_files=True), stale=stale)
 
     @cached_property
     def _files(self) -> ListedOnce:
-        """Those of the table's state that the write is planned on, whatever is removed meanwhile.
+        """The files of the snapshot that the write is planned on, even if they are removed later.
 
-        A file group that a cleaner has removed by then would look like one that was never there.
+        A file group that a cleaner has removed since would look like one that never existed.
         """
 
         def check() -> None:
-            # What was asked for ahead may be older than the listing.
+            # Prefetched reads may be older than the listing.
             forget()
             with retry_if_stale():
                 check_listing_complete(self.storage, self.config, self.timeline)
@@ -506,5 +506,5 @@ class WriteContext:
         return ListedOnce(self.storage, check)
 
     def target(self, instant: str) -> WriteTarget:
-        """What all tasks of the write share."""
+        """Return the settings that all tasks of the write share."""
         return write_target(self.table, self.options, instant, self.task_memory)
