@@ -311,10 +311,10 @@ def test_archive_keeps_instants_cleaning_retains() -> None:
 
 def test_services_are_counted_apart_up_to_version_6() -> None:
     cleans = [(number, CLEAN, State.COMPLETED) for number in range(8)]
-    gone = service._services(timeline(LAYOUT_1, *cleans), least=3, most=7)
+    gone = service._services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=7)
     assert [one.requested for one in gone] == [time(number) for number in range(5)]
-    assert service._services(timeline(LAYOUT_1, *cleans), least=3, most=8) == []
-    assert service._services(timeline(LAYOUT_2, *cleans), least=3, most=7) == []
+    assert service._services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=8) == []
+    assert service._services(timeline(LAYOUT_2, *cleans), min_commits=3, max_commits=7) == []
 
 
 @pytest.mark.parametrize("name", TABLES)

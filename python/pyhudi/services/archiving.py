@@ -1,9 +1,10 @@
 """Archiving: which completed instants leave the active timeline.
 
-The same for a data table and a metadata table. Readers take what is older than the active timeline
-for committed, so nothing may leave that a reader, a writer or a service has to know more of; what
-keeps it is told. How instants get into the archive is `timeline/archiving.py`'s part. Sources:
-`TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `ClusteringUtils` (Hudi 0.15.0, 1.2.0).
+The rules are the same for a data table and a metadata table. Readers regard everything older than
+the active timeline as committed, so no instant may leave that a reader, a writer or a service still
+needs; results name the reason for instants that stay. `timeline/archiving.py` moves instants into
+the archive. Sources: `TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `ClusteringUtils`
+(Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -43,28 +44,28 @@ from pyhudi.txn.recovery import files_after_rollback
 from pyhudi.txn.savepoint import find_saved_instants
 
 _PART = 200
-"""Instants that go in one section, which writers wait for."""
+"""Instants per critical section, for which writers wait."""
 _PARTS, _PARTS_REMOTE = 16, 100
-"""Sections that all that is due takes at most: each lists the timeline, so that of a very long one
-more goes at a time. In a bucket a section of many instants keeps writers waiting for longer."""
+"""Maximum number of critical sections: each lists the timeline, so sections of a very long one are
+larger. On object stores a section of many instants keeps writers waiting for longer."""
 
 
 @dataclass(frozen=True)
 class ArchivingPolicy:
-    """What stays in the active timeline."""
+    """The instants that stay in the active timeline."""
 
     least: int
-    """Commits that stay."""
+    """Minimum number of commits that stay."""
     most: int
-    """Commits beyond which instants go until the least are left."""
+    """Number of commits above which archiving starts."""
     retained: CleanOptions
     """Commits whose file slices cleaning retains; they stay too."""
     compact_after: int | None
-    """Delta commits from which the next compaction counts, None where it counts none."""
+    """Delta commits after which a compaction is due, None if it does not count them."""
     bounds: Callable[[TableSnapshot], Iterable[ArchiveBound]] = lambda _: ()
-    """Gives what else keeps instants; asked only where something may go."""
+    """Returns other bounds of archiving; called only if instants may leave."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
-    """How the archive's files are written."""
+    """Options of the archive's files."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +73,27 @@ class _Choice:
     instants: tuple[Instant, ...] = ()
     """Oldest first."""
     held: ArchiveBound | None = None
-    """What keeps more than the least number of commits."""
+    """The bound that keeps more than the minimum number of commits."""
 
 
-# --- a data table's -------------------------------------------------------------------------------
+# --- data tables ----------------------------------------------------------------------------------
 
 
 def archive_table(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
-    """Archives what is due. Raises `CommitConflict` where a restore has begun, `LockTimeout`."""
+    """Archive due instants. Raises `CommitConflict` during a restore, and `LockTimeout`."""
     started = table.clock.now_ms()
     return _result(table, *archive(table, _policy(table, options)), started)
 
 
 def preview_archive(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
-    """What `archive_table` would do now."""
-    chosen = _choice(table, _policy(table, options))
-    found = _result(table, chosen.instants, chosen.held, table.clock.now_ms())
-    return replace(found, dry_run=True)
+    """Return what `archive_table` would do now."""
+    choice = _choice(table, _policy(table, options))
+    result = _result(table, choice.instants, choice.held, table.clock.now_ms())
+    return replace(result, dry_run=True)
 
 
 def is_due(table: TableSnapshot, options: ArchiveOptions) -> bool:
-    """Whether something is to be archived after a commit."""
+    """Return whether archiving is due after a commit."""
     if len(table.timeline.commits) <= options.most:
         return False
     return bool(_choice(table, _policy(table, options)).instants)
@@ -122,41 +123,41 @@ def _of_companions(table: TableSnapshot) -> Iterator[ArchiveBound]:
 
 
 def _result(
-    table: TableSnapshot, gone: Sequence[Instant], held: ArchiveBound | None, started: int
+    table: TableSnapshot, archived: Sequence[Instant], bound: ArchiveBound | None, started: int
 ) -> ServiceResult:
     return ServiceResult(
         "archive",
-        instants=tuple(instant.requested for instant in gone),
-        left=() if held is None else (held.reason,),
+        instants=tuple(instant.requested for instant in archived),
+        left=() if bound is None else (bound.reason,),
         duration_ms=table.clock.now_ms() - started,
     )
 
 
-# --- any table's ----------------------------------------------------------------------------------
+# --- all tables -----------------------------------------------------------------------------------
 
 
 def archive(
     table: TableSnapshot, policy: ArchivingPolicy
 ) -> tuple[list[Instant], ArchiveBound | None]:
-    """Archives what is due, in parts between which writers can go on.
+    """Archive due instants in several critical sections, between which writers can go on.
 
-    table: as it was lately. Gives what has gone, and what keeps more.
+    table: a recent snapshot. Returns the archived instants, and the bound that keeps more.
     """
-    gone: list[Instant] = []
+    archived: list[Instant] = []
     choice = _choice(table, policy)
     parts = _PARTS_REMOTE if is_remote(table.storage.uri) else _PARTS
-    most = max(_PART, -(-len(choice.instants) // parts))
+    max_part = max(_PART, -(-len(choice.instants) // parts))
     while choice.instants:
         with table.guard.critical_section():
             now = table.with_timeline(conflicts.reload_timeline(table))
-            # Once it has begun, it goes on to the least.
-            choice = _choice(now, replace(policy, most=policy.least) if gone else policy)
-            part = choice.instants[:most]
+            # Once archiving has started, it continues to the minimum.
+            choice = _choice(now, replace(policy, most=policy.least) if archived else policy)
+            part = choice.instants[:max_part]
             if part:
                 table.guard.check_held()
-                held = _remove_missed(now, part)
-                if held is not None:
-                    return gone, held
+                bound = _remove_missed(now, part)
+                if bound is not None:
+                    return archived, bound
                 archive_instants(
                     now.storage,
                     now.config,
@@ -166,49 +167,49 @@ def archive(
                     table.guard.check_held,
                 )
                 _remove_markers(now, part)
-        gone += part
+        archived += part
         if len(part) == len(choice.instants):
             break
-    return gone, choice.held
+    return archived, choice.held
 
 
 def _remove_missed(table: TableSnapshot, going: Sequence[Instant]) -> ArchiveBound | None:
-    """Removes files that came after their rollback: once the timeline is past them, they count.
+    """Remove files written after their rollback: past the start of the timeline they are visible.
 
-    Gives what keeps all that would go, where a plan names such a file.
+    Returns a bound that keeps the instants if a plan names such a file.
     """
     timeline = table.timeline
     start = timeline.without(going).start or ""
     passing: set[str] = set()
     records: dict[str, list[dict[str, Any]]] = {}
-    for undone in timeline.filter_completed(ROLLBACK):
-        record = timeline.read(undone) or {}
+    for rollback in timeline.filter_completed(ROLLBACK):
+        record = timeline.read(rollback) or {}
         for target in record.get("commitsRollback") or ():
             records.setdefault(target, []).append(record)
-            if undone in going or target < start:
+            if rollback in going or target < start:
                 passing.add(target)
-    # Of a plan others may be making files again.
-    passing -= {one.requested for one in timeline.pending()}
+    # Other writers may be writing files of a plan again.
+    passing -= {pending.requested for pending in timeline.pending()}
     for target in passing:
         if not timeline.is_before_start(target):
-            found = files_after_rollback(table, timeline, target, records[target])
-            if found and found & files_of_plans(timeline):
+            late_files = files_after_rollback(table, timeline, target, records[target])
+            if late_files and late_files & files_of_plans(timeline):
                 return ArchiveBound(
                     target, f"a planned service names files of {target}, rolled back"
                 )
-            table.storage.delete_all(found)
+            table.storage.delete_all(late_files)
     return None
 
 
 def _remove_markers(table: TableSnapshot, instants: Iterable[Instant]) -> None:
-    left = set(markers.instants_with_markers(table.storage))
+    marked = set(markers.instants_with_markers(table.storage))
     for instant in instants:
-        if instant.requested in left:
+        if instant.requested in marked:
             markers.delete_all(table.storage, instant.requested)
 
 
 def since_compaction(timeline: Timeline) -> list[Instant]:
-    """Delta commits completed since the last compaction, all where there was none."""
+    """Return the delta commits completed since the last compaction, or all."""
     last = next((commit.requested for commit in reversed(timeline.filter_completed(COMMIT))), "")
     named = timeline.completes_in_names
     deltas = timeline.filter_completed(DELTA_COMMIT)
@@ -217,97 +218,101 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
     ]
 
 
-# --- which instants -------------------------------------------------------------------------------
+# --- selection of instants ------------------------------------------------------------------------
 
 
 def _choice(table: TableSnapshot, policy: ArchivingPolicy) -> _Choice:
     timeline = table.timeline
-    least, most = _least_and_most(timeline, policy)
-    services = _services(timeline, least, most)
+    min_commits, max_commits = _least_and_most(timeline, policy)
+    services = _services(timeline, min_commits, max_commits)
     commits = _Choice()
-    if len(timeline.commits) > most:
-        commits = _commits(table, policy, least)
-    found = [*services, *commits.instants]
-    if not found:
+    if len(timeline.commits) > max_commits:
+        commits = _commits(table, policy, min_commits)
+    candidates = [*services, *commits.instants]
+    if not candidates:
         return commits
     bound = _first(policy.bounds(table))
-    chosen = [instant for instant in found if bound is None or instant.requested < bound.time]
-    held = commits.held if len(chosen) == len(found) else bound
+    chosen = [instant for instant in candidates if bound is None or instant.requested < bound.time]
+    kept_by = commits.held if len(chosen) == len(candidates) else bound
     if timeline.completes_in_names:
         last = max((instant.requested for instant in chosen), default="")
-        others = timeline.filter_completed(CLEAN, ROLLBACK)
-        chosen += [instant for instant in others if instant.requested < last]
+        services_before = timeline.filter_completed(CLEAN, ROLLBACK)
+        chosen += [instant for instant in services_before if instant.requested < last]
     chosen.sort(key=lambda instant: (instant.requested, instant.action))
-    return _Choice(tuple(chosen), held)
+    return _Choice(tuple(chosen), kept_by)
 
 
 def _least_and_most(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
-    """Commits that stay, and how many are too many. All that cleaning retains stay."""
-    least, most = policy.least, policy.most
+    """Return minimum and maximum number of commits. All commits that cleaning retains stay."""
+    min_commits, max_commits = policy.least, policy.most
     horizon = _horizon(timeline, policy.retained)
     if horizon is None:
-        return least, most
+        return min_commits, max_commits
     retained = sum(commit.requested > horizon.requested for commit in timeline.commits) + 2
-    return (least, most) if least >= retained else (retained, retained + most - least)
+    return (
+        (min_commits, max_commits)
+        if min_commits >= retained
+        else (retained, retained + max_commits - min_commits)
+    )
 
 
 def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
-    """What cleaning would retain now; hours are counted back from the last commit."""
+    """Return the commit that cleaning would retain from; hours count back from the last commit."""
     if timeline.last_commit is None:
         return None
     last = timeline.last_commit.requested
     try:
-        # The clock of the wall, whatever its zone.
+        # Wall-clock time, in any zone.
         since = hours_before(parse_instant(last, "UTC"), retained.hours, "UTC")
     except ConfigError:
         return None
     if is_bootstrap(last):
-        # Its instant is no time: nothing has come after it.
+        # The instant of a bootstrap is not a time: no commit has followed it.
         return None
     stays = retention(timeline, retained, since[:SECOND_INSTANT_DIGITS])
     return None if stays is None else stays.horizon
 
 
-def _services(timeline: Timeline, least: int, most: int) -> list[Instant]:
-    """Cleans and rollbacks, which up to table version 6 are counted apart."""
+def _services(timeline: Timeline, min_commits: int, max_commits: int) -> list[Instant]:
+    """Cleans and rollbacks, which up to table version 6 are counted separately."""
     if timeline.completes_in_names:
         return []
-    found: list[Instant] = []
+    selected: list[Instant] = []
     for action in (CLEAN, ROLLBACK):
         instants = timeline.filter_completed(action)
-        found += instants[: len(instants) - least] if len(instants) > most else ()
-    return found
+        selected += instants[: len(instants) - min_commits] if len(instants) > max_commits else ()
+    return selected
 
 
-def _commits(table: TableSnapshot, policy: ArchivingPolicy, least: int) -> _Choice:
-    """The oldest commits, up to the first that somebody needs."""
+def _commits(table: TableSnapshot, policy: ArchivingPolicy, min_commits: int) -> _Choice:
+    """The oldest commits, up to the first that is still needed."""
     timeline = table.timeline
     bounds = [
         *_before_pending(timeline),
         *_for_compaction(timeline, policy.compact_after),
         *_savepoint_bounds(timeline),
     ]
-    held = _first(bounds)
-    free = [commit for commit in timeline.commits if held is None or commit.requested < held.time]
-    wanted = len(timeline.commits) - least
-    gone = free[:wanted]
-    for at, commit in enumerate(gone):
+    bound = _first(bounds)
+    free = [commit for commit in timeline.commits if bound is None or commit.requested < bound.time]
+    count = len(timeline.commits) - min_commits
+    selected = free[:count]
+    for at, commit in enumerate(selected):
         reason = _why_replaced_counts(table, commit)
         if reason is not None:
-            return _Choice(tuple(gone[:at]), ArchiveBound(commit.requested, reason))
-    return _Choice(tuple(gone), held if len(gone) < wanted else None)
+            return _Choice(tuple(selected[:at]), ArchiveBound(commit.requested, reason))
+    return _Choice(tuple(selected), bound if len(selected) < count else None)
 
 
 def _first(bounds: Iterable[ArchiveBound]) -> ArchiveBound | None:
-    """The one that keeps the most."""
+    """Return the bound that keeps the most instants."""
     return min(bounds, key=lambda bound: bound.time, default=None)
 
 
 def _before_pending(timeline: Timeline) -> Iterator[ArchiveBound]:
-    """The commit before the oldest pending write, and what that write has to be checked against.
+    """The commit before the oldest pending write, and commits that the write is checked against.
 
-    Hudi keeps the first alone, and misses a commit that was requested earlier still and completed
-    while the write was at work.
+    Hudi keeps only the first, and misses a commit that was requested even earlier and completed
+    while the write was active.
     """
     pending = needing_the_past(timeline)
     if not pending:
@@ -322,7 +327,7 @@ def _before_pending(timeline: Timeline) -> Iterator[ArchiveBound]:
 
 
 def _for_compaction(timeline: Timeline, compact_after: int | None) -> Iterator[ArchiveBound]:
-    """What the next compaction counts from (`getEarliestInstantToRetainForCompaction`)."""
+    """The start of the next compaction's count (`getEarliestInstantToRetainForCompaction`)."""
     if compact_after is None:
         return
     reason = "the next compaction counts delta commits from there on"
@@ -340,9 +345,9 @@ def _savepoint_bounds(timeline: Timeline) -> Iterator[ArchiveBound]:
 
 
 def _why_replaced_counts(table: TableSnapshot, commit: Instant) -> str | None:
-    """Why a replace commit must stay: without it, file groups that it took away would count again.
+    """Return why a replace commit must stay: without it, readers would see replaced file groups.
 
-    Files that a pending clean removes may be gone while the metadata table still names them.
+    Files of a pending clean may be deleted while the metadata table still names them.
     """
     timeline = table.timeline
     if commit.action != REPLACE_COMMIT:
@@ -359,7 +364,7 @@ def _why_replaced_counts(table: TableSnapshot, commit: Instant) -> str | None:
 
 
 def _last_clean_bound(timeline: Timeline) -> str:
-    """What was replaced before this instant was seen by the last clean."""
+    """Return the instant before which the last clean covered replaced file groups."""
     cleans = timeline.filter_completed(CLEAN)
     if not cleans:
         return ""

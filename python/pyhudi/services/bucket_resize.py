@@ -1,8 +1,8 @@
-"""Consistent-hashing buckets split and merged, as a kind of clustering: what is that of rings.
+"""Resize of consistent-hashing buckets by split and merge, as a type of clustering.
 
-A plan says what becomes of nodes of a ring. Who carries it out writes the new buckets, and before
-the commit is complete a new ring under its instant, which counts with the commit; the rest is as
-with any clustering (`clustering.py`). No bucket is resized while a write is pending, since Hudi's
+A plan replaces nodes of the hashing metadata. Its executor writes the new buckets and, before the
+commit completes, new hashing metadata with its instant, which is valid with the commit. The rest is
+like any clustering (`clustering.py`). No bucket is resized while a write is pending, since Hudi's
 writers may not know of the plan. Sources: `BaseConsistentHashingBucketClusteringPlanStrategy`,
 `HoodieSparkConsistentBucketIndex`, `SparkConsistentBucketClusteringExecutionStrategy` (Hudi 0.15.0,
 1.0.2, 1.2.0).
@@ -50,11 +50,11 @@ from pyhudi.txn.transaction import Transaction
 
 _PROBED = 4
 _ANY_SIZE = 1 << 62
-"""Bytes of a file of which there is one, however large."""
+"""File size limit for the only file of a bucket, of any size."""
 
 
 def check_table(table: TableSnapshot) -> None:
-    """Raises `UnsupportedTableFeature` for a table with rings whose buckets cannot be resized."""
+    """Raise `UnsupportedTableFeature` for a consistent-hashing table that cannot be resized."""
     if not has_rings(table.storage):
         return
     if not table.config.is_merge_on_read:
@@ -69,7 +69,7 @@ def check_table(table: TableSnapshot) -> None:
 
 
 def waits_for(table: TableSnapshot) -> str:
-    """What has to be over before buckets are resized, "" for nothing."""
+    """Return why buckets cannot be resized now, "" if they can."""
     writes = table.timeline.pending(COMMIT, DELTA_COMMIT)
     return f"no buckets are split or merged while {writes[0]} is pending" if writes else ""
 
@@ -78,9 +78,9 @@ def choose_buckets(
     table: TableSnapshot,
     free: Iterable[FileSlice],
     options: ClusteringOptions,
-    kept: Collection[str],
+    selected: Collection[str],
 ) -> Chosen:
-    """What is split and merged. free: slices that nothing waits for; the rest is as of `choose`."""
+    """Choose splits and merges. free: slices without a pending service; the rest as in `choose`."""
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in free:
         by_partition.setdefault(slice_.partition, []).append(slice_)
@@ -91,18 +91,18 @@ def choose_buckets(
         ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None:
             continue
-        found = choose_resizes(by_partition[partition], ring, bounds, table.clock.uuid)
-        room = options.max_groups - len(groups) if partition in kept else 0
-        groups += found[:room]
-        missing |= {partition} if len(found) > room else set()
+        resizes = choose_resizes(by_partition[partition], ring, bounds, table.clock.uuid)
+        room = options.max_groups - len(groups) if partition in selected else 0
+        groups += resizes[:room]
+        missing |= {partition} if len(resizes) > room else set()
     return Chosen(tuple(groups), tuple(sorted(missing)))
 
 
-# --- carrying out ---------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 def another_ring(table: TableSnapshot, plan: ClusteringPlan) -> str:
-    """In which partition a plan is of a ring that there is no more, "" for none."""
+    """Return the partition whose hashing metadata has changed since the plan, "" if none has."""
     for partition, groups in plan.resized.items():
         ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None or {group.ring for group in groups} != {ring.number}:
@@ -117,10 +117,10 @@ def write_buckets(
     stage: int,
     label: str,
 ) -> list[WriteStat]:
-    """Writes the new buckets of a plan.
+    """Write the new buckets of a plan.
 
-    groups: the task that each group would be if its rows came together. stage: of the engine call.
-    Raises `ConfigError` where keys are not in the buckets that the options say.
+    groups: for each group the task that would join its rows. stage: of the engine call. Raises
+    `ConfigError` if keys are not in the buckets that the options determine.
     """
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
@@ -148,20 +148,20 @@ def write_buckets(
 
 
 def with_new_rings(txn: Transaction, table: TableSnapshot, plan: ClusteringPlan) -> None:
-    """Has the commit of a plan bring the new rings."""
+    """Let the commit of a plan store the new hashing metadata."""
     txn.companions.append(_NewRings(plan))
     if table.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
 
 
 class _NewRings(CommitParticipant):
-    """Stores the rings that a plan leads to; they count once its commit is complete."""
+    """Stores the new hashing metadata of a plan; it is valid once its commit is complete."""
 
     def __init__(self, plan: ClusteringPlan) -> None:
         self._plan = plan
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
-        """Raises `CommitConflict` where a partition has got another ring meanwhile."""
+        """Raise `CommitConflict` if the hashing metadata of a partition changed concurrently."""
         changed = another_ring(table, self._plan)
         if changed:
             raise retryable_conflict(f"{changed} by now")
@@ -196,13 +196,13 @@ def _is_split(group: PlannedGroup) -> bool:
     return sum(child.prefix is not None for child in group.children) > 1
 
 
-# --- where keys belong ----------------------------------------------------------------------------
+# --- buckets of keys ------------------------------------------------------------------------------
 
 
 def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str, Ring]) -> KeyHash:
-    """The way of hashing under which keys are in the buckets that they are in.
+    """Return the hash function under which keys are in their buckets.
 
-    Where files do not tell, the one of the table version's release.
+    If files do not determine it, that of the table version's release.
     """
     ways = key_hashes(table.config, IndexOptions.of(table.options))
     split = [slice_ for group in plan.groups if _is_split(group) for slice_ in group.slices]
@@ -215,9 +215,9 @@ def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str,
             msg = f"a clustering splits {read.slice.file_id}, which is not a bucket"
             raise CorruptTable(msg)
         tasks.append(ProbeTask(read, span_of(ring, values[0]), ways))
-    fitting = table.engine.run(fitting_ways, tasks, label="check buckets of keys")
+    matching_by_task = table.engine.run(fitting_ways, tasks, label="check buckets of keys")
     for way in ways:
-        if all(way in found for found in fitting):
+        if all(way in matching for matching in matching_by_task):
             return way
     raise _elsewhere(ways[0])
 
@@ -225,12 +225,12 @@ def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str,
 def _check_all_written(
     plan: ClusteringPlan, written: Iterable[WrittenBucket], hashing: KeyHash
 ) -> None:
-    """Every row of an old bucket is in one of the new ones."""
-    left: dict[int, int] = {}
+    """Check that every row of an old bucket is in one of the new ones."""
+    lost: dict[int, int] = {}
     for bucket in written:
         rows = sum(stat.num_writes for stat in bucket.stats)
-        left[bucket.group] = left.get(bucket.group, bucket.read) - rows
-    if any(left.values()) or len(left) != len(plan.groups):
+        lost[bucket.group] = lost.get(bucket.group, bucket.read) - rows
+    if any(lost.values()) or len(lost) != len(plan.groups):
         raise _elsewhere(hashing)
 
 

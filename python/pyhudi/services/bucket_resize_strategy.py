@@ -1,8 +1,8 @@
-"""Which buckets of a hash ring are split and merged: file slices and a ring in, groups out. Pure.
+"""Choice of buckets to split and merge: file slices and hashing metadata in, groups out. Pure.
 
-A bucket beyond a size becomes two, neighbours below another size become one. Hudi writes all other
-buckets of the partition anew, too, to have their rows sorted, and whenever it is asked; here they
-are left alone. Source: `BaseConsistentHashingBucketClusteringPlanStrategy` (Hudi 0.15.0, 1.0.2,
+A bucket above one size is split into two; neighbours below another size are merged. Hudi also
+rewrites all other buckets of the partition, to sort their rows, whenever it runs; pyhudi leaves
+them as they are. Source: `BaseConsistentHashingBucketClusteringPlanStrategy` (Hudi 0.15.0, 1.0.2,
 1.2.0).
 """
 
@@ -23,10 +23,10 @@ def choose_resizes(
     options: ResizeOptions,
     new_prefix: Callable[[], str],
 ) -> list[PlannedGroup]:
-    """Splits, the largest bucket first, then merges.
+    """Choose splits, the largest bucket first, then merges.
 
-    slices: those of one partition that nothing waits for. new_prefix: gives the beginning of a new
-    file id.
+    slices: those of one partition without a pending service. new_prefix: returns the prefix of a
+    new file id.
     """
     by_id = {slice_.file_id: slice_ for slice_ in slices}
     buckets = [by_id.get(file_id_of(prefix)) for _, prefix in ring.nodes]
@@ -66,20 +66,20 @@ def _split_node(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Chi
 
 
 def _merge(ring: Ring, run: Sequence[int], new_prefix: Callable[[], str]) -> tuple[Child, ...]:
-    """The last one of a run takes the ranges of those before it."""
-    gone = tuple(Child(ring[at][0], None) for at in run[:-1])
-    return (*gone, Child(ring[run[-1]][0], new_prefix()))
+    """The last node of a run takes the ranges of those before it."""
+    removed = tuple(Child(ring[at][0], None) for at in run[:-1])
+    return (*removed, Child(ring[run[-1]][0], new_prefix()))
 
 
 def _runs(
-    buckets: Sequence[FileSlice | None], most_bytes: int, most: int
+    buckets: Sequence[FileSlice | None], max_bytes: int, max_removed: int
 ) -> Iterator[tuple[int, ...]]:
-    """Neighbours on the ring that are small, by their places; each of two at least.
+    """Runs of at least two small neighbours, by their positions in the hashing metadata.
 
-    most: buckets that may go.
+    max_removed: maximum number of buckets to remove.
     """
     free = {
-        at for at, slice_ in enumerate(buckets) if slice_ is not None and slice_.size <= most_bytes
+        at for at, slice_ in enumerate(buckets) if slice_ is not None and slice_.size <= max_bytes
     }
     for start in range(len(buckets)):
         if start not in free:
@@ -87,13 +87,13 @@ def _runs(
         run, total = [start], _size(buckets[start])
         free.discard(start)
         for step in (-1, 1):
-            while most and total <= most_bytes:
+            while max_removed and total <= max_bytes:
                 at = (run[0 if step < 0 else -1] + step) % len(buckets)
                 if at not in free:
                     break
                 free.discard(at)
                 run.insert(0 if step < 0 else len(run), at)
                 total += _size(buckets[at])
-                most -= 1
+                max_removed -= 1
         if len(run) > 1:
             yield tuple(run)

@@ -1,8 +1,8 @@
-"""Which files a clean removes: a table and what stays of it in, Hudi's plan record out.
+"""Files that a clean removes: a table and its retention in, Hudi's plan record out.
 
-A file that a savepoint or any pending plan names stays, and its slice with it; of a replaced group
-that is to be compacted all do. Hudi 1.0.2 takes log files that a pending compaction names, every
-release a replaced group that one names, and the folder of a partition with the files that a
+The slice of a file that a savepoint or a pending plan names stays; if a replaced group has a
+pending compaction, all its slices do. Hudi 1.0.2 removes log files that a pending compaction names,
+every release a replaced group that one names, and a partition's directory with the files that a
 savepoint keeps in it.
 """
 
@@ -35,10 +35,10 @@ from pyhudi.txn.savepoint import find_saved_instants, savepoints
 FORM = 2
 """Version of plan and record: paths as `HoodieCleanFileInfo`."""
 SAVED = "savepointed_timestamps"
-"""Entry of a clean's extra metadata: the commits that were saved then."""
+"""Key in a clean's extra metadata: the commits that had a savepoint then."""
 
 _FILES_AT_ONCE = 20_000
-"""About so many files are looked at at a time."""
+"""Approximate number of files that are checked at a time."""
 
 Files = dict[str, dict[str, int]]
 """Sizes by name, by partition path."""
@@ -46,16 +46,16 @@ Files = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class CleanPlan:
-    """What one clean removes."""
+    """The files that one clean removes."""
 
     retention: Retention
     files: Files = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
-    """Paths of partitions of which nothing is left."""
+    """Paths of partitions that become empty."""
     file_groups: int = 0
 
     def record(self, table: TableSnapshot) -> dict[str, Any]:
-        """The requested file's."""
+        """Return the record of the requested file."""
         root = table.storage.native.uri.rstrip("/")
         horizon = self.retention.horizon
         last = table.timeline.last_commit
@@ -92,13 +92,13 @@ def _action_instant(instant: Instant) -> dict[str, str]:
 def clean_plan(
     table: TableSnapshot, retention: Retention, partitions: Collection[str] | None = None
 ) -> CleanPlan:
-    """What there is to remove. partitions: in these alone, None for all."""
+    """Plan the files to remove. partitions: only in these, None for all."""
     if partitions is not None and not partitions:
         return CleanPlan(retention)
     needed = _Needed(table.timeline)
     plan: Files = {}
     groups: set[GroupKey] = set()
-    gone: list[str] = []
+    emptied: list[str] = []
     for view in _views(table, partitions):
         files: Files = {}
         for slice_ in _find_outdated_slices(view, retention, needed):
@@ -107,14 +107,14 @@ def clean_plan(
                 files.setdefault(slice_.partition, {}).update(sizes)
                 groups.add(slice_.key)
         files = {partition: names for partition, names in files.items() if names}
-        gone += _find_emptied_partitions(view, files) if table.config.partition_fields else ()
+        emptied += _find_emptied_partitions(view, files) if table.config.partition_fields else ()
         plan |= files
     ordered = {partition: plan[partition] for partition in sorted(plan)}
-    return CleanPlan(retention, ordered, tuple(sorted(gone)), len(groups))
+    return CleanPlan(retention, ordered, tuple(sorted(emptied)), len(groups))
 
 
 def _views(table: TableSnapshot, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
-    """The table's files, some partitions at a time: of a large table they are never all held."""
+    """The table's files, some partitions at a time: never all of a large table in memory."""
     part: dict[str, list[Entry]] = {}
     files = 0
     for path, entries in _list_partitions(table.storage, partitions):
@@ -128,9 +128,9 @@ def _views(table: TableSnapshot, partitions: Collection[str] | None) -> Iterator
 
 
 def _view(table: TableSnapshot, files: Mapping[str, list[Entry]]) -> FileSystemView:
-    given, paths = GivenFiles(files), set(files)
+    listed, paths = GivenFiles(files), set(files)
     return FileSystemView(
-        table.storage, table.config, table.timeline, paths, given, change_logs=True
+        table.storage, table.config, table.timeline, paths, listed, change_logs=True
     )
 
 
@@ -158,13 +158,13 @@ def _find_outdated_slices(
 
 
 def _find_emptied_partitions(view: FileSystemView, files: Files) -> Iterator[str]:
-    """Partitions of which all data files go, committed or not."""
-    there: dict[str, set[str]] = {}
+    """Partitions all of whose data files are removed, committed or not."""
+    existing: dict[str, set[str]] = {}
     for (partition, _), group in view.groups.items():
-        known = there.setdefault(partition, set())
-        known.update(base.name for base in group.bases)
-        known.update(log.name for log in group.logs)
-    return (partition for partition, names in files.items() if there[partition] == names.keys())
+        names_of_partition = existing.setdefault(partition, set())
+        names_of_partition.update(base.name for base in group.bases)
+        names_of_partition.update(log.name for log in group.logs)
+    return (partition for partition, names in files.items() if existing[partition] == names.keys())
 
 
 def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
@@ -174,12 +174,12 @@ def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
 
 
 class _Needed:
-    """What plans and savepoints need, whatever the policy says."""
+    """Files that plans and savepoints need, regardless of the policy."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self.planned_from: dict[GroupKey, str] = {}
-        """Base instants of slices that are going to be compacted."""
+        """Base instants of slices with a pending compaction."""
         self._planned: set[tuple[str, str]] = set()
         for pending in timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
             for planned in _slices_of_plan(timeline.plan(pending) or {}):
@@ -203,34 +203,35 @@ class _Needed:
         }
 
     def holds(self, slice_: FileSlice) -> bool:
-        """Whether a file of the slice must stay."""
+        """Return whether a file of the slice must stay."""
         names = {(slice_.partition, file.name) for file in _files(slice_)}
         return not (names.isdisjoint(self._planned) and names.isdisjoint(self._saved))
 
 
 def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The slices that a compaction's or a clustering's plan names."""
+    """The slices that the plan of a compaction or a clustering names."""
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
         yield from group.get("slices") or ()
 
 
-# --- where to look --------------------------------------------------------------------------------
+# --- partitions to check --------------------------------------------------------------------------
 
 
 def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | None:
-    """Partitions with something to remove since the last clean; None where that is not known.
+    """Return partitions with files to remove since the last clean; None if unknown.
 
-    A slice may go once the commit that came after it is older than the horizon. What was replaced
-    is looked at until the timeline forgets it: the commit may have been complete, or a plan that
-    named it gone, only after a clean had passed it, and whoever archives it goes by the horizon.
+    A slice may go once the commit after it is older than the earliest commit to retain. Replaced
+    groups are checked until the timeline has archived their commit: that commit may have completed,
+    or a plan that named it may have ended, only after a clean had passed it, and archiving uses the
+    same limit.
     """
     last = last_clean(timeline)
     before = (last or {}).get("earliestCommitToRetain") or ""
     if retention.horizon is None or not before.strip() or timeline.is_before_start(before):
         return None
-    known = ((last or {}).get("extraMetadata") or {}).get(SAVED) or ""
-    if not find_saved_instants(timeline).issuperset(filter(None, known.split(","))):
+    saved_before = ((last or {}).get("extraMetadata") or {}).get(SAVED) or ""
+    if not find_saved_instants(timeline).issuperset(filter(None, saved_before.split(","))):
         return None
     until = retention.horizon.requested
     passed = (c for c in timeline.filter_completed(REPLACE_COMMIT) if c.requested < before)
@@ -240,15 +241,15 @@ def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | Non
 
 
 def _partitions_of_commits(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
-    found: set[str] = set()
+    partitions: set[str] = set()
     for commit in commits:
         metadata = timeline.commit_metadata(commit)
-        found |= metadata.partition_to_write_stats.keys()
-        found |= (metadata.partition_to_replace_file_ids or {}).keys()
-    return found
+        partitions |= metadata.partition_to_write_stats.keys()
+        partitions |= (metadata.partition_to_replace_file_ids or {}).keys()
+    return partitions
 
 
 def last_clean(timeline: Timeline) -> dict[str, Any] | None:
-    """What the newest completed clean of the active timeline said, None without one."""
+    """Return the record of the newest completed clean of the active timeline, or None."""
     cleans = timeline.filter_completed(CLEAN)
     return timeline.read(cleans[-1]) if cleans else None

@@ -1,4 +1,4 @@
-"""What a cleaner takes: the rules of Hudi's policies over plain facts. Nothing here reads storage.
+"""Retention: the rules of Hudi's cleaning policies on timelines and slices. No storage access.
 
 Source: `CleanPlanner`, `CleanerUtils.getEarliestCommitToRetain` (Hudi 0.15.0, 1.2.0).
 """
@@ -19,18 +19,18 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Retention:
-    """What stays of a table."""
+    """The slices that a clean retains."""
 
     policy: str = KEEP_COMMITS
     horizon: Instant | None = None
-    """What is read as of this commit or a later one; None where slices are counted."""
+    """Earliest commit to retain: snapshots from it on stay readable; None if slices are counted."""
     versions: int = 0
-    """Slices of each file group, where they are counted."""
+    """Slices per file group, if they are counted."""
 
     def select_outdated(
         self, slices: Sequence[FileSlice], planned_from: str | None = None
     ) -> list[FileSlice]:
-        """Slices of one file group, newest first, that may go.
+        """Return slices of one file group, newest first, that may be removed.
 
         planned_from: base instant from which on a pending compaction needs them.
         """
@@ -40,29 +40,29 @@ class Retention:
             if planned_from is None or slice_.base_instant < planned_from
         ]
         if self.horizon is None:
-            # The slices that a compaction needs count for one.
+            # The slices that a compaction needs count as one.
             return free[max(self.versions - (planned_from is not None), 0) :]
         return [
             slice_ for slice_ in slices_before(slices, self.horizon.requested) if slice_ in free
         ]
 
     def takes_replaced(self, replaced: str) -> bool:
-        """Whether a file group goes that was replaced at an instant."""
+        """Return whether a file group that was replaced at an instant is removed."""
         return self.horizon is None or replaced < self.horizon.requested
 
 
 def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retention | None:
-    """What stays by the options, None where all does.
+    """Return the retention by the options, None if all slices stay.
 
     since: the time from which on KEEP_LATEST_BY_HOURS keeps all.
     """
     if options.policy == KEEP_VERSIONS:
-        # Which versions an index needs that is being made, their number does not tell.
+        # Their number does not show which versions a running index build needs.
         indexing = timeline.pending(INDEXING)
         return None if indexing else Retention(options.policy, versions=options.versions)
     if options.policy == KEEP_HOURS:
         recent = (commit for commit in timeline.commits if commit.requested >= since)
-        # Hudi passes what is pending, and overlooks what it replaces once it is complete.
+        # Hudi ignores pending writes, and what they replace once they are complete.
         horizon = _before(timeline, next(recent, None), needing_the_past(timeline))
     else:
         horizon = oldest_retained(timeline, options.commits)
@@ -70,15 +70,15 @@ def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retentio
 
 
 def hours_before(ms: int, hours: int, zone: Zone) -> str:
-    """The instant so many hours before a time; "" where all instants are later."""
+    """Return the instant `hours` before a time; "" if all instants are later."""
     since_ms = ms - hours * _HOUR_MS
     return format_instant(since_ms, zone) if since_ms > 0 else ""
 
 
 def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
-    """The oldest commit whose slices stay, whenever they are cleaned; None with few commits.
+    """Return the oldest commit whose slices stay in any clean; None with few commits.
 
-    retained: so many commits stay, and those that pending writes may need.
+    retained: number of commits that stay, besides those that pending writes may need.
     """
     commits = timeline.commits
     if len(commits) <= retained:
@@ -89,7 +89,7 @@ def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
 def _before(
     timeline: Timeline, horizon: Instant | None, pending: Sequence[Instant]
 ) -> Instant | None:
-    """The horizon, or the commit before the oldest pending instant where that is older."""
+    """Return the commit, or the one before the oldest pending instant if that is older."""
     if horizon is None or not pending:
         return horizon
     first = pending[0].requested
@@ -98,9 +98,9 @@ def _before(
 
 
 def needing_the_past(timeline: Timeline) -> list[Instant]:
-    """Pending writes and indexings, oldest first.
+    """Return pending writes and indexings, oldest first.
 
-    An index that is made beside writers is that of the table as it was when its making began.
+    A concurrent index build reads the table as it was when the build began.
     """
     return [
         pending
@@ -110,8 +110,8 @@ def needing_the_past(timeline: Timeline) -> list[Instant]:
 
 
 def slices_before(slices: Iterable[FileSlice], horizon: str) -> list[FileSlice]:
-    """Slices of one file group, newest first, that no query as of the horizon or later reads."""
-    newest, *others = slices
-    older = [other for other in others if other.base_instant < horizon]
-    # The first of them is what a query as of the horizon reads, unless the newest one is.
+    """Return slices of one group, newest first, that no query from `horizon` on reads."""
+    newest, *superseded = slices
+    older = [other for other in superseded if other.base_instant < horizon]
+    # The first of them is read by a query at the horizon, unless the newest one is.
     return older if newest.base_instant < horizon else older[1:]

@@ -1,10 +1,10 @@
-"""Cleaning: file slices that newer ones have replaced for long enough go.
+"""Cleaning: removal of file slices that newer ones replaced long enough ago.
 
-What a clean does is the same for a data table and for a metadata table. It is planned beside
-writers; in a section it gets its instant and its plan, files go beside writers again, and in a
-second section the companions are brought up to it and it is complete. A writer that dies leaves a
-pending clean, which any writer carries out again. Sources: `CleanPlanActionExecutor`,
-`CleanActionExecutor` (Hudi 0.15.0, 1.2.0).
+A clean is the same for a data table and for a metadata table. It is planned concurrently with
+writers and gets its instant and its plan in a critical section. Files are deleted concurrently
+again. In a second critical section the commit participants are synced and the clean completes. A
+failed writer leaves a pending clean, which any writer executes again. Sources:
+`CleanPlanActionExecutor`, `CleanActionExecutor` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from pyhudi.txn.transaction import prefetch_commit_reads
 _FILES_OF_A_TASK = 200
 
 
-# --- a data table's -------------------------------------------------------------------------------
+# --- data tables ----------------------------------------------------------------------------------
 
 
 def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
-    """Carries out the cleans that are pending, then what the options say.
+    """Execute the pending cleans, then a new one by the options.
 
-    table: as it is now. Raises `CommitConflict` where a restore has begun, `LockTimeout`.
+    table: the current snapshot. Raises `CommitConflict` during a restore, and `LockTimeout`.
     """
     started = table.clock.now_ms()
     instants = complete_pending(table)
@@ -51,17 +51,17 @@ def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
         table = table.reload()
     opened, plan = _schedule(table, options)
     if opened is not None:
-        instants.append(_carry_out(opened, plan.record(opened.table), begun=False))
+        instants.append(_carry_out(opened, plan.record(opened.table), is_inflight=False))
     return _result(table, instants, plan, started)
 
 
 def preview_clean(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
-    """What `clean_table` would plan now."""
+    """Return what `clean_table` would plan now."""
     started = table.clock.now_ms()
     plan = _plan(table, options) or CleanPlan(Retention())
     pending = table.timeline.pending(CLEAN)
-    left = tuple(f"{clean.requested}: a pending clean must run first" for clean in pending)
-    return replace(_result(table, [], plan, started), left=left, dry_run=True)
+    skipped = tuple(f"{clean.requested}: a pending clean must run first" for clean in pending)
+    return replace(_result(table, [], plan, started), left=skipped, dry_run=True)
 
 
 def _result(
@@ -79,7 +79,7 @@ def _result(
 
 
 def is_due(table: TableSnapshot, options: CleanOptions) -> bool:
-    """Whether there may be something to remove after a commit, as the timeline alone tells."""
+    """Return whether a clean may be due after a commit, by the timeline alone."""
     timeline = table.timeline
     if timeline.pending(CLEAN):
         return True
@@ -88,12 +88,12 @@ def is_due(table: TableSnapshot, options: CleanOptions) -> bool:
     stays = _retention(table, options)
     if stays is None:
         return False
-    known = partitions_since(timeline, stays) if options.incremental else None
-    return not _has_no_effect(timeline, stays) if known is None else bool(known)
+    partitions = partitions_since(timeline, stays) if options.incremental else None
+    return not _has_no_effect(timeline, stays) if partitions is None else bool(partitions)
 
 
 def commits_since_clean(timeline: Timeline) -> int:
-    """How many commits were requested since the last clean, all where there was none."""
+    """Return the number of commits requested since the last clean, or of all."""
     last = max((clean.requested for clean in timeline.filter_completed(CLEAN)), default="")
     return sum(commit.requested > last for commit in timeline.commits)
 
@@ -104,20 +104,20 @@ def _retention(table: TableSnapshot, options: CleanOptions) -> Retention | None:
 
 
 def _plan(table: TableSnapshot, options: CleanOptions) -> CleanPlan | None:
-    """What there is to remove, None where there is nothing."""
+    """Return the plan, None if there is nothing to remove."""
     stays = _retention(table, options)
     if stays is None:
         return None
-    known = partitions_since(table.timeline, stays) if options.incremental else None
-    plan = clean_plan(table, stays, known)
+    partitions = partitions_since(table.timeline, stays) if options.incremental else None
+    plan = clean_plan(table, stays, partitions)
     return plan if plan.files else None
 
 
 def _has_no_effect(timeline: Timeline, stays: Retention) -> bool:
-    """Whether the commit that the horizon passed last left all slices the newest of their groups.
+    """Return whether the last commit before the horizon superseded no slice.
 
-    Where only rows are added there is never a clean that would tell where to look, and each commit
-    would list the whole table for nothing. What is overlooked here goes with a later clean.
+    If rows are only added, no clean ever records where to look, and each commit would list the
+    whole table for nothing. A later clean removes what this check misses.
     """
     if stays.horizon is None:
         return False
@@ -136,7 +136,7 @@ def _supersedes(metadata: CommitMetadata) -> bool:
 def _schedule(
     table: TableSnapshot, options: CleanOptions
 ) -> tuple[PendingInstant | None, CleanPlan]:
-    """Plans beside writers and requests the clean; none where there is nothing to remove."""
+    """Plan concurrently with writers and request the clean; None if there is nothing to remove."""
     nothing = CleanPlan(Retention())
     plan = _plan(table, options)
     if plan is None:
@@ -157,26 +157,26 @@ def _schedule(
 
 
 def _overtaken(seen: Timeline, now: Timeline) -> bool:
-    """Whether a plan may not hold any more. What was only written since it does not touch."""
+    """Return whether a plan may be out of date. Commits that only wrote since do not affect it."""
     new = set(now.instants) - set(seen.instants)
-    gone = {commit.requested for commit in seen.commits} - {
+    rolled_back = {commit.requested for commit in seen.commits} - {
         commit.requested for commit in now.commits
     }
-    return bool(gone) or any(
+    return bool(rolled_back) or any(
         instant.action not in COMMIT_ACTIONS or now.is_clustering(instant) for instant in new
     )
 
 
-# --- any table's ----------------------------------------------------------------------------------
+# --- all tables -----------------------------------------------------------------------------------
 
 
 def clean(
     table: TableSnapshot, horizon: Instant, instant: str, partitions: Collection[str] | None = None
 ) -> str | None:
-    """Removes what no query as of a commit or later reads; None where there is nothing.
+    """Remove slices that no query from a commit on reads; None if there are none.
 
-    horizon: that commit, as `oldest_retained` gives it. instant: of the clean. partitions: in
-    these alone, None for all. Nobody else may be at work.
+    horizon: that commit, from `oldest_retained`. instant: of the clean. partitions: only in these,
+    None for all. No other writer may be active.
     """
     plan = clean_plan(table, Retention(horizon=horizon), partitions)
     if not plan.files:
@@ -184,14 +184,14 @@ def clean(
     record = plan.record(table)
     action = PendingInstant(table, instant, CLEAN)
     action.request_planned(_encode("HoodieCleanerPlan", record, table), table.timeline)
-    return _carry_out(action, record, begun=False)
+    return _carry_out(action, record, is_inflight=False)
 
 
 def complete_pending(table: TableSnapshot) -> list[str]:
-    """Carries out the cleans that are pending, oldest first, by their plans; their instants.
+    """Execute the pending cleans, oldest first, by their plans; return their instants.
 
-    One that has no plan is taken away, as `CleanActionExecutor` does: its writer died as it
-    requested it.
+    A clean without a plan is removed, as in `CleanActionExecutor`: its writer failed while
+    requesting it.
     """
     completed = []
     for pending in table.timeline.pending(CLEAN):
@@ -200,31 +200,31 @@ def complete_pending(table: TableSnapshot) -> list[str]:
             _take_away(table, pending)
             continue
         action = PendingInstant(table, pending.requested, CLEAN)
-        completed.append(_carry_out(action, plan, begun=pending.state is State.INFLIGHT))
+        completed.append(_carry_out(action, plan, is_inflight=pending.state is State.INFLIGHT))
     return completed
 
 
 def _plan_of(timeline: Timeline, clean: Instant) -> dict[str, Any] | None:
-    """The plan, of which the inflight file has a copy up to table version 6."""
+    """Return the plan, of which the inflight file has a copy up to table version 6."""
     return timeline.plan(clean) or timeline.inflight(clean)
 
 
 def _take_away(table: TableSnapshot, clean: Instant) -> None:
-    """Looks once more, within a section, where nobody else can be about to write the plan."""
+    """Check again in a critical section, where no other writer can be writing the plan."""
     with table.guard.critical_section():
         now = table.reload().timeline
-        found = now.find(clean.requested, CLEAN)
+        current = now.find(clean.requested, CLEAN)
         table.guard.check_held()
-        if found is not None and not found.is_completed and _plan_of(now, found) is None:
+        if current is not None and not current.is_completed and _plan_of(now, current) is None:
             PendingInstant(table, clean.requested, CLEAN).remove()
 
 
-def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, begun: bool) -> str:
-    """Gives the instant that it is complete as."""
+def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bool) -> str:
+    """Return the instant that it completes as."""
     table = action.table
     started = table.clock.now_ms()
     files = files_of_plan(plan)
-    if not begun:
+    if not is_inflight:
         _begin(action, plan)
     paths = [f"{path}/{name}".lstrip("/") for path, names in files.items() for name in names]
     tasks = [
@@ -249,7 +249,7 @@ class _DeleteTask:
 
 
 def _delete(task: _DeleteTask, attempt: Attempt) -> None:  # noqa: ARG001
-    """Removes files; what is gone already is fine."""
+    """Delete files; missing ones are ignored."""
     task.storage.delete_all(task.paths)
 
 
@@ -259,28 +259,28 @@ def _complete(
     files: Mapping[str, Sequence[str]],
     started: int,
 ) -> str:
-    """Within a section: brings the companions up to the clean, and completes it.
+    """Sync the commit participants with the clean and complete it, within a critical section.
 
-    Gives its instant.
+    Returns its instant.
     """
     table = action.table
     with prefetch_commit_reads(table, CommitMetadata({})):
         now = table.reload()
         conflicts.check_may_begin(now.timeline)
         table.generator.observe(now.timeline)
-        found = now.timeline.find(action.time, CLEAN)
-        if found is None:
+        current = now.timeline.find(action.time, CLEAN)
+        if current is None:
             msg = f"the clean {action.time} was rolled back by another writer"
             raise retryable_conflict(msg)
-        if found.is_completed:
+        if current.is_completed:
             return action.time
         if now.timeline.of_same_time(action.time, CLEAN):
             action = _at_another_time(action, plan)
-        gone = _remove_emptied(now, plan)
+        emptied = _remove_emptied(now, plan)
         for companion in table.companions:
-            companion.before_clean(now, Clean(action.time, files, gone))
+            companion.before_clean(now, Clean(action.time, files, emptied))
     took_ms = table.clock.now_ms() - started
-    record = _record(action.time, plan, files, gone, took_ms)
+    record = _record(action.time, plan, files, emptied, took_ms)
     began_ms = table.clock.now_ms()
     table.guard.check_held()
     action.complete(_encode("HoodieCleanMetadata", record, table))
@@ -291,14 +291,14 @@ def _complete(
 
 
 def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> PendingInstant:
-    """Moves a clean whose time another action has, as the metadata table tells them by it.
+    """Move a clean to another time if an action has the same, which the metadata table uses.
 
-    What it removed is gone, so it cannot give way.
+    Its files are deleted, so it cannot abort.
     """
     moved = replace(action, time=action.table.generator.next())
     moved.request(_encode("HoodieCleanerPlan", plan, action.table))
     _begin(moved, plan)
-    # Markers of this time are the other's.
+    # Markers of this time belong to the other action.
     action.withdraw_beginning()
     action.withdraw_request()
     return moved
@@ -316,23 +316,23 @@ def _follow(companion: CommitParticipant, table: TableSnapshot) -> None:
 
 
 def _remove_emptied(now: TableSnapshot, plan: Mapping[str, Any]) -> list[str]:
-    """Removes the partitions that were planned so and hold nothing; which are gone.
+    """Remove planned partitions that are empty, and return them.
 
-    In none while a write is pending, which may be about to begin its first file there.
+    None while a write is pending, which may be about to create its first file there.
     """
     if find_failed_writes(now.timeline):
         return []
-    gone = []
+    removed = []
     for partition in plan.get("partitionsToBeDeleted") or ():
-        folders, left = now.storage.list_dir(partition)
-        if partition and not folders and all(_belongs_to_folder(file.name) for file in left):
+        folders, files = now.storage.list_dir(partition)
+        if partition and not folders and all(_belongs_to_folder(file.name) for file in files):
             now.storage.delete_dir(partition)
-            gone.append(partition)
-    return gone
+            removed.append(partition)
+    return removed
 
 
 def _belongs_to_folder(name: str) -> bool:
-    """What is left of a partition without data; Hadoop's checksums stay behind on local disks."""
+    """Match files of a partition without data; Hadoop's checksums remain on local disks."""
     return is_partition_metadata(name) or (name.startswith(".") and name.endswith(".crc"))
 
 
@@ -343,7 +343,7 @@ def _record(
     instant: str,
     plan: Mapping[str, Any],
     files: Mapping[str, Sequence[str]],
-    gone: Sequence[str],
+    emptied: Sequence[str],
     took_ms: int,
 ) -> dict[str, Any]:
     retained = plan.get("earliestInstantToRetain") or {}
@@ -360,9 +360,9 @@ def _record(
                 "deletePathPatterns": list(files.get(partition, ())),
                 "successDeleteFiles": list(files.get(partition, ())),
                 "failedDeleteFiles": [],
-                "isPartitionDeleted": partition in gone,
+                "isPartitionDeleted": partition in emptied,
             }
-            for partition in (*files, *(path for path in gone if path not in files))
+            for partition in (*files, *(path for path in emptied if path not in files))
         },
         "version": FORM,
         "bootstrapPartitionMetadata": {},

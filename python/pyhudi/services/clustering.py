@@ -1,10 +1,9 @@
-"""Clustering of a data table beside its writers: small files joined, rows sorted. No row changes.
+"""Clustering of a data table concurrently with writers: joins small files, sorts rows.
 
-It is planned under the lock and carried out by its plan, which may be anybody's. Who writes to a
-file group of a pending plan is refused (`write/file_assignment.py`); a plan whose groups were
-changed all the same is taken off, since nobody could carry it out without losing rows. Sources:
-`ClusteringPlanActionExecutor`, `SparkSortAndSizeExecutionStrategy`, `BaseCommitActionExecutor`
-(Hudi 0.15.0, 1.0.2, 1.2.0).
+It is planned under the lock and executed by its plan, by any writer. Writes to file groups of a
+pending plan are rejected (`write/file_assignment.py`). A plan whose groups were changed all the
+same is cancelled, since executing it would lose rows. Sources: `ClusteringPlanActionExecutor`,
+`SparkSortAndSizeExecutionStrategy`, `BaseCommitActionExecutor` (Hudi 0.15.0, 1.0.2, 1.2.0).
 """
 
 from __future__ import annotations
@@ -65,45 +64,45 @@ _MEMORY = 1024 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ClusteringRequest:
-    """What is asked of one call."""
+    """The arguments of one call."""
 
     schedule: bool = True
-    """Plans what can be clustered."""
+    """Create a new plan."""
     execute: bool = True
-    """Carries plans out, those that were pending too."""
+    """Execute plans, including pending ones."""
     due_only: bool = False
-    """Plans only where enough was written since the last clustering."""
+    """Plan only if enough was written since the last clustering."""
     layout: Layout | None = None
-    """How plans are carried out; None for as they say, or the options, or linear."""
+    """The layout of sorted rows; None for that of the plan, or the options, or linear."""
     memory_limit: int = _MEMORY
-    """Bytes for rows and log records of all tasks at once."""
+    """Bytes for rows and log records of all concurrent tasks."""
 
 
 def cluster_table(
-    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest | None = None
+    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest | None = None
 ) -> ServiceResult:
-    """Carries out what is pending, then plans anew and carries that out.
+    """Execute pending plans, then create a new one and execute it.
 
-    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` for a table or a plan
-    that pyhudi does not cluster, `CorruptTable` for files of a plan that are gone or cut,
-    `CommitConflict` where another writer is at a plan or was faster. The plan that this call made
-    is cancelled then, or if it is interrupted: writers to its file groups would be refused until
-    somebody executes it. Plans of others stay.
+    table: recovered from failed writers. Raises `UnsupportedTableFeature` for a table or a plan
+    that pyhudi does not cluster, `CorruptTable` for missing or truncated files of a plan,
+    `CommitConflict` if another writer executes a plan or was faster. The plan of this call is then
+    cancelled, also if the call is interrupted: writers to its file groups would be rejected until a
+    writer executes it. Other plans stay.
     """
     began_ms = table.clock.now_ms()
-    asked = asked or ClusteringRequest()
+    request = request or ClusteringRequest()
     _check(table, options)
     result = ServiceResult(_SERVICE)
-    for instant in pending(table.timeline) if asked.execute else ():
-        result = _with_plan(result, table.reload(), instant.requested, options, asked)
+    for instant in pending(table.timeline) if request.execute else ():
+        result = _with_plan(result, table.reload(), instant.requested, options, request)
         table = after_commit(table)
-    if asked.schedule:
-        planned, waits = _schedule(table, options, asked)
+    if request.schedule:
+        planned, waits = _schedule(table, options, request)
         if waits:
             result = replace(result, left=(*result.left, waits))
-        if planned and asked.execute:
+        if planned and request.execute:
             with _cancel_on_failure(table, planned):
-                result = _with_plan(result, table.reload(), planned, options, asked)
+                result = _with_plan(result, table.reload(), planned, options, request)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
@@ -113,7 +112,7 @@ def cluster_table(
 def _cancel_on_failure(table: TableSnapshot, instant: str) -> Iterator[None]:
     """A block that executes a new plan; the plan is cancelled if that fails.
 
-    It stays where another writer executes it by now, or the table cannot be changed any more.
+    It stays if another writer executes it already, or the table can no longer be changed.
     """
     try:
         yield
@@ -129,32 +128,32 @@ def _cancel_on_failure(table: TableSnapshot, instant: str) -> Iterator[None]:
 
 
 def preview_clustering(
-    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest
+    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest
 ) -> ServiceResult:
-    """What `cluster_table` would do. Nothing changes."""
+    """Return what `cluster_table` would do. Nothing changes."""
     _check(table, options)
-    instants = pending(table.timeline) if asked.execute else []
+    instants = pending(table.timeline) if request.execute else []
     slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
-    due = not asked.due_only or is_due(table.timeline, options)
-    if asked.schedule and due and (asked.execute or not pending(table.timeline)):
-        chosen = _choice(table, options, asked, table.generator.next())
+    due = not request.due_only or is_due(table.timeline, options)
+    if request.schedule and due and (request.execute or not pending(table.timeline)):
+        chosen = _choice(table, options, request, table.generator.next())
         slices += [slice_ for group in chosen.groups for slice_ in group.slices]
     times = tuple(instant.requested for instant in instants)
     return ServiceResult(_SERVICE, times, dry_run=True).reading(slices)
 
 
 def pending(timeline: Timeline) -> list[Instant]:
-    """The clusterings that are planned, oldest first."""
-    found = timeline.pending(CLUSTERING, REPLACE_COMMIT)
+    """Return the pending clusterings, oldest first."""
+    candidates = timeline.pending(CLUSTERING, REPLACE_COMMIT)
     return [
         instant
-        for instant in found
+        for instant in candidates
         if instant.action == CLUSTERING or timeline.is_clustering(instant)
     ]
 
 
 def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
-    """Refuses a table whose buckets cannot be resized, and columns that it lacks."""
+    """Reject a table whose buckets cannot be resized, and unknown columns."""
     bucket_resize.check_table(table)
     unknown = [name for name in options.sort_columns if name not in table.columns.names]
     if unknown:
@@ -169,30 +168,34 @@ def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
 
 
 def _schedule(
-    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest
+    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest
 ) -> tuple[str | None, str]:
-    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
     waits = ""
 
     def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
-        if asked.due_only and not is_due(now.timeline, options):
+        if request.due_only and not is_due(now.timeline, options):
             return None
-        others = pending(now.timeline)
-        waits = f"no clustering is scheduled while {others[0]} is pending" if others else ""
+        pending_plans = pending(now.timeline)
+        waits = (
+            f"no clustering is scheduled while {pending_plans[0]} is pending"
+            if pending_plans
+            else ""
+        )
         if not waits and has_rings(now.storage):
             waits = bucket_resize.waits_for(now)
-        chosen = _choice(now, options, asked, instant)
+        chosen = _choice(now, options, request, instant)
         if waits or not chosen.groups:
             return None
-        # Raises for what cannot be read, before there is a plan.
+        # Raises for unreadable slices before the plan exists.
         slices = [slice_ for group in chosen.groups for slice_ in group.slices]
         slice_tasks(now, ScanRequest(tuple(now.columns.names)), slices, merge_rule(now))
         record = clustering_record(
             now.storage.native.uri,
             chosen.groups,
             options.sort_columns,
-            asked.layout or options.layout,
+            request.layout or options.layout,
             chosen.missing,
         )
         return serde.encode_container("HoodieRequestedReplaceMetadata", record, now.clock)
@@ -205,14 +208,14 @@ def _action(table: TableSnapshot) -> str:
 
 
 def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
-    """Whether enough commits were completed since the last clustering was planned."""
+    """Return whether enough commits were completed since the last clustering was planned."""
     commits = timeline.filter_completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     since = list(takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits)))
     return len(since) >= options.max_commits
 
 
 def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
-    """What a completed clustering was planned with; None for another commit."""
+    """Return the plan of a completed clustering; None for another commit."""
     if commit.action != REPLACE_COMMIT:
         return None
     if timeline.completes_in_names and timeline.files(commit)[0].action != CLUSTERING:
@@ -222,42 +225,42 @@ def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
 
 
 def _choice(
-    table: TableSnapshot, options: ClusteringOptions, asked: ClusteringRequest, instant: str
+    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest, instant: str
 ) -> Chosen:
     timeline = table.timeline
-    taken = {
+    planned = {
         key
         for other in timeline.pending(COMPACTION, LOG_COMPACTION)
         for key in groups_of_plan(timeline.plan(other))
     }
-    taken |= set(pending_clusterings(timeline))
+    planned |= set(pending_clusterings(timeline))
     view = whole_view(table)
     slices = view.slices()
-    kept = select_partitions(view.partitions, options, hour=int(instant[8:10]))
+    selected = select_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):
-        whole = (slice_ for slice_ in slices if slice_.key not in taken)
-        return bucket_resize.choose_buckets(table, whole, options, kept)
+        whole = (slice_ for slice_ in slices if slice_.key not in planned)
+        return bucket_resize.choose_buckets(table, whole, options, selected)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="Use compact() for log files of this table.")
-    free = [slice_ for slice_ in slices if slice_.key not in taken]
-    wanted = (options.sort_columns, asked.layout or options.layout)
+    free = [slice_ for slice_ in slices if slice_.key not in planned]
+    order = (options.sort_columns, request.layout or options.layout)
     settled = _find_finished_clusterings(timeline, free) if options.sort_columns else Settled({})
     write = write_options(table)
-    return choose(free, options, write, settled, wanted, kept)
+    return choose(free, options, write, settled, order, selected)
 
 
 def _find_finished_clusterings(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
-    """The clusterings that wrote the base files of slices."""
+    """Return the clusterings that wrote the base files of slices."""
     bases = {slice_.base_instant for slice_ in slices}
     commits = (
-        found for found in timeline.filter_completed(REPLACE_COMMIT) if found.requested in bases
+        commit for commit in timeline.filter_completed(REPLACE_COMMIT) if commit.requested in bases
     )
     records = ((commit.requested, _record(timeline, commit)) for commit in commits)
     return Settled({time: order_of_plan(record) for time, record in records if record is not None})
 
 
-# --- carrying out ---------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 def _with_plan(
@@ -265,11 +268,11 @@ def _with_plan(
     table: TableSnapshot,
     time: str,
     options: ClusteringOptions,
-    asked: ClusteringRequest,
+    request: ClusteringRequest,
 ) -> ServiceResult:
-    """Carries a plan out, or takes it off where its file groups were changed since.
+    """Execute a plan, or cancel it if its file groups were changed since.
 
-    Also one that was made just now: who stood still in between has planned on what was then.
+    That can also be a plan of this call: if the writer stalled, it planned on an old snapshot.
     """
     instant = next((plan for plan in pending(table.timeline) if plan.requested == time), None)
     if instant is None:
@@ -277,7 +280,8 @@ def _with_plan(
         raise retryable_conflict(msg)
     record = table.timeline.plan(instant)
     if record is None or record.get("clusteringPlan") is None:
-        # A stalled writer may have begun what others have executed, and be about to remove that.
+        # A stalled writer may have started a plan that is executed already, and be about to undo
+        # that.
         msg = f'{instant} has no plan: rollback("{time}") cancels it'
         return replace(result, left=(*result.left, msg))
     changed = find_change_since(table, instant) or bucket_resize.another_ring(
@@ -291,7 +295,7 @@ def _with_plan(
         msg = f"{instant} was cancelled: {changed} since it was planned"
         return replace(result, left=(*result.left, msg))
     plan = _plan(table, instant)
-    stats = _execute(table, instant, plan, options, asked)
+    stats = _execute(table, instant, plan, options, request)
     return result.reading(plan.inputs.values()).writing(instant.requested, stats)
 
 
@@ -304,7 +308,7 @@ def _execute(
     instant: Instant,
     plan: ClusteringPlan,
     options: ClusteringOptions,
-    asked: ClusteringRequest,
+    request: ClusteringRequest,
 ) -> list[WriteStat]:
     inputs = plan.inputs.keys()
     children = new_buckets(table.timeline.plan(instant))
@@ -316,7 +320,7 @@ def _execute(
 
     planned = as_planned(table, instant.requested, [*plan.inputs.values()])
     schema = commit_schema.commit_schema(planned.schema, table.config)
-    tasks = _tasks(planned, instant, plan, options, asked)
+    tasks = _tasks(planned, instant, plan, options, request)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
         if plan.resized or has_rings(table.storage):
@@ -334,16 +338,16 @@ def _tasks(
     instant: Instant,
     plan: ClusteringPlan,
     options: ClusteringOptions,
-    asked: ClusteringRequest,
+    request: ClusteringRequest,
 ) -> list[ClusterTask]:
     target = write_target(table, write_options(table), instant.requested)
     return cluster_tasks(
         table,
         target,
         plan.groups,
-        # The order is nobody's promise: Hudi leaves rows as they are where it lacks a column.
+        # The order is not guaranteed: Hudi leaves rows unsorted if a column is missing.
         sort_columns=tuple(name for name in plan.sort_columns if name in table.columns.names),
-        layout=asked.layout or plan.layout or options.layout or "linear",
+        layout=request.layout or plan.layout or options.layout or "linear",
         target_bytes=options.target_bytes,
-        memory_limit=asked.memory_limit // table.engine.tasks_per_process,
+        memory_limit=request.memory_limit // table.engine.tasks_per_process,
     )

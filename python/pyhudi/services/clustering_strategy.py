@@ -1,10 +1,10 @@
-"""What a clustering takes, by Hudi's size-based strategy: file slices in, groups out. No storage.
+"""Choice of file slices to cluster, by Hudi's size-based strategy. No storage.
 
 Sources: `ClusteringPlanActionExecutor`, `PartitionAwareClusteringPlanStrategy`,
 `SparkSizeBasedClusteringPlanStrategy`, `ClusteringPlanPartitionFilter` (Hudi 0.15.0, 1.0.2, 1.2.0).
-Where releases differ it is as in 1.2.0. Unlike there, what a clustering has brought about already
-is left alone, as nothing would be gained; and filters of partitions go by all of the table, as in
-1.2.0 without `hoodie.table.services.incremental.enabled`.
+If releases differ, it follows 1.2.0. Unlike Hudi, pyhudi skips results of an earlier clustering,
+as nothing would be gained. Partition filters apply to the whole table, as in 1.2.0 without
+`hoodie.table.services.incremental.enabled`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ _HOURS = 24
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a clustering takes, and what it leaves."""
+    """The slices that a clustering takes, and the partitions that it skips."""
 
     groups: tuple[PlannedGroup, ...]
     missing: tuple[str, ...]
-    """Partitions with slices that were left, which the next plan has to look at."""
+    """Partitions with skipped slices, which the next plan has to check."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What clusterings have brought about, by their instants."""
+    """The results of earlier clusterings, by their instants."""
 
     orders: dict[str, Order]
-    """How each has sorted."""
+    """The sort order of each."""
 
-    def has(self, group: PlannedGroup, wanted: Order) -> bool:
-        """Whether a group is as clustering would leave it: any layout will do where none is said.
+    def has(self, group: PlannedGroup, requested: Order) -> bool:
+        """Return whether clustering would change nothing; any layout matches if none is requested.
 
-        A plan that says none, as those of Hudi, is taken to be linear, which is the default.
+        A plan without a layout, as in Hudi, counts as linear, which is the default.
         """
         if len(group.slices) > group.outputs or any(slice_.logs for slice_ in group.slices):
             return False
-        made = {slice_.base_instant for slice_ in group.slices}
-        columns, layout = wanted
+        instants = {slice_.base_instant for slice_ in group.slices}
+        columns, layout = requested
         if not columns:
             return True
-        order = self.orders.get(made.pop()) if len(made) == 1 else None
+        order = self.orders.get(instants.pop()) if len(instants) == 1 else None
         if order is None:
             return False
         by, along = order
@@ -60,13 +60,13 @@ def choose(
     options: ClusteringOptions,
     write: WriteOptions,
     settled: Settled,
-    wanted: Order,
-    kept: Collection[str],
+    requested: Order,
+    selected: Collection[str],
 ) -> Chosen:
-    """Takes small files by partition.
+    """Choose small files by partition.
 
-    slices: the newest of each file group that no other service waits for. wanted: how they are to
-    be sorted. kept: `select_partitions`.
+    slices: the newest of each file group without a pending service. requested: the sort
+    order. selected: `select_partitions`.
     """
     small: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
@@ -74,18 +74,18 @@ def choose(
             small.setdefault(slice_.partition, []).append(slice_)
     groups, candidates = [], set()
     for path in sorted(small):
-        found = [
+        suitable = [
             group
             for group in _groups(small[path], options, write.max_file_size)
-            if not settled.has(group, wanted) and _is_worth_it(group, options)
+            if not settled.has(group, requested) and _is_worth_it(group, options)
         ]
-        if found:
+        if suitable:
             candidates.add(path)
-        groups += found if path in kept else []
+        groups += suitable if path in selected else []
     chosen = groups[: options.max_groups]
-    # A partition of which a part is left stays one to look at.
+    # A partition with skipped slices must be checked again.
     whole = candidates - {group.partition for group in groups[options.max_groups :]}
-    missing = candidates - whole.intersection(kept)
+    missing = candidates - whole.intersection(selected)
     return Chosen(tuple(chosen), tuple(sorted(missing)))
 
 
@@ -98,9 +98,9 @@ def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
 
 
 def select_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> set[str]:
-    """Those of all partitions, sorted, that the options let be clustered.
+    """Return the partitions that the options select, of all partitions, sorted.
 
-    Whatever is in them: that comes after, as in Hudi. hour: of the day in the table's zone.
+    Their content does not matter here, as in Hudi. hour: of the day in the table's zone.
     """
     if options.selected:
         paths = sorted(options.selected)
@@ -121,18 +121,18 @@ def select_partitions(paths: Sequence[str], options: ClusteringOptions, hour: in
 def _groups(
     slices: Iterable[FileSlice], options: ClusteringOptions, largest: int
 ) -> Iterator[PlannedGroup]:
-    """largest: bytes that a slice without base file is taken to have."""
+    """largest: assumed bytes of a slice without base file."""
 
     def size(slice_: FileSlice) -> int:
         return slice_.base.size if slice_.base else largest
 
-    held: list[FileSlice] = []
+    members: list[FileSlice] = []
     total = 0
     for slice_ in sorted(slices, key=lambda slice_: (-size(slice_), slice_.file_id)):
-        if held and total + size(slice_) > options.max_group_bytes:
-            yield PlannedGroup(tuple(held), -(-total // options.target_bytes))
-            held, total = [], 0
-        held.append(slice_)
+        if members and total + size(slice_) > options.max_group_bytes:
+            yield PlannedGroup(tuple(members), -(-total // options.target_bytes))
+            members, total = [], 0
+        members.append(slice_)
         total += size(slice_)
-    if held:
-        yield PlannedGroup(tuple(held), -(-total // options.target_bytes))
+    if members:
+        yield PlannedGroup(tuple(members), -(-total // options.target_bytes))

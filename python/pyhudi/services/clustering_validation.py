@@ -1,8 +1,8 @@
-"""Whether a clustering's plan still holds: what writers have done to its file groups meanwhile.
+"""Validity of a clustering plan: the changes of its file groups by concurrent writers.
 
-A write that changed one of them and not what becomes of it would be lost. Hudi's writers may write
-to buckets that are split or merged and to those that they become
-(`SparkConsistentBucketDuplicateUpdateStrategy`): such a write is there either way.
+A write that changed one of them, and not the buckets that replace it, would be lost. Hudi's writers
+may write to buckets that are split or merged and to their replacements
+(`SparkConsistentBucketDuplicateUpdateStrategy`): such a write is in both.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pyhudi.txn.conflicts import (
 )
 
 Becomes = Mapping[GroupKey, frozenset[GroupKey]]
-"""By file group of a plan the buckets that it becomes, where those are named."""
+"""For each file group of a plan the buckets that replace it, if the plan names them."""
 
 
 def find_change_since(table: TableSnapshot, instant: Instant) -> str:
-    """What was done to file groups of a plan since it was made, "" for nothing that matters."""
+    """Return the relevant change to file groups of a plan since it was created, "" for none."""
     timeline = table.timeline
     record = timeline.plan(instant) or {}
     groups = list(record.get("clusteringPlan", {})["inputGroups"] or ())
@@ -51,9 +51,9 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
             twice |= written
     partitions = {partition for partition, _ in planned}
     view = FileSystemView(table.storage, table.config, timeline, partitions)
-    there = {slice_.key: slice_ for slice_ in view.slices()}
+    current = {slice_.key: slice_ for slice_ in view.slices()}
     for key, names in planned.items():
-        if key not in there or not (key in twice or _names(there[key]) <= names):
+        if key not in current or not (key in twice or _names(current[key]) <= names):
             return f"the file group {key[1]} of partition {key[0]!r} has changed"
     return ""
 
@@ -61,7 +61,7 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
 def check_unchanged(
     inputs: Collection[GroupKey], becomes: Becomes, since: ConcurrentCommits
 ) -> None:
-    """Raises `CommitConflict` where another one has changed a file group while it was clustered."""
+    """Raise `CommitConflict` if a concurrent commit changed a file group being clustered."""
     for other, metadata in since.commits:
         missed = _groups_not_followed(collect_written_file_groups(metadata), becomes).intersection(
             inputs
@@ -72,7 +72,7 @@ def check_unchanged(
 
 
 def _groups_not_followed(written: Collection[GroupKey], becomes: Becomes) -> set[GroupKey]:
-    """The file groups that a write changed without what becomes of them."""
+    """Return the file groups that a write changed without their replacements."""
     return {key for key in written if becomes.get(key, frozenset()).isdisjoint(written)}
 
 

@@ -1,9 +1,9 @@
 """Compaction: every slice with log files becomes a base file, in one commit. Rows do not change.
 
-What is planned, carried out and completed is the same for a data table and for a metadata table;
-how the file of one slice is written is the caller's `CompactionWork`. What fails is taken back
-whole, plan included; a writer that dies leaves a pending compaction, which any writer can complete.
-Sources: `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.0).
+Plan, execution and completion are the same for a data table and for a metadata table; the caller's
+`CompactionWork` writes the file of one slice. A failure is rolled back completely, including the
+plan; a crash leaves a pending compaction, which any writer can complete. Sources:
+`ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ TaskT = TypeVar("TaskT")
 
 @dataclass(frozen=True)
 class CompactionWork(Generic[TaskT]):
-    """How the slices of one table are compacted."""
+    """The compaction of the slices of one table."""
 
     tasks: Callable[[TableSnapshot, str, Sequence[FileSlice]], list[TaskT]]
-    """One task a slice, for a compaction of an instant. Refuses what cannot be merged."""
+    """One task per slice, for a compaction's instant. Raises for records that cannot be merged."""
     write: Callable[[TaskT, Attempt], WriteStat]
     """Writes the base file of a task's slice."""
     as_planned: Callable[[TableSnapshot, str, Sequence[FileSlice]], TableSnapshot] = (
         lambda table, *_: table
     )
-    """The table with the columns that the files of a plan get."""
+    """The table with the columns of the files of a plan."""
     has_markers: bool = True
-    """Whether markers name the files that were begun; else their partitions are listed."""
+    """Whether markers name the started files; otherwise their partitions are listed."""
     label: str = "compact files"
     extra: dict[str, str] = field(default_factory=dict)
     """Extra metadata of the plan."""
 
 
 def with_logs(view: FileSystemView) -> list[FileSlice]:
-    """The newest slices that have log files."""
+    """Return the newest slices that have log files."""
     return [newest for newest in view.slices() if newest.logs]
 
 
@@ -64,10 +64,10 @@ def compact(
     slices: Sequence[FileSlice],
     instant: str = "",
 ) -> str | None:
-    """Plans and carries out the compaction of slices; its instant, None for no slices.
+    """Plan and execute the compaction of slices; return its instant, None for no slices.
 
-    instant: that of the compaction, "" for a new one. No other compaction or clustering of the
-    slices may be pending, and nobody else at work. Raises `CommitConflict` where others are.
+    instant: that of the compaction, "" for a new one. The slices must have no pending compaction or
+    clustering. Raises `CommitConflict` if another writer is active, which the caller must exclude.
     """
     if not slices:
         return None
@@ -88,9 +88,9 @@ def compact(
 
 
 def _check_newest(table: TableSnapshot) -> None:
-    """Raises `CommitConflict` where others have completed something since the slices were chosen.
+    """Raise `CommitConflict` if another writer completed an action since the slices were chosen.
 
-    The new base files would hide it. That takes a writer who stood still, and whose lock was taken.
+    The new base files would hide it. That happens only if this writer stalled and lost its lock.
     """
     new = set(table.reload().timeline.filter_completed()) - set(table.timeline.filter_completed())
     if new:
@@ -102,16 +102,16 @@ def _check_newest(table: TableSnapshot) -> None:
 def complete_pending(
     table: TableSnapshot, work: CompactionWork[Any], *, own: bool = False
 ) -> list[str]:
-    """Carries out the compactions that are pending, by their plans; their instants.
+    """Execute the pending compactions by their plans; return their instants.
 
-    own: only those whose plans say what the work's would. What another writer began of them is
-    removed first, so none must be at work. Raises `CorruptTable` for a plan whose files are gone.
+    own: only those with the extra metadata of `work`. The files of another writer's attempt are
+    removed first, so none may be active. Raises `CorruptTable` for a plan whose files are missing.
     """
     completed = []
     for pending in table.timeline.pending_compactions:
         plan = table.timeline.plan(pending) or {}
-        said = plan.get("extraMetadata") or {}
-        if own and any(said.get(name) != text for name, text in work.extra.items()):
+        extra_metadata = plan.get("extraMetadata") or {}
+        if own and any(extra_metadata.get(name) != value for name, value in work.extra.items()):
             continue
         slices = slices_of_plan(table, pending.requested, plan)
         compaction = PendingInstant(table, pending.requested, COMPACTION)
@@ -124,10 +124,10 @@ def complete_pending(
 
 
 def waits_for(table: TableSnapshot) -> str:
-    """What a plan has to wait for; empty where it has not to.
+    """Return why a plan has to wait; empty if it does not.
 
-    Up to table version 6 a write at work may append to a log file that the plan would name, or have
-    begun one that goes if it dies.
+    Up to table version 6 an active write may append to a log file that the plan would name, or have
+    created one that is deleted if the write fails.
     """
     if not table.config.version.logs_named_by_base_instant:
         return ""
@@ -137,23 +137,23 @@ def waits_for(table: TableSnapshot) -> str:
 
 
 def slices_of_plan(table: TableSnapshot, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:
-    """The slices that the plan of a pending compaction names, with what came without knowing of it.
+    """Return the slices of a pending compaction's plan, with log files written without knowing it.
 
-    Raises `CorruptTable` for a plan whose files are gone.
+    Raises `CorruptTable` for a plan whose files are missing.
     """
     operations = plan.get("operations") or ()
     if table.config.version.logs_named_by_base_instant:
         late = _late_logs(table, instant)
-        operations = [_with_logs(one, late) for one in operations]
+        operations = [_with_logs(operation, late) for operation in operations]
     return resolve_planned_slices(table.storage, table.config, operations)
 
 
 def _late_logs(table: TableSnapshot, planned: str) -> dict[tuple[str, str, str], set[str]]:
-    """Log files of commits after a plan, by partition, file id and instant in their names.
+    """Return log files of commits after a plan, by partition, file id and instant in their names.
 
-    Up to table version 6 those of the slices that it names would not count any more once it is
-    carried out. Nobody adds such files once there is the plan: who made it stood still before it
-    was there, and has died since, or others have gone by it by the time.
+    Up to table version 6 those of the planned slices would be lost once the plan is executed. No
+    writer adds such files once the plan exists: their writer stalled before the plan existed, and
+    has failed since, or other writers have already used the plan.
     """
     late: dict[tuple[str, str, str], set[str]] = {}
     for commit in table.timeline.commits:
@@ -171,7 +171,7 @@ def _late_logs(table: TableSnapshot, planned: str) -> dict[tuple[str, str, str],
 def _with_logs(
     operation: Mapping[str, Any], late: Mapping[tuple[str, str, str], set[str]]
 ) -> dict[str, Any]:
-    """An operation of a plan with these log files of its slice, besides those that it names."""
+    """Return an operation of a plan with these log files added to its slice."""
     paths = list(operation.get("deltaFilePaths") or ())
     named = {path.rsplit("/", 1)[-1] for path in paths}
     key = (operation["partitionPath"] or "", operation["fileId"], operation["baseInstantTime"])
@@ -197,10 +197,10 @@ def _carry_out(
         extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
-    begun = _files_of_attempts(compaction, work, slices)
-    # Who stood still may find files of whoever carried the plan out meanwhile.
+    started = _files_of_attempts(compaction, work, slices)
+    # A stalled writer may find files of another writer that has executed the plan.
     table.guard.check_held()
-    compaction.delete_unnamed_files(metadata, begun)
+    compaction.delete_unnamed_files(metadata, started)
     metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
     content = metadata.encode(table.config.version, COMPACTION, table.clock)
     compaction.complete(content, metadata.paths)
@@ -210,9 +210,9 @@ def _carry_out(
 def _take_back(
     compaction: PendingInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
 ) -> None:
-    """Leaves the table as if the compaction had not been planned, unless it is complete."""
-    found = compaction.table.reload().timeline.find(compaction.time, COMPACTION)
-    if found is None or found.is_completed:
+    """Undo the compaction and its plan, unless it is complete."""
+    current = compaction.table.reload().timeline.find(compaction.time, COMPACTION)
+    if current is None or current.is_completed:
         return
     compaction.revert_to_requested(_files_of_attempts(compaction, work, slices))
     compaction.remove()
@@ -221,7 +221,7 @@ def _take_back(
 def _files_of_attempts(
     compaction: PendingInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
 ) -> list[str] | None:
-    """Base files that attempts of the compaction wrote; None where their markers tell."""
+    """Return base files of the compaction's attempts; None if their markers name them."""
     if work.has_markers:
         return None
     extension = compaction.table.config.base_extension

@@ -1,8 +1,8 @@
-"""When a compaction is due and which slices it takes, by Hudi's rules. No storage, no plan.
+"""Compaction triggers and strategies: when a compaction is due and which slices it takes.
 
-Sources: `ScheduleCompactionActionExecutor`, `CompactionUtils`, the classes in
-`org.apache.hudi.table.action.compact.strategy` (Hudi 0.15.0, 1.0.2, 1.2.0). Where releases differ
-it is as in 1.2.0. But partitions are chosen among all of the table, as there without
+No storage, no plan. Sources: `ScheduleCompactionActionExecutor`, `CompactionUtils`, the classes in
+`org.apache.hudi.table.action.compact.strategy` (Hudi 0.15.0, 1.0.2, 1.2.0). If releases differ, it
+follows 1.2.0. Partitions are chosen from the whole table, as there without
 `hoodie.table.services.incremental.enabled`.
 """
 
@@ -26,11 +26,11 @@ _DAY_FORM = "%Y/%m/%d"
 _DAY = re.compile(r"\d{4}/\d{1,2}/\d{1,2}(?!\d)", re.ASCII)
 
 
-# --- when -----------------------------------------------------------------------------------------
+# --- triggers -------------------------------------------------------------------------------------
 
 
 def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
-    """Whether the trigger fires at an instant `now`."""
+    """Return whether the trigger fires at an instant `now`."""
     deltas = timeline.filter_completed(DELTA_COMMIT)
     if not deltas:
         return False
@@ -47,7 +47,7 @@ def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
 
 
 def _since_last_request(timeline: Timeline) -> list[str]:
-    """Delta commits, pending ones too, requested since the last compaction was planned."""
+    """Return delta commits, pending ones too, requested since the last compaction was planned."""
     planned = [*timeline.pending_compactions] or [*timeline.filter_completed(COMMIT)]
     last = planned[-1].requested if planned else ""
     deltas = (*timeline.filter_completed(DELTA_COMMIT), *timeline.pending(DELTA_COMMIT))
@@ -55,11 +55,11 @@ def _since_last_request(timeline: Timeline) -> list[str]:
 
 
 def _seconds(earlier: str, later: str) -> int:
-    """Between two instants of one zone, whole seconds of each: older ones have no milliseconds."""
+    """Difference of two instants of one zone in whole seconds: older ones have no milliseconds."""
     return parse_instant(later, "UTC") // 1000 - parse_instant(earlier, "UTC") // 1000
 
 
-# --- what -----------------------------------------------------------------------------------------
+# --- strategies -----------------------------------------------------------------------------------
 
 
 def choose(
@@ -68,15 +68,15 @@ def choose(
     today: date,
     partitions: Iterable[str],
 ) -> list[FileSlice]:
-    """Takes slices with log files by the strategies, one after the other.
+    """Choose slices with log files by the strategies, one after the other.
 
-    partitions: of these alone, which strategies choose among whatever is in them. Raises
-    `ConfigError` where a strategy goes by days, and a partition's path begins with none.
+    partitions: the candidates, from which strategies choose regardless of their content. Raises
+    `ConfigError` if a strategy uses days, and a partition's path does not begin with one.
     """
-    wanted = set(partitions)
+    selected = set(partitions)
     for strategy in options.strategies:
-        wanted = _partitions(strategy, wanted, options, today)
-    chosen = [slice_ for slice_ in slices if slice_.partition in wanted]
+        selected = _partitions(strategy, selected, options, today)
+    chosen = [slice_ for slice_ in slices if slice_.partition in selected]
     for strategy in options.strategies:
         chosen = _sort_slices(strategy, chosen, options)
     return chosen
@@ -98,14 +98,14 @@ def _partitions(
 
 
 def day_of(partition: str) -> date:
-    """The day that a partition's path begins with, as `yyyy/MM/dd`, whatever comes after it.
+    """Return the day at the beginning of a partition path, as `yyyy/MM/dd`; the rest is ignored.
 
-    Raises `ConfigError` for another.
+    Raises `ConfigError` for other paths.
     """
-    text = "/".join(level.rsplit("=", 1)[-1] for level in partition.split("/"))
-    found = _DAY.match(text)
+    values = "/".join(level.rsplit("=", 1)[-1] for level in partition.split("/"))
+    match = _DAY.match(values)
     try:
-        return datetime.strptime(found[0] if found else text, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
+        return datetime.strptime(match[0] if match else values, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
     except ValueError as error:
         msg = f"{names.STRATEGY}: the partition {partition!r} does not begin with a date"
         hint = "Use partition paths such as 2026/11/23 or 2026/11/23/05."
@@ -130,16 +130,16 @@ def _sort_slices(
 
 
 def _limit_io(slices: Iterable[FileSlice], options: CompactionOptions) -> list[FileSlice]:
-    """As many as the bound of reading and writing allows, and the one that crosses it."""
-    left, taken = options.target_io_mib, []
+    """Return slices up to the I/O limit, including the one that crosses it."""
+    remaining_mib, selected = options.target_io_mib, []
     for slice_ in slices:
-        if left <= 0:
+        if remaining_mib <= 0:
             break
-        left -= io_mib(slice_)
-        taken.append(slice_)
-    return taken
+        remaining_mib -= io_mib(slice_)
+        selected.append(slice_)
+    return selected
 
 
 def log_bytes(slice_: FileSlice) -> int:
-    """The size of its log files."""
+    """Return the size of its log files."""
     return sum(log.size for log in slice_.logs)

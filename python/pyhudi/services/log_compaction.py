@@ -1,10 +1,9 @@
-"""Log compaction: many small log files of a file group come to one, without its base file.
+"""Log compaction: merges many small log files of a file group into one, without its base file.
 
-Planned and carried out beside writers as a compaction is. The log files stay until a compaction
-and a clean take them; readers pass over their blocks for those of the new one, which lists them. A
-plan is dead once a compaction was planned after it, as with Hudi, and is taken off the timeline.
-Sources: `ScheduleCompactionActionExecutor`, `LogCompactionExecutionHelper`, `HoodieCompactor`
-(Hudi 1.2.0).
+It is planned and executed concurrently with writers, like a compaction. The log files stay until a
+compaction and a clean remove them; readers skip their blocks in favor of the new one, which lists
+them. A plan is obsolete once a later compaction was planned, as in Hudi, and is cancelled. Sources:
+`ScheduleCompactionActionExecutor`, `LogCompactionExecutionHelper`, `HoodieCompactor` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -47,38 +46,38 @@ _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 
 @dataclass(frozen=True)
 class LogCompactionRequest:
-    """What is asked of one call."""
+    """The arguments of one call."""
 
     partitions: tuple[str, ...] | None = None
-    """A new plan takes slices of these alone; None for all."""
+    """Partitions of a new plan; None for all."""
     schedule: bool = True
-    """Plans what can be compacted."""
+    """Create a new plan."""
     execute: bool = True
-    """Carries plans out, those that were pending too."""
+    """Execute plans, including pending ones."""
 
 
 def compact_log_files(
-    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
+    table: TableSnapshot, options: LogCompactionOptions, request: LogCompactionRequest
 ) -> ServiceResult:
-    """Carries out what is pending, then plans anew and carries that out.
+    """Execute pending plans, then create a new one and execute it.
 
-    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` where records are merged
-    column by column, `CorruptTable` for files of a plan that are gone or cut, `CommitConflict`
-    where another writer is at a plan.
+    table: recovered from failed writers. Raises `UnsupportedTableFeature` if records are merged
+    column by column, `CorruptTable` for missing or truncated files of a plan, `CommitConflict` if
+    another writer executes a plan.
     """
     began_ms = table.clock.now_ms()
     result = ServiceResult(_SERVICE)
-    for pending in table.timeline.pending(LOG_COMPACTION) if asked.execute else ():
+    for pending in table.timeline.pending(LOG_COMPACTION) if request.execute else ():
         now = table.reload()
         if is_dead(now.timeline, pending.requested):
             cancel_plan(now, pending.requested, LOG_COMPACTION)
         else:
             result = _execute(result, now, pending.requested)
             table = after_commit(table)
-    planned, waits = _schedule(table, options, asked) if asked.schedule else (None, "")
+    planned, waits = _schedule(table, options, request) if request.schedule else (None, "")
     if waits:
         result = replace(result, left=(*result.left, waits))
-    if planned and asked.execute:
+    if planned and request.execute:
         result = _execute(result, table.reload(), planned)
     elif planned:
         result = replace(result, scheduled=(planned,))
@@ -86,21 +85,21 @@ def compact_log_files(
 
 
 def preview_log_compaction(
-    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
+    table: TableSnapshot, options: LogCompactionOptions, request: LogCompactionRequest
 ) -> ServiceResult:
-    """What `compact_log_files` would do. Nothing changes."""
+    """Return what `compact_log_files` would do. Nothing changes."""
     pending = [
-        found.requested
-        for found in (table.timeline.pending(LOG_COMPACTION) if asked.execute else ())
-        if not is_dead(table.timeline, found.requested)
+        plan.requested
+        for plan in (table.timeline.pending(LOG_COMPACTION) if request.execute else ())
+        if not is_dead(table.timeline, plan.requested)
     ]
     slices = [slice_ for instant in pending for slice_ in _read_plan(table, instant)]
-    slices += _choice(table, options, asked.partitions) if asked.schedule else []
+    slices += _choice(table, options, request.partitions) if request.schedule else []
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
 def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
-    """Whether enough was written since the last compaction of either kind."""
+    """Return whether enough was written since the last compaction or log compaction."""
     if timeline.pending(LOG_COMPACTION):
         return True
     last = max((instant.requested for instant, _ in _log_compactions(timeline)), default="")
@@ -109,27 +108,27 @@ def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
 
 
 def is_dead(timeline: Timeline, instant: str) -> bool:
-    """Whether a plan cannot be carried out any more: a compaction may have taken its log files."""
-    others = (*timeline.filter_completed(COMMIT), *timeline.pending(COMPACTION))
-    return any(other.requested > instant for other in others)
+    """Return whether a plan is obsolete: a compaction may have taken its log files."""
+    compactions = (*timeline.filter_completed(COMMIT), *timeline.pending(COMPACTION))
+    return any(other.requested > instant for other in compactions)
 
 
 # --- planning -------------------------------------------------------------------------------------
 
 
 def _schedule(
-    table: TableSnapshot, options: LogCompactionOptions, asked: LogCompactionRequest
+    table: TableSnapshot, options: LogCompactionOptions, request: LogCompactionRequest
 ) -> tuple[str | None, str]:
-    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
     waits = ""
 
     def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
         waits = waits_for(now)
-        slices = _choice(now, options, asked.partitions)
+        slices = _choice(now, options, request.partitions)
         if waits or not slices:
             return None
-        # Raises for what cannot be merged, before there is a plan.
+        # Raises for records that cannot be merged, before the plan exists.
         _tasks(now, instant, slices)
         record = {
             **compaction_plan(slices),
@@ -159,7 +158,7 @@ def _choice(
 
 
 def _worth(logs: Sequence[LogFile], last: str | None) -> int:
-    """How many log files a reader has to merge: those that one stands for do not count."""
+    """Count the log files that a reader merges, without those that a compacted one replaces."""
     for place, log in enumerate(logs):
         if log.name == last:
             return len(logs) - place
@@ -167,7 +166,7 @@ def _worth(logs: Sequence[LogFile], last: str | None) -> int:
 
 
 def _newest_compacted_logs(timeline: Timeline) -> dict[GroupKey, str]:
-    """The newest log file of each file group that others came to."""
+    """Return the newest compacted log file of each file group."""
     return {
         (stat.partition_path or "", stat.file_id): (stat.path or "").rsplit("/", 1)[-1]
         for _, metadata in _log_compactions(timeline)
@@ -181,7 +180,7 @@ def _log_compactions(timeline: Timeline) -> Iterator[tuple[Instant, CommitMetada
             yield instant, timeline.commit_metadata(instant)
 
 
-# --- carrying out ---------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> ServiceResult:
@@ -193,8 +192,8 @@ def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> Servi
     try:
         with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:
             label = f"compact log files of {instant}"
-            found = table.engine.run(compact_logs, tasks, stage=txn.stage, label=label)
-            stats = list(chain.from_iterable(found))
+            results = table.engine.run(compact_logs, tasks, stage=txn.stage, label=label)
+            stats = list(chain.from_iterable(results))
             txn.commit(stats, schema)
     except UnsupportedTableFeature:
         # Its file groups would wait for ever.

@@ -1,4 +1,4 @@
-"""What a table service did, as the caller sees it."""
+"""The public result of a table service."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pyhudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class ServiceResult(HtmlRepr):
-    """What one call of a table service did, or with `dry_run` would do."""
+    """The result of one call of a table service, or of its dry run."""
 
     service: str
     """compact, log_compact, cluster, clean or archive."""
     instants: tuple[str, ...] = ()
-    """Those that it completed, in that order; of archiving those that left the active timeline."""
+    """Completed instants in that order; for archiving, those that left the active timeline."""
     scheduled: tuple[str, ...] = ()
-    """Those that it planned and left pending."""
+    """Instants that it planned and left pending."""
     file_groups: int = 0
-    """File groups that it worked on."""
+    """File groups that it processed."""
     files_read: int = 0
     bytes_read: int = 0
     files_written: int = 0
@@ -30,9 +30,9 @@ class ServiceResult(HtmlRepr):
     rows_written: int = 0
     files_removed: int = 0
     bytes_removed: int = 0
-    """0 where nobody knows the sizes."""
+    """0 if the sizes are unknown."""
     left: tuple[str, ...] = ()
-    """What was due and is left, each with the reason."""
+    """Due work that was skipped, each with the reason."""
     duration_ms: int = 0
     dry_run: bool = False
 
@@ -42,25 +42,25 @@ class ServiceResult(HtmlRepr):
             ("wrote", self.files_written, self.bytes_written),
             ("removed", self.files_removed, self.bytes_removed),
         ]
-        said = [
-            f"{verb} {count_text(files, 'file')}" + (f" of {size_text(size)}" if size else "")
-            for verb, files, size in counts
+        parts = [
+            f"{action} {count_text(files, 'file')}" + (f" of {size_text(size)}" if size else "")
+            for action, files, size in counts
             if files
         ]
         if self.instants:
-            said.append(
+            parts.append(
                 f"{count_text(len(self.instants), 'instant')} {names_text(self.instants, 3)}"
             )
         if self.scheduled:
-            said.append(f"planned {names_text(self.scheduled, 3)}")
+            parts.append(f"planned {names_text(self.scheduled, 3)}")
         if self.left:
-            said.append(f"left: {names_text(self.left, 3)}")
-        kind = f"{self.service}, dry run" if self.dry_run else self.service
-        said = said or ["nothing to do"]
-        return f"<ServiceResult {kind}: {'; '.join(said)}; {duration_text(self.duration_ms)}>"
+            parts.append(f"left: {names_text(self.left, 3)}")
+        title = f"{self.service}, dry run" if self.dry_run else self.service
+        parts = parts or ["nothing to do"]
+        return f"<ServiceResult {title}: {'; '.join(parts)}; {duration_text(self.duration_ms)}>"
 
     def reading(self, slices: Iterable[FileSlice]) -> ServiceResult:
-        """With slices that were read, or would be."""
+        """Add slices that were read, or would be."""
         read = list(slices)
         files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
         return replace(
@@ -71,7 +71,7 @@ class ServiceResult(HtmlRepr):
         )
 
     def writing(self, instant: str, stats: Iterable[WriteStat]) -> ServiceResult:
-        """With an instant that was completed, and what it wrote."""
+        """Add a completed instant and what it wrote."""
         written = list(stats)
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""How a data table is compacted: each slice's rows are merged as a reader merges them."""
+"""Compaction of a data table: each slice's rows are merged as a reader merges them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pyhudi.txn.write_target import write_options, write_target
 
 
 def row_compaction(by: str = "", *, memory_limit: int | None = None) -> CompactionWork[CompactTask]:
-    """The work on a data table's slices.
+    """Return the compaction work of a data table's slices.
 
-    by: name of the unfinished work that a compaction is part of, which its plan then says.
-    memory_limit: bytes for log records of all tasks at once, None for no limit. The
-    tasks raise `UnsupportedTableFeature` for a merge rule that pyhudi lacks, `CorruptTable` for a
-    log file that was cut: a compaction would make the loss final.
+    by: name of the pending operation that a compaction is part of, which its plan records.
+    memory_limit: bytes for log records of all concurrent tasks, None for no limit. The tasks raise
+    `UnsupportedTableFeature` for an unsupported merge rule, `CorruptTable` for a truncated log
+    file: a compaction would make the loss final.
     """
 
     def tasks(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:

@@ -1,7 +1,7 @@
-"""Compaction of a data table beside its writers: planned under the lock, carried out by its plan.
+"""Compaction of a data table concurrently with writers: planned under the lock, then executed.
 
-A plan may be anybody's: pending ones, of Apache Hudi too, are carried out first. Writers that
-append to a slice under compaction go on (`txn/conflicts.py` says which give way). Sources:
+Pending plans of any writer, including Apache Hudi, are executed first. Writers that append to a
+slice under compaction go on (`txn/conflicts.py` defines which abort). Sources:
 `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor`, `HoodieCompactor` (1.2.0).
 """
 
@@ -36,7 +36,7 @@ from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedu
 
 _SERVICE = "compact"
 _OVERGROWN = "pyhudi.overgrown"
-"""In the extra metadata of a plan that no user has asked for."""
+"""Extra metadata of a plan that no user has requested."""
 _LOGS_MOST = 24
 _LOGS_FOR_A_MIB = 2
 """Log files that a slice may have, and for each MiB of its base file."""
@@ -44,49 +44,49 @@ _LOGS_FOR_A_MIB = 2
 
 @dataclass(frozen=True)
 class CompactionRequest:
-    """What is asked of one call."""
+    """The arguments of one call."""
 
     partitions: tuple[str, ...] | None = None
-    """A new plan takes slices of these alone; None for all."""
+    """Partitions of a new plan; None for all."""
     groups: frozenset[GroupKey] | None = None
-    """As `partitions`, of these file groups alone."""
+    """As `partitions`, with file groups."""
     schedule: bool = True
-    """Plans what can be compacted."""
+    """Create a new plan."""
     execute: bool = True
-    """Carries plans out, those that were pending too."""
+    """Execute plans, including pending ones."""
     instant: str | None = None
-    """The one pending compaction to carry out, and nothing else: also where Hudi may be at it."""
+    """The only pending compaction to execute, even if Hudi may be executing it."""
     due_only: bool = False
-    """Plans only where the trigger says that it is time."""
+    """Plan only if the trigger fires."""
     overgrown_since: int | None = None
-    """A new plan takes slices with far too many log files (`has_too_many_log_files`) alone, out of
-    the partitions of so many newest commits; of the pending ones those are carried out that were
-    made so."""
+    """A new plan takes only slices with far too many log files (`has_too_many_log_files`), from
+    the partitions of this number of newest commits; of the pending plans only those made for such
+    slices are executed."""
     memory_limit: int | None = None
-    """Bytes for log records of all tasks at once; None for no limit."""
+    """Bytes for log records of all concurrent tasks; None for no limit."""
 
 
 def compact_table(
-    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest
+    table: TableSnapshot, options: CompactionOptions, request: CompactionRequest
 ) -> ServiceResult:
-    """Carries out what is pending, then plans anew and carries that out.
+    """Execute pending plans, then create a new one and execute it.
 
-    table: cleaned up after dead writers. Raises `UnsupportedTableFeature` for a merge rule that
-    pyhudi lacks, `CorruptTable` for files of a plan that are gone or cut, `CommitConflict` where
-    another writer is at a plan, each with the plan left for later.
+    table: recovered from failed writers. Raises `UnsupportedTableFeature` for an unsupported merge
+    rule, `CorruptTable` for missing or truncated files of a plan, `CommitConflict` if another
+    writer executes a plan, each with the plan left for later.
     """
     began_ms = table.clock.now_ms()
-    work = row_compaction(memory_limit=asked.memory_limit)
+    work = row_compaction(memory_limit=request.memory_limit)
     result = ServiceResult(_SERVICE)
-    force = asked.instant is not None
-    for instant in _pending(table, asked) if asked.execute else ():
+    force = request.instant is not None
+    for instant in _pending(table, request) if request.execute else ():
         result = _execute(result, table.reload(), instant, work, force=force)
         table = after_commit(table)
-    if asked.schedule and asked.instant is None:
-        planned, waits = _schedule(table, options, asked, work)
+    if request.schedule and request.instant is None:
+        planned, waits = _schedule(table, options, request, work)
         if waits:
             result = replace(result, left=(*result.left, waits))
-        if planned and asked.execute:
+        if planned and request.execute:
             result = _execute(result, table.reload(), planned, work)
         elif planned:
             result = replace(result, scheduled=(planned,))
@@ -94,25 +94,25 @@ def compact_table(
 
 
 def preview_compaction(
-    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest
+    table: TableSnapshot, options: CompactionOptions, request: CompactionRequest
 ) -> ServiceResult:
-    """What `compact_table` would do. Nothing changes."""
-    pending = _pending(table, asked) if asked.execute else []
+    """Return what `compact_table` would do. Nothing changes."""
+    pending = _pending(table, request) if request.execute else []
     slices = [slice_ for instant in pending for slice_ in _read_plan(table, instant)]
-    if asked.schedule and asked.instant is None:
+    if request.schedule and request.instant is None:
         now = table.generator.next()
-        if not asked.due_only or is_due(table.timeline, options, now):
-            slices += _choice(table, options, asked, now).slices
+        if not request.due_only or is_due(table.timeline, options, now):
+            slices += _choice(table, options, request, now).slices
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
-def _pending(table: TableSnapshot, asked: CompactionRequest) -> list[str]:
-    if asked.instant is not None:
-        return [asked.instant]
+def _pending(table: TableSnapshot, request: CompactionRequest) -> list[str]:
+    if request.instant is not None:
+        return [request.instant]
     return [
-        found.requested
-        for found in table.timeline.pending_compactions
-        if asked.overgrown_since is None or _OVERGROWN in _said(table.timeline.plan(found))
+        compaction.requested
+        for compaction in table.timeline.pending_compactions
+        if request.overgrown_since is None or _OVERGROWN in _said(table.timeline.plan(compaction))
     ]
 
 
@@ -126,23 +126,23 @@ def _said(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
 def _schedule(
     table: TableSnapshot,
     options: CompactionOptions,
-    asked: CompactionRequest,
+    request: CompactionRequest,
     work: CompactionWork[CompactTask],
 ) -> tuple[str | None, str]:
-    """The new plan's instant, if there is one, and what it has to wait for, if it has to."""
+    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
     waits = ""
 
     def plan(now: TableSnapshot, instant: str) -> bytes | None:
         nonlocal waits
-        if asked.due_only and not is_due(now.timeline, options, instant):
+        if request.due_only and not is_due(now.timeline, options, instant):
             return None
         waits = waits_for(now)
-        chosen = _choice(now, options, asked, instant)
+        chosen = _choice(now, options, request, instant)
         if waits or not chosen.slices:
             return None
-        # Raises for what cannot be merged, before there is a plan.
+        # Raises for records that cannot be merged, before the plan exists.
         work.tasks(now, instant, chosen.slices)
-        own = {} if asked.overgrown_since is None else {_OVERGROWN: "true"}
+        own = {} if request.overgrown_since is None else {_OVERGROWN: "true"}
         record = compaction_plan(chosen.slices, {**work.extra, **own}, chosen.missing)
         return serde.encode_container("HoodieCompactionPlan", record, now.clock)
 
@@ -153,59 +153,61 @@ def _schedule(
 class _Chosen:
     slices: list[FileSlice]
     missing: tuple[str, ...]
-    """Partitions with slices that are left, which the next plan of Hudi's has to look at."""
+    """Partitions with skipped slices, which the next plan of Hudi has to check."""
 
 
 def _choice(
-    table: TableSnapshot, options: CompactionOptions, asked: CompactionRequest, instant: str
+    table: TableSnapshot, options: CompactionOptions, request: CompactionRequest, instant: str
 ) -> _Chosen:
     timeline = table.timeline
     planned = {
         **pending_compactions(timeline),
         **pending_clusterings(timeline),
-        # One that ended above the compaction would bring back what came after its log files.
+        # A log compaction that ends above the compaction would restore superseded records.
         **pending_log_compactions(timeline),
     }
-    looked_at, beside = None, set[str]()
-    if asked.overgrown_since is not None:
-        newest = since_compaction(timeline)[-asked.overgrown_since :]
-        looked_at = _partitions_of(timeline, newest)
-        beside = _waiting(table) - looked_at
-    view = whole_view(table, looked_at)
+    partitions, unchecked = None, set[str]()
+    if request.overgrown_since is not None:
+        newest = since_compaction(timeline)[-request.overgrown_since :]
+        partitions = _partitions_of(timeline, newest)
+        unchecked = _waiting(table) - partitions
+    view = whole_view(table, partitions)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
-    wanted = (
-        free if looked_at is None else [slice_ for slice_ in free if has_too_many_log_files(slice_)]
+    candidates = (
+        free
+        if partitions is None
+        else [slice_ for slice_ in free if has_too_many_log_files(slice_)]
     )
-    if asked.groups is not None:
-        wanted = [slice_ for slice_ in free if slice_.key in asked.groups]
+    if request.groups is not None:
+        candidates = [slice_ for slice_ in free if slice_.key in request.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
-    among = view.partitions if asked.partitions is None else asked.partitions
-    chosen = choose(wanted, options, today, among)
-    taken = {slice_.key for slice_ in chosen}
-    left = {slice_.partition for slice_ in free if slice_.key not in taken}
-    return _Chosen(chosen, tuple(sorted(left | beside)))
+    among = view.partitions if request.partitions is None else request.partitions
+    chosen = choose(candidates, options, today, among)
+    selected = {slice_.key for slice_ in chosen}
+    skipped = {slice_.partition for slice_ in free if slice_.key not in selected}
+    return _Chosen(chosen, tuple(sorted(skipped | unchecked)))
 
 
 def has_too_many_log_files(slice_: FileSlice) -> bool:
-    """Whether a slice has so many log files that even writers feel it.
+    """Return whether a slice has so many log files that they slow down even writers.
 
-    The more, the larger the file that has to be written anew for it.
+    The limit grows with the file that has to be rewritten.
     """
     base = slice_.base.size if slice_.base is not None else 0
     return len(slice_.logs) >= _LOGS_MOST + _LOGS_FOR_A_MIB * (base >> 20)
 
 
 def _waiting(table: TableSnapshot) -> set[str]:
-    """Partitions that may have log files: written to since the last compaction, or left by it.
+    """Return partitions that may have log files: written since the last compaction, or skipped.
 
-    All where none is known, since archiving keeps few of the commits before the first one.
+    All partitions if there was none, since archiving keeps few of the commits before the first one.
     """
     timeline = table.timeline
     last = next(reversed(timeline.filter_completed(COMMIT)), None)
     if last is None:
         return set(FileSystemView(table.storage, table.config, timeline).partitions)
-    left = set((timeline.plan(last) or {}).get("missingSchedulePartitions") or ())
-    return left | _partitions_of(timeline, since_compaction(timeline))
+    skipped = set((timeline.plan(last) or {}).get("missingSchedulePartitions") or ())
+    return skipped | _partitions_of(timeline, since_compaction(timeline))
 
 
 def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
@@ -216,7 +218,7 @@ def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
     }
 
 
-# --- carrying out ---------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 def _execute(
@@ -230,7 +232,7 @@ def _execute(
     slices = [
         slice_
         for slice_ in _read_plan(table, instant)
-        # Hudi 1.0 plans groups whose log files do not count yet.
+        # Hudi 1.0 plans groups whose log files are not committed yet.
         if slice_.base is not None or slice_.logs
     ]
     planned = work.as_planned(table, instant, slices)
