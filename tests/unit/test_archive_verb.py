@@ -333,6 +333,8 @@ def test_somebody_who_was_slow_removes_what_is_being_archived(
         return make(*given)
 
     monkeypatch.setattr(archive_log_write, "_records", made)
-    with pytest.raises(CommitConflict, match=r"has archived meanwhile: \d+\.inflight is gone"):
+    with pytest.raises(
+        CommitConflict, match=r"has archived concurrently: \d+\.inflight is missing"
+    ):
         table.archive(min_commits=2, max_commits=3)
     assert table.refresh().scan().count() == 4

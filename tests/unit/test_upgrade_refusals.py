@@ -161,9 +161,9 @@ def test_upgrade_leaves_half_done_upgrade_of_hudi(
     if version == 6 or moved != slice(1):
         verbs.append(lambda table: table.scan().to_arrow())
     for verb in verbs:
-        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi is half done"):
+        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi was interrupted"):
             verb(table.refresh())
-        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi is half done"):
+        with pytest.raises(UnsupportedTableFeature, match="by Apache Hudi was interrupted"):
             verb(pyhudi.open_table(tmp_path))
     assert but_for_locks(tmp_path) == before
 

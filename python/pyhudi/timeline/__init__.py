@@ -1,9 +1,9 @@
 """The timeline: which instants a table has, what their files say, and how new ones are written.
 
-`instants` names things, `layout` knows folders and file names, `active` is a loaded timeline,
-`archive` what has left it (`archive_log`, `archive_lsm`: its two formats) by way of `archiving`,
-`spans` are ranges of time, `metadata` models commit metadata, `content` turns file bytes into
-values and back, `generator` makes instant times.
+`instants` defines instants, `layout` directories and file names. `active` is a loaded timeline,
+`archive` the archived one (`archive_log`, `archive_lsm`: its two formats), filled by `archiving`.
+`instant_range` has ranges of time, `commit_metadata` the model of commit metadata, `serde` decodes
+and encodes file content, `instant_generator` creates instant times.
 """
 
 from __future__ import annotations

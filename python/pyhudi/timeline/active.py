@@ -1,7 +1,7 @@
-"""A loaded active timeline and the questions that readers and writers ask it.
+"""A loaded active timeline and its queries.
 
-It is a snapshot: load it again to see later instants. Contents of instants are read when asked for.
-Archived instants are `archive`'s; one that is older than the timeline's start counts as committed.
+It is a snapshot: load it again to see later instants. The content of instants is read on demand.
+`archive` has the archived instants; an instant older than the timeline's start counts as committed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_there, check_whole
 
 _READ_AT_ONCE = 64
-"""Commits: storage may be far away."""
+"""Commits per prefetch: storage may be remote."""
 _STATS_KEPT = 10_000
-"""Write stats of commits that one timeline keeps, some 10 MB."""
+"""Cached write stats of one timeline's commits, some 10 MB."""
 
 _Key = tuple[str, str]
 _Files = dict[_Key, dict[int, Instant]]
-"""By the states' ranks."""
+"""By rank of the state."""
 
 
 class Timeline:
@@ -60,8 +60,8 @@ class Timeline:
         self._storage = storage
         self._layout = layout
         self.archive: Archive = archive
-        """What has left the active timeline; read when it is asked."""
-        # As it was when an instant had last left this timeline.
+        """The archived instants; read on demand."""
+        # The archive after an instant last left this timeline.
         self._later: Archive | None = None
         self._files: _Files = {}
         for file in files:
@@ -77,15 +77,15 @@ class Timeline:
         self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
-        """Of a timeline that was cut: no instant after this time counts."""
+        """For a timeline that was cut: no instant after this time counts."""
         self.uncut: Timeline = self
-        """Of a timeline that was cut: the whole one."""
+        """For a timeline that was cut: the whole one."""
         self.keys_counted = ""
-        """What the table's properties say of its keys (`key_uniqueness.py`)."""
+        """The table's property about its keys (`key_uniqueness.py`)."""
         self._newest: CommitMetadata | None = None
         self._read = LruCache(_STATS_KEPT)
         self.beside: tuple[Paths, Entries] = ([], [])
-        """What else its folder had when it was listed: folders, and files that are no instants."""
+        """Other content of its directory when it was listed: directories, and other files."""
         self._committed = {instant.requested: instant for instant in self.commits}
         self._pending_times = {
             i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
@@ -95,11 +95,11 @@ class Timeline:
     def load(
         cls, storage: Storage, config: TableConfig, *, may_be_missing: bool = False
     ) -> Timeline:
-        """Lists the timeline's folder. A table without instants has an empty timeline.
+        """List the timeline's directory. A table without instants has an empty timeline.
 
-        Raises `TimelineMoved` where the table has another layout by now, `CorruptTable` where it
-        has no such folder, unless it `may_be_missing`, and what `check_whole` does where that costs
-        nothing to tell, or the timeline is empty.
+        Raises `TimelineMoved` if the table's layout has changed, `CorruptTable` if the directory is
+        missing, unless it `may_be_missing`, and the errors of `check_whole` if that check is free,
+        or the timeline is empty.
         """
         layout = config.layout
         files: list[Instant] = []
@@ -126,13 +126,13 @@ class Timeline:
         return timeline
 
     def until(self, requested: str) -> Timeline:
-        """The timeline as it would be without instants requested after a time (time travel).
+        """Return the timeline without instants requested after a time (time travel).
 
-        What was archived stays committed, but for instants after that time.
+        Archived instants stay committed, except those after that time.
         """
         files = (file for states in self._files.values() for file in states.values())
-        kept = (file for file in files if file.requested <= requested)
-        cut = Timeline(self._storage, self._layout, kept, self.archive)
+        files_before = (file for file in files if file.requested <= requested)
+        cut = Timeline(self._storage, self._layout, files_before, self.archive)
         cut.first_active = self.first_active
         cut.bound = requested
         cut.uncut = self.uncut
@@ -140,21 +140,21 @@ class Timeline:
         return cut
 
     def without(self, instants: Collection[Instant]) -> Timeline:
-        """The timeline as it would be if instants of it had never been requested.
+        """Return the timeline as if some of its instants had never been requested.
 
-        What was archived stays committed.
+        Archived instants stay committed.
         """
-        gone = {(instant.requested, instant.completed_action) for instant in instants}
-        left = (states for key, states in self._files.items() if key not in gone)
-        kept = (file for states in left for file in states.values())
-        found = Timeline(self._storage, self._layout, kept, self.archive)
-        found.first_active = self.first_active
-        found.keys_counted = self.keys_counted
-        found.beside = self.beside
-        return found
+        removed = {(instant.requested, instant.completed_action) for instant in instants}
+        remaining = (states for key, states in self._files.items() if key not in removed)
+        files = (file for states in remaining for file in states.values())
+        timeline = Timeline(self._storage, self._layout, files, self.archive)
+        timeline.first_active = self.first_active
+        timeline.keys_counted = self.keys_counted
+        timeline.beside = self.beside
+        return timeline
 
     def with_reopened(self, times: Collection[str]) -> Timeline:
-        """The timeline as it would be if completed instants of these times were still inflight."""
+        """Return the timeline as if completed instants of these times were still inflight."""
         files = (
             replace(file, state=State.INFLIGHT, completed=None)
             if file.is_completed and file.requested in times
@@ -174,34 +174,34 @@ class Timeline:
 
     @property
     def folder(self) -> str:
-        """Where its files are, relative to the table."""
+        """The directory of its files, relative to the table."""
         return self._layout.folder
 
     def path(self, instant: Instant) -> str:
-        """The path of an instant's file, relative to the table."""
+        """Return the path of an instant's file, relative to the table."""
         return self._layout.path(instant.file_name)
 
     @property
     def last_commit(self) -> Instant | None:
-        """The completed commit with the greatest requested time."""
+        """The completed commit with the latest requested time."""
         return self.commits[-1] if self.commits else None
 
     @property
     def pending_compactions(self) -> tuple[Instant, ...]:
-        """Compactions that are planned and not complete; log compactions are not among them."""
+        """Pending compactions, without log compactions."""
         return self.pending(COMPACTION)
 
     def times_of_pending_compactions(self) -> frozenset[str]:
-        """Requested times of the pending compactions."""
+        """Return the requested times of the pending compactions."""
         return frozenset(instant.requested for instant in self.pending_compactions)
 
     def is_committed(self, requested: str) -> bool:
-        """Whether what was written at an instant counts as committed.
+        """Return whether the files of an instant count as committed.
 
-        It does when the instant is a completed commit, or is older than the timeline's start and
-        not pending, since then it has been archived
-        (`HoodieTimeline.containsOrBeforeTimelineStarts`). Raises `UnsupportedTableFeature` for one
-        that was archived behind an older one with a savepoint.
+        They do if the instant is a completed commit, or is older than the timeline's start and not
+        pending, since it then has been archived (`HoodieTimeline.containsOrBeforeTimelineStarts`).
+        Raises `UnsupportedTableFeature` for a commit that was archived past an older one with a
+        savepoint.
         """
         if requested in self._committed:
             return True
@@ -212,12 +212,13 @@ class Timeline:
         if self.is_before_start(requested):
             return True
         self._check_in_no_hole(requested)
-        # What nothing tells of was a failed write, or its instant was moved.
+        # An instant that is not on the timeline was a failed write, or was moved to the other
+        # layout.
         self.check_whole()
         return False
 
     def _check_in_no_hole(self, requested: str) -> None:
-        """Raises `UnsupportedTableFeature` for a commit that was archived behind a saved one.
+        """Raise `UnsupportedTableFeature` for a commit that was archived past one with a savepoint.
 
         Hudi's readers take it for a failed write and lose its rows (0.15.0, 1.0.2, 1.2.0).
         """
@@ -229,9 +230,9 @@ class Timeline:
             )
 
     def check_whole(self) -> None:
-        """Raises `UnsupportedTableFeature` where another layout's folder has instants too.
+        """Raise `UnsupportedTableFeature` if another layout's directory has instants too.
 
-        See `layout_change.py`. Looked at but once.
+        See `layout_change.py`. Checked only once.
         """
         _ = self._is_whole
 
@@ -246,22 +247,22 @@ class Timeline:
 
     @cached_property
     def meta_folder(self) -> tuple[Paths, Entries]:
-        """What the table's `.hoodie` folder has, but for instants that are this timeline's."""
+        """Content of the table's `.hoodie` directory, without this timeline's instants."""
         return self._storage.list_dir(META_FOLDER) if self.completes_in_names else self.beside
 
     @cached_property
     def may_have_archived(self) -> bool:
-        """Whether instants may have left this timeline for the archive; one listing tells."""
+        """Whether instants may have been archived; takes one listing."""
         _, files = self._storage.list_dir(self.archive.folder)
         return any(file.name != KEEPER for file in files)
 
     def is_before_start(self, requested: str) -> bool:
-        """Whether a time is older than the active timeline, so that instants of it are archived."""
+        """Return whether a time is before the active timeline: its instants are archived."""
         return self.first_active is None or requested < self.first_active
 
     @property
     def blocks_start(self) -> str | None:
-        """Log blocks of instants before this count as committed: they were archived.
+        """The time before which log blocks count as committed, because their instants are archived.
 
         Archiving stops at the oldest pending instant, so a pending write before the timeline's
         start moves the boundary down.
@@ -270,20 +271,20 @@ class Timeline:
         return min(times, default=None)
 
     def completion_time(self, requested: str) -> str | None:
-        """When a completed commit was completed; None for a pending or an archived one."""
+        """Return when a commit was completed; None for a pending or an archived one."""
         instant = self._committed.get(requested)
         return None if instant is None else instant.completed
 
     def find(self, requested: str, action: str) -> Instant | None:
-        """The instant of a time and an action, pending or completed."""
+        """Return the instant of a time and an action, pending or completed."""
         states = self._files.get((requested, COMPLETED_ACTION.get(action, action)))
         return states[max(states)] if states else None
 
     def of_same_time(self, requested: str, action: str) -> tuple[Instant, ...]:
-        """Other actions that were requested at an action's time, but for a savepoint of it.
+        """Return other actions with the requested time of an action, except its savepoint.
 
-        Hudi takes times without a lock up to 0.15. The metadata table has one delta commit for all
-        of them: who is complete last takes away what it said of the others.
+        Hudi creates times without a lock up to 0.15. The metadata table has one delta commit for
+        all of them: the last one to complete overwrites the records of the others.
         """
         same = (SAVEPOINT, COMPLETED_ACTION.get(action, action))
         return tuple(
@@ -294,33 +295,33 @@ class Timeline:
 
     @property
     def completes_in_names(self) -> bool:
-        """Whether completion times are the writers' own, and not modification times of files."""
+        """Whether file names contain completion times; else they are modification times."""
         return self._layout.completion_in_name
 
     def latest_time(self) -> str | None:
-        """The greatest requested or completion time on the timeline."""
+        """Return the latest requested or completion time on the timeline."""
         times = [i.requested for i in self.instants]
         if self._layout.completion_in_name:
             times += [i.completed for i in self.instants if i.completed is not None]
         return max(times, default=None)
 
     def files(self, instant: Instant) -> tuple[Instant, ...]:
-        """Every file of an instant, from requested on; `file_name` tells them apart."""
+        """Return every file of an instant, from requested on; `file_name` identifies each."""
         states = self._files[(instant.requested, instant.completed_action)]
         return tuple(states[rank] for rank in sorted(states))
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the file of the furthest state, None when it is empty.
+        """Return the content of the file of the furthest state, None if it is empty.
 
-        Raises `CorruptTable` when it is neither JSON nor an Avro container of one record, and for
-        a record that nobody can act on.
+        Raises `CorruptTable` if it is neither JSON nor an Avro container of one record, or if the
+        record is invalid.
         """
         return self._read_file(instant)
 
     def plan(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the requested file, None when it is empty or missing.
+        """Return the content of the requested file, None if it is empty or missing.
 
-        Raises `CorruptTable` as `read` does, and for a plan that nobody can carry out.
+        Raises `CorruptTable` as `read` does, and for an invalid plan.
         """
         try:
             return self._content_of(instant, State.REQUESTED)
@@ -333,7 +334,7 @@ class Timeline:
             ) from error
 
     def has_damaged_plan(self, instant: Instant) -> bool:
-        """Whether nobody can read the plan of a pending instant."""
+        """Return whether the plan of a pending instant is unreadable."""
         try:
             self.plan(instant)
         except CorruptTable:
@@ -341,13 +342,13 @@ class Timeline:
         return False
 
     def is_clustering(self, instant: Instant) -> bool:
-        """Whether a replace commit is a clustering, which up to table version 6 its plan tells."""
+        """Return whether a replace commit is a clustering, as its plan shows up to version 6."""
         if instant.action != REPLACE_COMMIT:
             return False
         return (self.plan(instant) or {}).get("clusteringPlan") is not None
 
     def inflight(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the inflight file, None when it is empty or missing."""
+        """Return the content of the inflight file, None if it is empty or missing."""
         return self._content_of(instant, State.INFLIGHT)
 
     def _content_of(self, instant: Instant, state: State) -> dict[str, Any] | None:
@@ -355,59 +356,58 @@ class Timeline:
         return None if file is None else self._read_file(file)
 
     def workload(self, instant: Instant) -> CommitMetadata:
-        """What a pending write said that it would do, from its inflight file.
+        """Return the workload profile of a pending write, from its inflight file.
 
         Raises `CorruptTable` as `commit_metadata` does.
         """
         return commit_metadata_of(self.inflight(instant), self.path(instant))
 
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
-        """What a commit wrote; for an empty file the default, as Hudi takes it.
+        """Return the metadata of a commit; the default for an empty file, as in Hudi.
 
-        Raises `CorruptTable` as `read` does, and for a record that is no commit metadata.
+        Raises `CorruptTable` as `read` does, and for a record that is not commit metadata.
         """
         if instant.is_completed and self.completes_in_names:
             return self._metadata_of(instant)
         if instant != self.last_commit:
             return self._read_once(instant)
-        # Schema, sizes of rows and keys are all told by the newest commit.
+        # The newest commit is read for the schema, row sizes and keys.
         if self._newest is None:
             self._newest = self._commit_metadata(instant)
         return self._newest
 
     def metadata_of_commits(self) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Every commit with what it wrote, oldest first.
+        """Every commit with its metadata, oldest first.
 
-        Those that were not read yet are asked for at once, some at a time. Raises as
-        `commit_metadata`.
+        Unread files are prefetched, some at a time. Raises as `commit_metadata` does.
         """
         for first in range(0, len(self.commits), _READ_AT_ONCE):
             some = self.commits[first : first + _READ_AT_ONCE]
             unread = [self.path(commit) for commit in some if not self._is_kept(commit)]
             with self._storage.prefetch(files=unread):
-                known = [self.commit_metadata(commit) for commit in some]
-            yield from zip(some, known, strict=True)
+                metadata = [self.commit_metadata(commit) for commit in some]
+            yield from zip(some, metadata, strict=True)
 
     def _is_kept(self, commit: Instant) -> bool:
-        kept = self._storage.kept if self.completes_in_names else self._read
-        return kept.get((self._storage.uri, self.path(commit))) is not None
+        cache = self._storage.kept if self.completes_in_names else self._read
+        return cache.get((self._storage.uri, self.path(commit))) is not None
 
     def _read_once(self, instant: Instant) -> CommitMetadata:
-        """What a commit wrote whose file may have another content for other timelines."""
+        """Return the metadata of a commit whose file may have other content for other timelines."""
         key = (self._storage.uri, self.path(instant))
-        known: CommitMetadata | None = self._read.get(key)
-        if known is None:
-            known = self._commit_metadata(instant)
-            self._read.put(key, known, weight=len(known.write_stats) + 1)
-        return known
+        metadata: CommitMetadata | None = self._read.get(key)
+        if metadata is None:
+            metadata = self._commit_metadata(instant)
+            self._read.put(key, metadata, weight=len(metadata.write_stats) + 1)
+        return metadata
 
     def _metadata_of(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant)
-        known: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
-        if known is None:
-            known = self._commit_metadata(instant)
-            _keep(self._storage, path, known)
-        return known
+        metadata: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
+        if metadata is None:
+            metadata = self._commit_metadata(instant)
+            _keep(self._storage, path, metadata)
+        return metadata
 
     def _commit_metadata(self, instant: Instant) -> CommitMetadata:
         return commit_metadata_of(self.read(instant), self.path(instant))
@@ -418,32 +418,32 @@ class Timeline:
         if data is None:
             check_in_force(self._storage, self._layout)
             return self._read_if_archived(file)
-        found = serde.decode(data, path)
-        if found is not None:
-            check_content(found, file, path)
-        return found
+        content = serde.decode(data, path)
+        if content is not None:
+            check_content(content, file, path)
+        return content
 
     def _read_if_archived(self, file: Instant) -> dict[str, Any] | None:
-        """What a completed instant's file said that was archived after the timeline was listed."""
+        """Return the content of an instant that was archived after the timeline was listed."""
         if file.is_completed:
             for archive in filter(None, (self._later, self.archive.afresh())):
-                found = archive.find(file.requested, file.action)
-                if found is not None:
+                archived = archive.find(file.requested, file.action)
+                if archived is not None:
                     self._later = archive
-                    return archive.read(found)
+                    return archive.read(archived)
         path = self.path(file)
-        msg = f"{path} is gone: it was archived or rolled back since the timeline was listed"
+        msg = f"{path} is missing: it was archived or rolled back since the timeline was listed"
         raise TimelineMoved(msg, hint=AGAIN)
 
     @property
     def start(self) -> str | None:
-        """The oldest of its commits, and of the compactions and clusterings that are pending."""
+        """The oldest of its commits and of its pending compactions and clusterings."""
         planned = self.pending(COMPACTION, LOG_COMPACTION, CLUSTERING)
         return min((i.requested for i in (*self.commits, *planned)), default=None)
 
     @cached_property
     def archived_behind_saved(self) -> frozenset[str]:
-        """Commits that have left the timeline while older ones with savepoints stayed."""
+        """Commits that were archived although older ones with savepoints stayed."""
         saved = {i.requested for i in self.instants if i.action == SAVEPOINT}
         if not saved:
             return frozenset()
@@ -459,18 +459,18 @@ def _of(instants: tuple[Instant, ...], actions: tuple[str, ...]) -> tuple[Instan
 
 
 def keep_commit(storage: Storage, path: str, data: bytes) -> None:
-    """Keeps what a commit says whose completed file was just made, for `Timeline.commit_metadata`.
+    """Cache the metadata of a commit that was just completed, for `Timeline.commit_metadata`.
 
-    path: of a file whose name has the completion time.
+    path: of a file whose name contains the completion time.
     """
     _keep(storage, path, commit_metadata_of(serde.decode(data, path), path))
 
 
 def _keep(storage: Storage, path: str, metadata: CommitMetadata) -> None:
-    # A file whose name has its completion time never changes.
+    # A file whose name contains its completion time never changes.
     storage.kept.put((storage.uri, path), metadata, weight=len(metadata.write_stats) + 1)
 
 
 def _modification_instant(modified_ms: int, zone: Zone) -> str:
-    """What stands in for a completion time that a name lacks, as Hudi 1.2.0 takes it."""
+    """Return the substitute for a completion time that is not in the name, as in Hudi 1.2.0."""
     return format_instant(modified_ms, zone)

@@ -1,8 +1,8 @@
-"""Archived timelines up to table version 6: log files of Avro records, one a file of an instant.
+"""Archived timelines up to table version 6: log files with one Avro record per timeline file.
 
 Files are `.commits_.archive.<n>_<token>`; each record is a `HoodieArchivedMetaEntry` with one
-state of an instant (`HoodieArchivedTimeline`, Hudi 0.15.0 and 1.2.0's `ArchivedTimelineV1`). A
-merge of archive files that stopped half-way leaves records twice; the last one counts.
+state of an instant (`HoodieArchivedTimeline`, Hudi 0.15.0 and 1.2.0's `ArchivedTimelineV1`). An
+interrupted merge of archive files leaves duplicate records; the last one counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.instant_range import InstantRange
 
 PREFIX = ".commits_.archive."
-"""With which the names of an archive's log files begin."""
+"""Prefix of an archive's log file names."""
 METADATA_FIELD = {
     "commit": "hoodieCommitMetadata",
     "deltacommit": "hoodieCommitMetadata",
@@ -27,44 +27,44 @@ METADATA_FIELD = {
     "savepoint": "hoodieSavePointMetadata",
     "indexing": "hoodieIndexCommitMetadata",
 }
-"""Field of the record that holds a completed action's content."""
+"""Field of the record that contains a completed action's content."""
 
 
 class ArchiveLogs:
-    """The archive's log files, read when first asked; contents of one file are kept at a time."""
+    """The archive's log files, read on demand; the content of one file is cached at a time."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """`folder`: the archive's, relative to the table."""
+        """`folder`: the archive's directory, relative to the table."""
         self._storage = storage
         self._folder = folder
         self._places: dict[Instant, int] | None = None
         self._open: tuple[str, list[str]] | None = None
 
     def files(self) -> list[str]:
-        """Names of the log files, oldest first."""
+        """Return the names of the log files, oldest first."""
         names = [entry.name for entry in self._storage.list_dir(self._folder)[1]]
         return sorted(
             (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
         )
 
     def instants(self, span: InstantRange | None) -> list[Instant]:
-        """Completed instants of a span. `completed` is None where old releases did not note it."""
+        """Return completed instants of a range. `completed` is None if it was not stored."""
         return [instant for instant in self._index() if span is None or span.holds(instant)]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the instant's completed file."""
+        """Return the content of the instant's completed file."""
         place = self._index()[instant]
         entry = self._entry(instant.file_name, self._lines(instant.file_name)[place])
         content: dict[str, Any] | None = entry.get(METADATA_FIELD.get(instant.action, ""))
         return content
 
     def completion_time(self, requested: str) -> str | None:
-        """When an instant was completed, None when the archive does not say."""
+        """Return when an instant was completed, None if the archive does not store it."""
         times = (i.completed for i in self._index() if i.requested == requested and i.completed)
         return next(times, None)
 
     def _index(self) -> dict[Instant, int]:
-        """Completed instants with the place of their record in its file."""
+        """Return completed instants with the position of their record in its file."""
         if self._places is None:
             by_key: dict[tuple[str, str], tuple[Instant, int]] = {}
             for name in self.files():
@@ -91,9 +91,9 @@ class ArchiveLogs:
         return entry
 
     def _instant(self, name: str, entry: Mapping[str, Any]) -> Instant | None:
-        """The instant of a completed state's record; a record without state is of a completed one.
+        """Return the instant of a completed state's record; one without state counts as completed.
 
-        Releases before 0.5.1 archived completed instants only and wrote no state.
+        Releases before 0.5.1 archived only completed instants and wrote no state.
         """
         time, action = entry.get("commitTime"), entry.get("actionType")
         if not time or not action:
@@ -106,6 +106,6 @@ class ArchiveLogs:
 
 
 def log_number(name: str) -> int:
-    """The version in the name of a log file, 0 for none."""
+    """Return the version in the name of a log file, 0 if there is none."""
     digits = name.removeprefix(PREFIX).split("_")[0]
     return int(digits) if digits.isdecimal() else 0

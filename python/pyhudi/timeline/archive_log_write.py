@@ -1,7 +1,7 @@
-"""Writing the archive of layout 1: a new log file with a record for each file of an instant.
+"""Writer of the archive of layout 1: a new log file with a record for each file of an instant.
 
 The records are those of `MetadataConversionUtils.createMetaWrapper`, the file that of
-`HoodieTimelineArchiver` (Hudi 0.15.0), which also begins a new one each time.
+`HoodieTimelineArchiver` (Hudi 0.15.0), which also creates a new one each time.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ def write_archive_log(
     instants: Sequence[Instant],
     options: HistoryOptions,
 ) -> None:
-    """Writes the next log file of the archive with all files of the instants.
+    """Write the next log file of the archive with all files of the instants.
 
-    Raises `UnsupportedTableFeature` for actions that are never archived, `CommitConflict` where
-    another writer, who had taken the lock, made that file first, or removes those of the instants.
+    Raises `UnsupportedTableFeature` for actions that are never archived, `CommitConflict` if
+    another writer took the lock and created that file first, or is removing the files of the
+    instants.
     """
     records = _records(storage, config, timeline, instants)
     batch = options.block_records
@@ -65,7 +66,7 @@ def write_archive_log(
     number = max((log_number(name) for name in names if name.startswith(PREFIX)), default=0) + 1
     path = f"{folder}/{PREFIX}{number}_{_WRITE_TOKEN}"
     if not storage.put_if_absent(path, b"".join(blocks)):
-        raise retryable_conflict(f"another writer has archived meanwhile: {path} exists")
+        raise retryable_conflict(f"another writer has archived concurrently: {path} exists")
 
 
 def _records(
@@ -74,10 +75,12 @@ def _records(
     listed = storage.list_dir(config.layout.folder)[1]
     changed = {entry.name: entry.modified_ms for entry in listed}
     files = [file for instant in instants for file in timeline.files(instant)]
-    gone = next((file for file in files if file.file_name not in changed), None)
-    if gone is not None:
-        # Whoever stood still while it archived goes on removing what it has archived.
-        raise retryable_conflict(f"another writer has archived meanwhile: {gone.file_name} is gone")
+    missing = next((file for file in files if file.file_name not in changed), None)
+    if missing is not None:
+        # A writer that stalled while it archived continues to remove the archived files.
+        raise retryable_conflict(
+            f"another writer has archived concurrently: {missing.file_name} is missing"
+        )
     return [
         {
             **_content(timeline, file),
@@ -91,7 +94,7 @@ def _records(
 
 
 def _content(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
-    """What the record says of one file beyond its name."""
+    """Return the content of a file's record, in addition to its name."""
     if file.action not in _ACTIONS:
         raise UnsupportedTableFeature(f"archiving the action {file.action} ({file.file_name})")
     if file.action == REPLACE_COMMIT and not file.is_completed:
@@ -106,7 +109,7 @@ def _content(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
 
 
 def _pending_replacement(timeline: Timeline, file: Instant) -> Mapping[str, Any]:
-    """Of a clustering's or an overwrite's pending file, either of which may be empty."""
+    """Content of the pending file of a clustering or an overwrite, either of which may be empty."""
     if file.state is State.REQUESTED:
         return {"hoodieRequestedReplaceMetadata": timeline.plan(file)}
     workload = timeline.inflight(file)

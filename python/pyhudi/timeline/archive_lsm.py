@@ -1,10 +1,10 @@
 """The archived timeline of layout 2: Parquet files of instants, in levels, named by a manifest.
 
 A file is `<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its
-completed action, and its contents as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the columns,
-files and row groups that a question needs are read. Where Hudi moved an archive, first and last are
-rows in any order (`SevenToEightUpgradeHandler`, 1.2.0), and so they are in files merged from these:
-a name tells that a file may hold a time, and not that it holds none.
+completed action, and its content as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the needed
+columns, files and row groups are read. If Hudi moved an archive, first and last are arbitrary rows
+(`SevenToEightUpgradeHandler`, 1.2.0), also in files merged from these: a name shows that a file may
+contain a time, never that it does not.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SCHEMA = pa.schema([*((name, pa.string()) for name in _FACTS), (_METADATA, pa.b
 
 
 class LsmHistory:
-    """The history folder of a table, as its manifest was when first asked."""
+    """The history directory of a table, as its manifest was on first use."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """`folder`: the history's, relative to the table."""
+        """`folder`: the history's directory, relative to the table."""
         self._storage = storage
         self._folder = folder
         self._names: list[str] | None = None
@@ -45,21 +45,23 @@ class LsmHistory:
         self._open: tuple[str, dict[tuple[str, str], bytes | None]] | None = None
 
     def files(self) -> list[str]:
-        """Names of the history's files, by its current manifest."""
+        """Return the names of the history's files, by its current manifest."""
         if self._names is None:
             self._names = sorted(current_manifest(self._storage, self._folder).files)
         return self._names
 
     def instants(self, span: InstantRange | None) -> list[Instant]:
-        """Archived instants of a span, each once: one who died may have added it twice."""
-        asked = span or InstantRange()
-        names = self._that_may_hold(asked)
-        found = [instant for name in names for instant in self._instants(name, asked)]
-        once = {(instant.requested, instant.action): instant for instant in found}
-        return [instant for instant in once.values() if asked.holds(instant)]
+        """Return archived instants of a range, each once: a failed writer may leave duplicates."""
+        requested_range = span or InstantRange()
+        names = self._that_may_hold(requested_range)
+        candidates = [
+            instant for name in names for instant in self._instants(name, requested_range)
+        ]
+        once = {(instant.requested, instant.action): instant for instant in candidates}
+        return [instant for instant in once.values() if requested_range.holds(instant)]
 
     def _that_may_hold(self, span: InstantRange) -> list[str]:
-        """Names of the files that may hold instants of a span."""
+        """Return the names of files that may contain instants of a range."""
         doubtful = [name for name in self.files() if not _may_hold(_range(name), span)]
         bounds: dict[str, tuple[str, str]] = {}
 
@@ -71,7 +73,7 @@ class LsmHistory:
         return [name for name in self.files() if name not in outside]
 
     def _bounds(self, name: str) -> tuple[str, str]:
-        """Least and greatest time in a file, kept with the storage: files never change."""
+        """Return minimum and maximum time of a file, cached, because files never change."""
         key = (self._storage.uri, f"{self._folder}/{name}")
         bounds: tuple[str, str] | None = self._storage.kept.get(key)
         if bounds is None:
@@ -81,28 +83,28 @@ class LsmHistory:
         return bounds
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
-        """The content of the instant's completed file."""
+        """Return the content of the instant's completed file."""
         name = instant.file_name
         data = self._contents(name).get((instant.requested, instant.action))
         return None if data is None else serde.decode(data, f"{self._folder}/{name}")
 
     def _contents(self, name: str) -> dict[tuple[str, str], bytes | None]:
-        """Contents of one file, kept until another is asked for: questions come in time order."""
+        """Return the content of one file, cached until another is read."""
         if self._open is None or self._open[0] != name:
             rows = self._rows(name, (_TIME, _ACTION, _METADATA), ())
             self._open = (name, {(row[_TIME], row[_ACTION]): row[_METADATA] for row in rows})
         return self._open[1]
 
     def completion_time(self, requested: str) -> str | None:
-        """When an instant was completed, None when the history lacks it."""
+        """Return when an instant was completed, None if it is not in the history."""
         for name in sorted(self.files(), key=lambda name: not _covers(name, requested)):
-            found = self._completions(name).get(requested)
-            if found is not None:
-                return found
+            completed = self._completions(name).get(requested)
+            if completed is not None:
+                return completed
         return None
 
     def _completions(self, name: str) -> dict[str, str]:
-        """Completion times of one file, kept: an old slice asks for those of all its log files."""
+        """Return completion times of one file, cached for the log files of a slice."""
         if name not in self._times:
             rows = self._rows(name, (_TIME, _COMPLETION), ())
             self._times[name] = {row[_TIME]: row[_COMPLETION] for row in rows}
@@ -123,7 +125,7 @@ class LsmHistory:
     def _rows(
         self, name: str, columns: Sequence[str], bounds: Sequence[_Bound]
     ) -> list[dict[str, Any]]:
-        """Rows of a file, row groups left out that hold none within the bounds."""
+        """Return rows of a file, without row groups that have none within the bounds."""
         from pyhudi import _native  # noqa: PLC0415 - tables without archive need no core
 
         path = f"{self._folder}/{name}"
@@ -141,13 +143,13 @@ class LsmHistory:
             rows: list[dict[str, Any]] = reader.read_all().to_pylist()
         except FileNotFoundError as error:
             raise CorruptTable(
-                f"{path}: the manifest names it, but it is gone", file=path
+                f"{path}: the manifest lists this file, but it does not exist", file=path
             ) from error
         return rows
 
 
 def _range(name: str) -> tuple[str, str]:
-    """The times in a name."""
+    """Return the times in a name."""
     first, _, rest = name.partition("_")
     last = rest.partition("_")[0]
     return min(first, last), max(first, last)
@@ -159,10 +161,10 @@ def _covers(name: str, requested: str) -> bool:
 
 
 def _may_hold(bounds: tuple[str, str], span: InstantRange) -> bool:
-    """Whether a file of instants between two times, inclusive, can hold some of a span.
+    """Return whether a file of instants between two times, inclusive, can contain some of a range.
 
-    An instant completes after it was requested, so one requested after the span ends in no case
-    lies in it.
+    An instant completes after it was requested, so one requested after the end of the range is
+    never in it.
     """
     first, last = bounds
     if span.until is not None and first > span.until:

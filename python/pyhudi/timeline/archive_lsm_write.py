@@ -1,4 +1,4 @@
-"""Writing the LSM history: rows of instants into new files, small files merged, old ones removed.
+"""Writer of the LSM history: adds instants in new files, merges small files, removes old ones.
 
 Names, columns, levels and manifests are those of `LSMTimelineWriter` (Hudi 1.2.0). The caller holds
 the table's lock.
@@ -39,36 +39,36 @@ _SCHEMA = pa.schema(
 )
 _NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
 _MOST_ROWS = 64
-"""Decoded at a time when files are merged: contents may be large."""
+"""Rows decoded at a time when files are merged: content may be large."""
 
 
 @dataclass(frozen=True)
 class ArchivedInstant:
-    """A completed instant as the history keeps it."""
+    """A completed instant as the history stores it."""
 
     requested: str
     completed: str
     action: str
-    """Of the completed file."""
+    """The action of the completed file."""
     metadata: bytes | None
     """An Avro container, None for an empty file."""
     plan: bytes | None = None
-    """The requested file's."""
+    """The content of the requested file."""
 
 
 def add_to_history(
     storage: Storage, folder: str, instants: Sequence[ArchivedInstant], check: Check = no_check
 ) -> None:
-    """Adds instants to a history, which is made if need be. Nothing is written without instants.
+    """Add instants to a history, which is created if needed. No instants, no write.
 
-    Raises what `check` does.
+    Raises the errors of `check`.
     """
     if not instants:
         return
     ordered = sorted(instants, key=lambda instant: (instant.requested, instant.action))
     name = f"{ordered[0].requested}_{ordered[-1].requested}_0.parquet"
     manifest = current_manifest(storage, folder)
-    if name in manifest.files:  # a writer died before it took them off the active timeline
+    if name in manifest.files:  # a writer failed before it removed them
         return
     data = _bytes_of([_table(ordered)])
     storage.put(f"{folder}/{name}", data)
@@ -78,9 +78,9 @@ def add_to_history(
 def merge_and_clean(
     storage: Storage, folder: str, options: HistoryOptions, check: Check = no_check
 ) -> None:
-    """Merges full levels into the next ones, and removes what no reader needs any more.
+    """Merge full levels into the next ones, and remove files that no reader needs any more.
 
-    Raises what `check` does.
+    Raises the errors of `check`.
     """
     level = 0
     while _merge_level(storage, folder, level, options, check):
@@ -91,7 +91,7 @@ def merge_and_clean(
 def _merge_level(
     storage: Storage, folder: str, level: int, options: HistoryOptions, check: Check
 ) -> bool:
-    """Whether files of the level were many enough to merge."""
+    """Merge a level; return whether it had enough files for that."""
     manifest = current_manifest(storage, folder)
     of_level = sorted(name for name in manifest.files if _level(name) == level)
     if len(of_level) < options.merged_files:
@@ -109,9 +109,9 @@ def _merge_level(
 
 
 def _select_files(names: Iterable[str], manifest: Manifest, options: HistoryOptions) -> list[str]:
-    """The first of the names that make a new file large enough, in a row.
+    """Return the first consecutive names that make a new file large enough.
 
-    One that is too large by itself is left where it is (`LSMTimelineWriter.getCandidateFiles`).
+    A file that is too large by itself is skipped (`LSMTimelineWriter.getCandidateFiles`).
     """
     chosen: list[str] = []
     total = 0
@@ -127,23 +127,23 @@ def _select_files(names: Iterable[str], manifest: Manifest, options: HistoryOpti
     return chosen
 
 
-def _clean(storage: Storage, folder: str, kept: int, check: Check) -> None:
-    """Removes all but the newest manifests, and the files that only those named.
+def _clean(storage: Storage, folder: str, kept_manifests: int, check: Check) -> None:
+    """Remove all but the newest manifests, and the files that only those named.
 
-    Those of the folder are looked at before the manifests: a file that comes later has one.
+    The directory is listed before the manifests are read: a file that comes later has one.
     """
     names = [entry.name for entry in storage.list_dir(folder)[1]]
     numbers = sorted(manifest_numbers(storage, folder), reverse=True)
-    if len(numbers) <= kept:
+    if len(numbers) <= kept_manifests:
         return
-    manifests = [read_manifest(storage, folder, number) for number in numbers[:kept]]
+    manifests = [read_manifest(storage, folder, number) for number in numbers[:kept_manifests]]
     needed = {name for manifest in manifests if manifest for name in manifest.files}
     check()
-    for number in numbers[kept:]:
+    for number in numbers[kept_manifests:]:
         remove_manifest(storage, folder, number)
     check()
-    gone = (name for name in names if _NAME.fullmatch(name) and name not in needed)
-    storage.delete_all(f"{folder}/{name}" for name in gone)
+    unneeded = (name for name in names if _NAME.fullmatch(name) and name not in needed)
+    storage.delete_all(f"{folder}/{name}" for name in unneeded)
 
 
 def _level(name: str) -> int | None:

@@ -1,8 +1,8 @@
-"""Moving completed instants from the active timeline to the archive of its layout.
+"""Move of completed instants from the active timeline to the archive of its layout.
 
-Which ones may go is the caller's to know; it holds the table's lock. Order of the steps:
-`TimelineArchiverV1`, `TimelineArchiverV2` (Hudi 1.2.0). A writer that dies between them leaves
-instants in both places, which readers take for one, and the next archiving takes them off.
+The caller decides which ones may go and holds the table's lock. Order of the steps:
+`TimelineArchiverV1`, `TimelineArchiverV2` (Hudi 1.2.0). A failure between them leaves instants in
+both places, which readers treat as one, and which the next archiving removes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.lsm_manifest import Check, no_check
 
 _PLANNED = frozenset({CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT})
-"""Pending actions whose plan the LSM history keeps."""
+"""Pending actions whose plan the LSM history stores."""
 
 
 def archive(
@@ -41,9 +41,9 @@ def archive(
     options: HistoryOptions,
     check: Check = no_check,
 ) -> None:
-    """Archives completed instants, oldest first.
+    """Archive completed instants, oldest first.
 
-    check: raises `CommitConflict` where the table's lock may be another writer's.
+    check: raises `CommitConflict` if another writer may hold the table's lock.
     """
     if config.layout.completion_in_name:
         unknown = _not_in_history(storage, config, instants)
@@ -60,11 +60,11 @@ def archive(
 def _not_in_history(
     storage: Storage, config: TableConfig, instants: Sequence[Instant]
 ) -> list[Instant]:
-    """Those that a writer which died has not archived already."""
+    """Return the instants that a failed writer has not archived already."""
     history = LsmHistory(storage, config.history_folder)
     span = InstantRange.between(instants[0].requested, instants[-1].requested)
-    known = {(instant.requested, instant.action) for instant in history.instants(span)}
-    return [instant for instant in instants if (instant.requested, instant.action) not in known]
+    archived = {(instant.requested, instant.action) for instant in history.instants(span)}
+    return [instant for instant in instants if (instant.requested, instant.action) not in archived]
 
 
 def _rows(
@@ -86,7 +86,7 @@ def _rows(
 
 
 def _plan_files(timeline: Timeline, instant: Instant) -> list[str]:
-    """Files of which one has the plan: the requested one, of an overwrite the inflight one.
+    """Return files of which one has the plan: the requested one, or an overwrite's inflight one.
 
     Source: `createLSMTimelineInstant` (1.2.0).
     """
@@ -95,17 +95,17 @@ def _plan_files(timeline: Timeline, instant: Instant) -> list[str]:
         return []
     overwrites = pending[0].action in (CLUSTERING, REPLACE_COMMIT)
     requested = [file for file in pending if file.state is State.REQUESTED]
-    kept = reversed(pending) if overwrites else requested
-    return [timeline.path(file) for file in kept]
+    with_plan = reversed(pending) if overwrites else requested
+    return [timeline.path(file) for file in with_plan]
 
 
 def _remove(
     storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant]
 ) -> None:
-    """Completed files go last, so that nobody takes an instant for a pending one.
+    """Remove completed files last, so that no writer takes an instant for a pending one.
 
-    They go one after the other, the oldest first: what is active still must be later than what is
-    not, since only that counts as committed.
+    They are removed in order, the oldest first: active instants must be later than archived ones,
+    since only an instant before the timeline's start counts as committed.
     """
     files = [file for instant in instants for file in timeline.files(instant)]
     pending = [config.layout.path(file.file_name) for file in files if not file.is_completed]

@@ -1,7 +1,7 @@
 """Commit metadata: what a commit wrote, in one model for both of its encodings.
 
 JSON up to table version 6 (keys in the order of Hudi 0.15.0), Avro records from 8 on. Fields that
-this release does not know are kept in `unknown` and written again where the target has them.
+this release does not know are kept in `unknown` and written again if the target has them.
 Sources: `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata`, `HoodieWriteStat`,
 `HoodieDeltaWriteStat`.
 """
@@ -20,19 +20,19 @@ from pyhudi.errors import CorruptTable
 from pyhudi.timeline import serde
 
 NO_PREVIOUS_COMMIT = "null"
-"""`WriteStat.prev_commit` of a file that replaces none: this text, not a null."""
+"""`WriteStat.prev_commit` of a file that replaces none: this string, not a null."""
 
 SCHEMA_KEY = "schema"
 """Key of the writer's Avro schema, without meta fields, in `CommitMetadata.extra_metadata`."""
 
 _KEEP_SCHEMA = frozenset({"CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"})
-"""Operations after which the table's schema is what it was (`WriteOperationType.canUpdateSchema`).
-A service that began before the schema changed carries the older one."""
+"""Operations that do not change the table's schema (`WriteOperationType.canUpdateSchema`).
+A service that began before a schema change carries the older one."""
 
 
 @dataclass(frozen=True)
 class RuntimeStats:
-    """How long writing a file took, in milliseconds."""
+    """The duration of writing a file, in milliseconds."""
 
     total_scan_time: int = 0
     total_upsert_time: int = 0
@@ -42,7 +42,7 @@ class RuntimeStats:
 
 @dataclass(frozen=True)
 class WriteStat:
-    """What was written to one file. The order of the fields is that of the JSON form."""
+    """The statistics of one written file, in the order of the JSON encoding's fields."""
 
     file_id: str = ""
     """File group; "" for the inserts of a workload profile."""
@@ -88,26 +88,28 @@ class WriteStat:
     total_log_read_time_ms: int = 0
     total_log_files: int | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that are not among those above, as read."""
+    """Fields that are not listed above, as read."""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> WriteStat:
-        """From one entry of `partitionToWriteStats`, JSON or Avro; a null number counts as 0."""
-        known = _constructor_arguments(cls, record)
-        if known.get("runtime_stats") is not None:
-            runtime = known["runtime_stats"]
-            known["runtime_stats"] = RuntimeStats(**_constructor_arguments(RuntimeStats, runtime))
-        if known.get("log_files") is not None:
-            known["log_files"] = tuple(known["log_files"])
+        """Parse one entry of `partitionToWriteStats`, JSON or Avro; a null number counts as 0."""
+        arguments = _constructor_arguments(cls, record)
+        if arguments.get("runtime_stats") is not None:
+            runtime = arguments["runtime_stats"]
+            arguments["runtime_stats"] = RuntimeStats(
+                **_constructor_arguments(RuntimeStats, runtime)
+            )
+        if arguments.get("log_files") is not None:
+            arguments["log_files"] = tuple(arguments["log_files"])
         # A frozen class takes ten times as long to fill by its constructor; there are thousands.
         stat = object.__new__(cls)
-        stat.__dict__.update(_UNSET, **known)
+        stat.__dict__.update(_UNSET, **arguments)
         return stat
 
     def to_json_record(self) -> dict[str, Any]:
-        """With the keys of Hudi 0.15.0, in its order; log keys only in the stat of a log append.
+        """Encode with the keys of Hudi 0.15.0, in its order; log keys only for a log append.
 
-        Keys that only later releases know are there where they say something.
+        Keys of later releases are included if they have a value.
         """
         skipped = {name for name in _LATER_FIELDS if not getattr(self, name)}
         if self.log_files is None and self.log_version is None:
@@ -115,7 +117,7 @@ class WriteStat:
         return _record_of(self, skipped)
 
     def to_avro_record(self) -> dict[str, Any]:
-        """With every field."""
+        """Encode every field."""
         return _record_of(self, ())
 
 
@@ -124,7 +126,7 @@ _UNSET = vars(WriteStat())
 
 @dataclass(frozen=True)
 class CommitMetadata:
-    """What one commit, delta commit or replace commit did; also the inflight workload profile."""
+    """The content of a commit, delta commit or replace commit, or a workload profile."""
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
     """By partition path, "" in a table without partitions."""
@@ -134,9 +136,9 @@ class CommitMetadata:
     operation_type: str | None = None
     """Name in `WriteOperationType`, such as UPSERT or COMPACT."""
     partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] | None = None
-    """File groups that a replace commit takes away; None in every other commit."""
+    """File groups that a replace commit replaces; None in every other commit."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that are not among those above, as read."""
+    """Fields that are not listed above, as read."""
 
     @property
     def write_stats(self) -> tuple[WriteStat, ...]:
@@ -145,13 +147,13 @@ class CommitMetadata:
 
     @property
     def paths(self) -> set[str]:
-        """Every file that the commit names, change logs too."""
+        """All files that the commit names, including change logs."""
         listed = {stat.path for stat in self.write_stats if stat.path}
         return listed | {path for stat in self.write_stats for path in stat.cdc_stats or ()}
 
     @property
     def replaced(self) -> frozenset[tuple[str, str]]:
-        """The file groups that a replace commit takes away: partition path and file id."""
+        """The file groups that a replace commit replaces: partition path and file id."""
         return frozenset(
             (partition, file_id)
             for partition, ids in (self.partition_to_replace_file_ids or {}).items()
@@ -160,12 +162,12 @@ class CommitMetadata:
 
     @property
     def schema(self) -> str | None:
-        """The writer's Avro schema text, None when the commit carries none or an empty one."""
+        """The writer's Avro schema, None if the commit has none or an empty one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
     @property
     def table_schema(self) -> str | None:
-        """`schema`, of a commit whose operation can change the table's."""
+        """`schema`, if the operation of the commit can change the table's."""
         return None if self.operation_type in _KEEP_SCHEMA else self.schema
 
     @property
@@ -175,20 +177,20 @@ class CommitMetadata:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> CommitMetadata:
-        """From the decoded content of a commit's file, JSON or Avro."""
-        known = _constructor_arguments(cls, record)
-        stats = known.get("partition_to_write_stats") or {}
-        known["partition_to_write_stats"] = {
+        """Build from the decoded content of a commit's file, JSON or Avro."""
+        arguments = _constructor_arguments(cls, record)
+        stats = arguments.get("partition_to_write_stats") or {}
+        arguments["partition_to_write_stats"] = {
             partition: tuple(WriteStat.from_record(stat) for stat in of_partition)
             for partition, of_partition in stats.items()
         }
-        replaced = known.get("partition_to_replace_file_ids")
+        replaced = arguments.get("partition_to_replace_file_ids")
         if replaced is not None:
-            known["partition_to_replace_file_ids"] = {p: tuple(i) for p, i in replaced.items()}
-        return cls(**known)
+            arguments["partition_to_replace_file_ids"] = {p: tuple(i) for p, i in replaced.items()}
+        return cls(**arguments)
 
     def to_json(self) -> bytes:
-        """The file's bytes up to table version 6."""
+        """Return the file's bytes up to table version 6."""
         stats = {
             partition: [stat.to_json_record() for stat in of_partition]
             for partition, of_partition in self.partition_to_write_stats.items()
@@ -196,12 +198,12 @@ class CommitMetadata:
         return serde.encode_json(self._record(stats))
 
     def to_avro(self, clock: Clock, *, replace: bool = False) -> bytes:
-        """The file's bytes from table version 8 on; `replace`: of a completed replace commit."""
+        """Return the bytes from table version 8 on; `replace`: for a completed replace commit."""
         name = "HoodieReplaceCommitMetadata" if replace else "HoodieCommitMetadata"
         return serde.encode_container(name, self.avro_record(), clock)
 
     def avro_record(self) -> dict[str, Any]:
-        """The record of the Avro form, with every field."""
+        """Return the record of the Avro encoding, with every field."""
         stats = {
             partition: [stat.to_avro_record() for stat in of_partition]
             for partition, of_partition in self.partition_to_write_stats.items()
@@ -209,13 +211,13 @@ class CommitMetadata:
         return self._record(stats)
 
     def encode(self, version: TableVersion, action: str, clock: Clock) -> bytes:
-        """The bytes of a completed file of `action` in a table of that version."""
+        """Return the bytes of a completed file of `action` in a table of that version."""
         if version.commit_metadata_as_json:
             return self.to_json()
         return self.to_avro(clock, replace=action in (REPLACE_COMMIT, CLUSTERING))
 
     def encode_inflight(self, version: TableVersion, clock: Clock) -> bytes:
-        """The bytes of an inflight file: plain commit metadata, whatever the action."""
+        """Return the bytes of an inflight file: plain commit metadata for any action."""
         return self.to_json() if version.commit_metadata_as_json else self.to_avro(clock)
 
     def _record(self, stats: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,27 +228,27 @@ class CommitMetadata:
 
 
 def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
-    """The stats by partition path, as `CommitMetadata` has them."""
-    found: dict[str, list[WriteStat]] = {}
+    """Group stats by partition path, as in `CommitMetadata`."""
+    grouped: dict[str, list[WriteStat]] = {}
     for stat in stats:
-        found.setdefault(stat.partition_path or "", []).append(stat)
-    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+        grouped.setdefault(stat.partition_path or "", []).append(stat)
+    return {partition: tuple(of_partition) for partition, of_partition in grouped.items()}
 
 
 def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMetadata:
-    """The metadata in the decoded content of a commit; the default for an empty file.
+    """Return the metadata in the decoded content of a commit; the default for an empty file.
 
-    Raises `CorruptTable` naming `path` for a record that is no commit metadata,
+    Raises `CorruptTable` naming `path` for a record that is not commit metadata,
     `UnsupportedTableFeature` for one with files that Hudi did not write.
     """
     try:
-        found = CommitMetadata.from_record(record or {})
-        for stat in found.write_stats:
+        metadata = CommitMetadata.from_record(record or {})
+        for stat in metadata.write_stats:
             check_own(stat.path or "")
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         msg = f"{path}: not commit metadata: {error}"
         raise CorruptTable(msg, file=path) from error
-    return found
+    return metadata
 
 
 _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})
@@ -259,11 +261,11 @@ def _camel(name: str) -> str:
 
 
 def _constructor_arguments(model: type[Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Constructor arguments of `model`: nulls take the default, what it lacks goes to `unknown`."""
+    """Return constructor arguments: nulls take the default, unknown fields go to `unknown`."""
     by_key = _NAMES_BY_KEY[model]
-    known = {by_key[k]: v for k, v in record.items() if k in by_key and v is not None}
-    known["unknown"] = {key: value for key, value in record.items() if key not in by_key}
-    return known
+    arguments = {by_key[k]: v for k, v in record.items() if k in by_key and v is not None}
+    arguments["unknown"] = {key: value for key, value in record.items() if key not in by_key}
+    return arguments
 
 
 _NAMES_BY_KEY = {

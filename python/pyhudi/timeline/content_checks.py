@@ -1,8 +1,7 @@
-"""What plans and records on the timeline must look like before anybody acts on them.
+"""Validation of plans and records on the timeline before they are used.
 
-Others wrote them, and files of all ages are read, so nothing but what pyhudi looks at is asked for:
-text where there must be text, and files of partitions of the table where paths are to be. Contents
-of commits are `commit_metadata.py`'s part.
+Other writers wrote them, in any release, so only the values that pyhudi uses are checked: strings,
+and files of partitions of the table in paths. `commit_metadata.py` checks the content of commits.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CorruptTable
 
 _SHOWN = 100
-"""Characters of a wrong value in a message."""
+"""Characters of an invalid value in a message."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class _Is:
     """One value."""
 
     what: str
-    """What it has to be, for the message."""
+    """The expected value, for the message."""
     holds: Callable[[Any], bool]
 
 
@@ -65,12 +64,12 @@ def _or_none(shape: _Is) -> _Is:
 
 
 _ANY = _Is("value", lambda _: True)
-_TEXT = _Is("text", _is_text)
+_TEXT = _Is("string", _is_text)
 _TEXT_OR_NONE = _or_none(_TEXT)
 _PARTITION = _Is("path of a partition", _is_partition)
 _FILE = _Is("data file of a partition", _is_file)
 
-# Objects and lists may be null, and lack what may be null.
+# Objects and lists may be null, and optional ones may be missing.
 _OPERATIONS = {
     "operations": [
         {
@@ -144,15 +143,15 @@ _SHAPES: Mapping[tuple[str, State], Any] = {
 
 
 def check_content(content: Mapping[str, Any], file: Instant, path: str) -> None:
-    """Raises `CorruptTable` naming `path` for a plan or record that nobody can act on."""
-    for at, value, wanted in _wrong(content, _SHAPES.get((file.action, file.state), _ANY), ""):
-        shown = repr(value)[:_SHOWN]
-        msg = f"{path}: {at} is {shown}, which is no {wanted}"
+    """Raise `CorruptTable` naming `path` for an invalid plan or record."""
+    for at, value, expected in _wrong(content, _SHAPES.get((file.action, file.state), _ANY), ""):
+        text = repr(value)[:_SHOWN]
+        msg = f"{path}: {at} is {text}, expected: {expected}"
         raise CorruptTable(msg, file=path)
 
 
 def _wrong(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-    """Where something is not what it has to be: its place, itself, and what it should be."""
+    """Invalid values: the position, the value, and the expected value."""
     if isinstance(shape, _Is):
         if not shape.holds(value):
             yield at, value, shape.what
@@ -181,7 +180,7 @@ def _wrong_items(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, st
 
 
 def _wrong_item(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-    """Of a list or map, where null stands for nothing."""
+    """Invalid values of an item of a list or map, which must not be null."""
     if value is None and not isinstance(shape, _Is):
         yield at, value, "object"
     else:

@@ -1,8 +1,8 @@
 """New instant times for one table: always later than anything on its timeline.
 
-Hudi 1.x orders commits by completion time and needs requested < completed, no completion time
-twice, and every request later than the completions before it. Whoever holds the table's lock gets
-that from one generator that has observed the timeline.
+Hudi 1.x orders commits by completion time and needs requested < completed, unique completion times,
+and every request later than the completions before it. One generator that has observed the timeline
+ensures that for the writer that holds the table's lock.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class InstantGenerator:
         self._last = ""
 
     def observe(self, timeline: Timeline) -> None:
-        """Makes later instants greater than every time on the timeline."""
+        """Make later instants greater than every time on the timeline."""
         self._last = max(self._last, timeline.latest_time() or "")
 
     def next(self) -> str:
-        """The next instant: the clock's time, or 1 ms after the last one where the clock is behind.
+        """Return the next instant: the clock's time, or 1 ms after the last one if the clock lags.
 
-        A clock that is behind by less than a second is waited for, so that times stay true; a
-        greater lag, such as another writer's faster clock, is jumped over.
+        It waits for a clock that lags by less than a second, so that times stay true; a greater
+        lag, such as that of another writer's fast clock, is skipped.
         """
         now = self._now()
         if now <= self._last:
@@ -53,7 +53,7 @@ _LONGEST_WAIT_MS = 1000
 
 
 def _following(instant: str) -> str:
-    """The first 17-digit instant that is greater than `instant` as text."""
+    """Return the first 17-digit instant that is greater than `instant` as a string."""
     try:
         moment = parse_instant(instant, "UTC")
     except ConfigError:

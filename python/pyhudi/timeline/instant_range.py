@@ -1,4 +1,4 @@
-"""Spans of time on a timeline: which instants lie in a range. No storage, no rules of queries."""
+"""Ranges of time on a timeline: which instants they contain. No storage, no query rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyhudi.config.actions import Instant
 
 @dataclass(frozen=True)
 class InstantRange:
-    """The instants after one time and up to another, either end open. Times compare as text."""
+    """The instants after one time and up to another; None is open. Times compare as strings."""
 
     after: str | None = None
     """Exclusive; None from the beginning."""
@@ -20,11 +20,11 @@ class InstantRange:
 
     @classmethod
     def between(cls, first: str, last: str, *, by_completion: bool = False) -> InstantRange:
-        """Times from the first to the last, both inclusive."""
+        """Return the range of times from the first to the last, both inclusive."""
         return cls(str(int(first) - 1).zfill(len(first)), last, by_completion)
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant lies in the span; without completion time it is in no span of them."""
+        """Return whether an instant is in the range; None as its time is in no range."""
         time = self.time_of(instant)
         if time is None:
             return False
@@ -33,5 +33,5 @@ class InstantRange:
         )
 
     def time_of(self, instant: Instant) -> str | None:
-        """The time of an instant that the span goes by."""
+        """Return the time of an instant that the range compares."""
         return instant.completed if self.by_completion else instant.requested

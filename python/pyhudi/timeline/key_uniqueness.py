@@ -1,14 +1,16 @@
-"""Whether a key may stand in a table several times: what its commits tell.
+"""Uniqueness of a table's keys, as its commits record it.
 
-A record index has one place for each key, so a reader that goes by it misses every other copy.
-Inserts look for no keys; upserts and deletes, services and changes of columns bring no copies. The
-first commit of all brings none either: Hudi refuses to index a key that one commit brings twice, or
-that the files have twice when the index is made (`HoodieTableMetadataUtil.reduceByKeys`,
-`HoodieAvroHFileWriter`, Hudi 1.2.0). pyhudi's commits say how it stands after them, so that mostly
-the newest one is read alone; who makes a record index has seen all keys, and the table's properties
-say how it stood then. Of a long history that says nothing of keys nothing is known.
+A record index has one location per key, so a reader that relies on it misses every duplicate.
+Inserts do not look up keys; upserts and deletes, services and changes of columns add no duplicates.
+Neither does the very first commit: Hudi refuses to index a key that one commit has twice, or that
+the files have twice when the index is built (`HoodieTableMetadataUtil.reduceByKeys`,
+`HoodieAvroHFileWriter`, Hudi 1.2.0). pyhudi's commits record whether keys are unique, so that
+usually only the newest one is read. A writer that builds a record index has counted all keys, and
+records the result in the table's properties. Keys of a long history without such records are
+unknown.
 
-Not seen is that a writer of Hudi which looks in single partitions upserts a key into two of them.
+It is not detected if a writer of Hudi that looks up keys by partition upserts a key into two of
+them.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ UNIQUE = "unique"
 MAY_REPEAT = "may repeat"
 
 _ARCHIVED_MOST = 100
-"""Archived commits that are read: each may take a read of its own."""
+"""Maximum number of archived commits to read: each may take a read of its own."""
 
 OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
-"""After it the table is as new."""
+"""The operation that replaces all rows, and so all keys, of a table."""
 
 _BRING_NO_COPIES = frozenset(
     {
@@ -48,29 +50,29 @@ _BRING_NO_COPIES = frozenset(
 
 
 def preserves_key_uniqueness(operation: str | None) -> bool:
-    """Whether an operation of this name leaves a table's keys as unique as they were."""
+    """Return whether an operation of this name leaves a table's keys as unique as they were."""
     return operation in _BRING_NO_COPIES
 
 
-_known: WeakKeyDictionary[Timeline, bool] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[Timeline, bool] = WeakKeyDictionary()
 
 
 def keys_are_unique(timeline: Timeline) -> bool:
-    """Whether every key is known to be there once; in each partition, if the index is one by those.
+    """Return whether every key is known to be unique; by partition, if the index is by partition.
 
-    Looked up once a timeline.
+    Computed once per timeline.
     """
-    found = _known.get(timeline)
-    if found is None:
-        found = _known[timeline] = _look_up(timeline)
-    return found
+    unique = _cache.get(timeline)
+    if unique is None:
+        unique = _cache[timeline] = _look_up(timeline)
+    return unique
 
 
 def _look_up(timeline: Timeline) -> bool:
-    """Whether the commits tell so.
+    """Return whether the commits show it.
 
-    Reads commits from the newest backwards, to one that tells or to the first of all. Of a history
-    that is damaged, or too long, nothing is known.
+    Reads commits from the newest backwards, to one that records it or to the very first one. For a
+    damaged or too long history the result is False.
     """
     counted_at, _, counted = timeline.keys_counted.partition(" ")
     inserts = False
@@ -81,9 +83,9 @@ def _look_up(timeline: Timeline) -> bool:
             if instant.requested == counted_at:
                 return counted == UNIQUE
             metadata = read(instant)
-            told = metadata.extra_metadata.get(KEYS)
-            if told is not None:
-                return told == UNIQUE
+            claim = metadata.extra_metadata.get(KEYS)
+            if claim is not None:
+                return claim == UNIQUE
             if metadata.operation_type == OVERWRITE_TABLE:
                 return True
             inserts = not (metadata.compacted or preserves_key_uniqueness(metadata.operation_type))
@@ -93,9 +95,9 @@ def _look_up(timeline: Timeline) -> bool:
 
 
 def key_uniqueness_property(timeline: Timeline, *, unique: bool) -> dict[str, str]:
-    """The property of a table all of whose keys were counted, as of a timeline.
+    """Return the property of a table whose keys were all counted, as of a timeline.
 
-    A write that is pending may come to bring copies that nobody would notice.
+    A pending write may add duplicates that no count would notice.
     """
     if timeline.last_commit is None:
         return {}
@@ -104,20 +106,20 @@ def key_uniqueness_property(timeline: Timeline, *, unique: bool) -> dict[str, st
 
 
 class _TooLongError(Exception):
-    """The history is longer than is read."""
+    """The history has too many commits to read."""
 
 
 def _newest_first(
     timeline: Timeline,
 ) -> Iterator[tuple[Instant, Callable[[Instant], CommitMetadata]]]:
-    """Commits in the order in which they were completed, where that is known; what reads them."""
+    """Commits in order of completion, if that is known, each with the function that reads it."""
     active = list(timeline.commits)
     if timeline.completes_in_names:
         active.sort(key=lambda commit: commit.completed or "")
     for instant in reversed(active):
         yield instant, timeline.commit_metadata
-    known = {instant.requested for instant in active}
-    archived = [commit for commit in timeline.archive.commits() if commit.requested not in known]
+    times = {instant.requested for instant in active}
+    archived = [commit for commit in timeline.archive.commits() if commit.requested not in times]
     for instant in reversed(archived[-_ARCHIVED_MOST:]):
         yield instant, timeline.archive.commit_metadata
     if len(archived) > _ARCHIVED_MOST:

@@ -1,12 +1,12 @@
-"""Noticing that a table's timeline is not, or no longer, where its properties say.
+"""Detection of a table whose timeline is not, or no longer, where its properties say.
 
-A change of the table's version writes the timeline anew in the other layout, turns the properties
-round, and removes the old one. A reader that took the properties before and looks at the timeline
-after would find less than there was, or nothing. So what looks odd is checked against the
-properties of now: a folder without instants, and one with a file that says that it will go.
+A change of the table's version writes the timeline again in the other layout, switches the
+properties, and removes the old timeline. A reader with the old properties would find fewer
+instants, or none. So two signs are checked against the current properties: a directory without
+instants, and one with a file that announces its removal.
 
 Hudi moves the instants one by one instead and changes the properties last (`UpgradeDowngrade`,
-1.2.0). Of a table where it died, or is at it, neither folder tells all: such a one is refused.
+1.2.0). While it does so, or if it failed, neither directory is complete: such a table is refused.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature
 from pyhudi.storage.storage import Entries, Storage
 
 MOVING = ".pyhudi_moving"
-"""The file. No release of Hudi takes it for an instant."""
+"""The file that announces it. No release of Hudi takes it for an instant."""
 
 AGAIN = "Open the table again, or refresh the handle."
 
 
 def check_in_force(storage: Storage, layout: TimelineLayout) -> None:
-    """Raises `TimelineMoved` where the table's properties no longer name this layout."""
-    found = read_now(storage) or {}
-    version = found.get(names.LAYOUT_VERSION, str(layout.version))
+    """Raise `TimelineMoved` if the table's properties no longer name this layout."""
+    properties = read_now(storage) or {}
+    version = properties.get(names.LAYOUT_VERSION, str(layout.version))
     if version != str(layout.version):
-        msg = f"the table's version has changed: its timeline has left {layout.folder}"
+        msg = f"the table's version has changed: its timeline is no longer in {layout.folder}"
         raise TimelineMoved(msg, hint=AGAIN)
 
 
-def check_whole(storage: Storage, layout: TimelineLayout, others: Entries) -> None:
-    """Raises `UnsupportedTableFeature` where Hudi has moved instants, but not the properties.
+def check_whole(storage: Storage, layout: TimelineLayout, other_files: Entries) -> None:
+    """Raise `UnsupportedTableFeature` if Hudi has moved instants, but not changed the properties.
 
-    others: what the folder of the other layout has. What a change by pyhudi left there the table's
-    next writer removes; the file tells that it is pyhudi's.
+    other_files: those in the directory of the other layout. The table's next writer removes
+    leftovers of a change by pyhudi, which the announcing file identifies.
     """
     other = LAYOUT_1 if layout.completion_in_name else LAYOUT_2
-    moved = next((entry for entry in others if other.parse(entry.name) is not None), None)
+    moved = next((entry for entry in other_files if other.parse(entry.name) is not None), None)
     if moved is None or any(storage.exists(each.path(MOVING)) for each in (LAYOUT_1, LAYOUT_2)):
         return
     check_in_force(storage, layout)
-    # A writer may be about to remove what another left.
+    # A writer may be removing another writer's leftovers now.
     if not storage.exists(moved.path):
         return
     msg = (
-        f"{names.LAYOUT_VERSION} is {layout.version}, but {moved.path} is there: a change of the "
-        "table's version by Apache Hudi is half done"
+        f"{names.LAYOUT_VERSION} is {layout.version}, but {moved.path} exists: an upgrade "
+        "or downgrade by Apache Hudi was interrupted"
     )
     hint = "Complete it with Apache Hudi: hudi-cli has `upgrade table` and `downgrade table`."
     raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def check_there(storage: Storage, layout: TimelineLayout) -> None:
-    """Raises `CorruptTable` where a table lacks the folder of its timeline, which listed nothing.
+    """Raise `CorruptTable` if the directory of a table's timeline, listed as empty, is missing.
 
-    Taken for a timeline without instants it would make all older files count as committed. Hudi
-    fails there too (`HoodieTableMetaClient.scanHoodieInstantsFromFileSystem`). In a bucket the
-    folder of a new table is there by an object that Hudi or pyhudi left below it.
+    As a timeline without instants it would make all older files count as committed. Hudi fails too
+    (`HoodieTableMetaClient.scanHoodieInstantsFromFileSystem`). On object stores the directory of a
+    new table exists by an object that Hudi or pyhudi left below it.
     """
     above, _, _ = layout.folder.rpartition("/")
     if layout.folder in storage.list_dir(above)[0] or read_now(storage) is None:
         return
-    msg = f"{layout.folder} is missing, the folder of the table's timeline"
-    hint = f"Bring it back from a copy, or mend {names.TIMELINE_PATH} in {FILE}."
+    msg = f"the timeline directory {layout.folder} is missing"
+    hint = f"Restore it from a backup, or fix {names.TIMELINE_PATH} in {FILE}."
     raise CorruptTable(msg, file=layout.folder, hint=hint)

@@ -1,8 +1,8 @@
-"""What a change of a table's version leaves on storage until it is done, or its writer dead.
+"""Leftovers of a change of a table's version on storage, until it is complete.
 
-While it goes on the table has timelines in both layouts, of which its properties name one; the
-other is nobody's. The folder whose files are about to go says so by a file that is there before the
-first of them goes and after the last (`timeline/layout_change.py`).
+During the change the table has timelines in both layouts, of which its properties name one; the
+other is unused. A file announces the removal of a directory's files: it is created before the first
+of them is deleted and removed after the last (`timeline/layout_change.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline.layout_change import MOVING
 
 _ARCHIVE = ".hoodie/archived"
-"""That of layout 1. That of layout 2 lies below its timeline."""
+"""That of layout 1. The archive of layout 2 is below its timeline."""
 
 
 def remove_other_timeline(storage: Storage, config: TableConfig) -> None:
-    """Removes the timeline of the layout that the table does not have, and its archive."""
+    """Remove the timeline of the layout that the table does not have, and its archive."""
     if config.layout.completion_in_name:
         remove_instants(storage, LAYOUT_1)
         storage.delete_dir(_ARCHIVE)
@@ -32,7 +32,7 @@ def remove_other_timeline(storage: Storage, config: TableConfig) -> None:
 
 
 def remove_instants(storage: Storage, layout: TimelineLayout) -> None:
-    """Removes the instants of a layout, of which only the folder's name is looked at."""
+    """Remove the instants of a layout from its directory."""
     for file in storage.list_dir(layout.folder)[1]:
         if layout.parse(file.name) is not None:
             storage.delete(file.path)

@@ -1,7 +1,7 @@
 """Times that name an instant: its requested or its completion time, whichever the caller has.
 
-Ranges order instants by one of their two times. A caller who has the other one means the instant
-all the same. Only exact times name one: any other time stays a point in time.
+Ranges order instants by one of their two times. A caller that has the other one means the same
+instant. Only exact times name one: any other time stays a point in time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyhudi.timeline.time_travel import incomplete_writes, timeline_as_of
 
 
 class PlainTime(str):
-    """A time that is a point in time, even where an instant has the same time.
+    """A time that is a point in time, even if an instant has the same time.
 
-    Hudi takes the times of its options so, and offsets of streams are exact.
+    Hudi interprets times in its options this way, and offsets of streams are exact.
     """
 
     __slots__ = ()
@@ -61,19 +61,19 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
             f"{', '.join(sorted({instant.requested for instant in named}))}",
             hint="Give the requested time of the one that is meant.",
         )
-    (found,) = times
-    if found is None:
+    (named_time,) = times
+    if named_time is None:
         raise HistoryUnavailable(
             f"the archive did not store when the instant {time} was completed",
             hint="Give its completion time, or no bound.",
         )
-    return found
+    return named_time
 
 
 def resolve_requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
     """Return the requested time of the instant that a moment names, else the moment's own.
 
-    Raises as `order_time`, and `ConfigError` for what is no time.
+    Raises as `order_time`, and `ConfigError` for an invalid time.
     """
     time = instant_of(moment, zone)
     if isinstance(moment, PlainTime):
@@ -92,15 +92,15 @@ def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
 def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> None:
     """Raise `HistoryUnavailable` for the requested time of an instant that is not complete.
 
-    It has no place yet in a range by completion times. One by requested times that begins there
-    would pass its rows over.
+    It has no position yet in a range by completion times. A range by requested times that begins
+    there would skip its rows.
     """
     pending = timeline.pending() if by_completion else incomplete_writes(timeline)
     for instant in pending:
         if instant.requested == time:
-            kind = "write" if instant.action in COMMIT_ACTIONS else "service"
+            role = "write" if instant.action in COMMIT_ACTIONS else "service"
             raise HistoryUnavailable(
-                f"the {kind} {instant} is incomplete, so no range can begin or end with it",
+                f"the {role} {instant} is incomplete, so no range can begin or end with it",
                 hint="Wait until it is done or rolled back, or give the time of a complete commit.",
             )
 
@@ -122,6 +122,6 @@ def _find_archived(timeline: Timeline, time: str, *, by_completion: bool) -> tup
 def _instants_with_time(
     instants: Iterable[Instant], order: InstantRange, time: str
 ) -> list[Instant]:
-    """The instants of a time, commits before others; a savepoint has its commit's."""
-    found = [i for i in instants if order.time_of(i) == time and i.action != SAVEPOINT]
-    return [i for i in found if i.action in COMMIT_ACTIONS] or found
+    """Return the instants of a time, commits first; a savepoint has its commit's time."""
+    matches = [i for i in instants if order.time_of(i) == time and i.action != SAVEPOINT]
+    return [i for i in matches if i.action in COMMIT_ACTIONS] or matches

@@ -1,7 +1,7 @@
-"""Bytes of timeline files as values and back: JSON as Hudi's Jackson prints it, Avro containers.
+"""Serialization of timeline files: JSON as Hudi's Jackson prints it, Avro containers.
 
-What the values mean is not known here. Containers are read with the schema in the file, so fields
-of any release come through; they are written with the schema texts in `schemas/`, which Hudi 1.0.2
+The meaning of the values is not known here. Containers are read with the schema in the file, so
+fields of any release are kept; they are written with the schemas in `schemas/`, which Hudi 1.0.2
 and 1.2.0 write and 0.15.0 reads.
 """
 
@@ -22,9 +22,9 @@ _CONTAINER_MAGIC = b"Obj\x01"
 
 
 def decode(data: bytes, path: str) -> dict[str, Any] | None:
-    """The one value of a timeline file, None for an empty file.
+    """Return the one value of a timeline file, None for an empty file.
 
-    Raises `CorruptTable` naming `path` when the bytes are neither a JSON object nor a container.
+    Raises `CorruptTable` naming `path` if the bytes are neither a JSON object nor a container.
     """
     if not data:
         return None
@@ -34,7 +34,7 @@ def decode(data: bytes, path: str) -> dict[str, Any] | None:
 
 
 def container_record(data: bytes, path: str) -> dict[str, Any]:
-    """The one record of a container. Raises `CorruptTable` naming `path` for what is none."""
+    """Return the one record of a container. Raises `CorruptTable` if it is invalid."""
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
     try:
@@ -44,56 +44,56 @@ def container_record(data: bytes, path: str) -> dict[str, Any]:
     except UnsupportedTableFeature as error:
         raise UnsupportedTableFeature(f"{path}: {error}") from error
     if len(records) != 1:
-        msg = f"{path}: one record is wanted, there are {len(records)}"
+        msg = f"{path}: expected one record, got {len(records)}"
         raise CorruptTable(msg, file=path)
     return _as_object(records[0], path)
 
 
 def _as_object(value: object, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        msg = f"{path}: an object is wanted, this is a {type(value).__name__}"
+        msg = f"{path}: expected an object, got {type(value).__name__}"
         raise CorruptTable(msg, file=path, offset=0)
     return value
 
 
 @cache
 def avro_schema(name: str) -> str:
-    """The schema text of a record of Hudi's timeline, as Java writes it into a container."""
+    """Return the schema of a record of Hudi's timeline, as Java writes it into a container."""
     folder = resources.files("pyhudi.timeline") / "schemas"
     return (folder / f"{name}.avsc").read_text(encoding="utf-8")
 
 
 def encode_container(name: str, record: Mapping[str, Any], clock: Clock) -> bytes:
-    """A container file of one record of the named type.
+    """Return a container file of one record of the named type.
 
-    Fields that the record lacks are written null, at every level, and by their default where there
-    is no null, as those of later releases; one without a default must be there. Fields that the
-    type lacks are left out.
+    Missing fields are written as null, at every level, or as their default if null is not allowed,
+    like fields of later releases; a field without a default is required. Fields that are not in the
+    type are dropped.
     """
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
-    text = avro_schema(name)
+    schema = avro_schema(name)
     fitted = _fitter(name)(record)
     sync_marker = uuid.UUID(clock.uuid()).bytes
-    return _native.json_to_container(text, json.dumps([fitted]), sync_marker)
+    return _native.json_to_container(schema, json.dumps([fitted]), sync_marker)
 
 
 def encode_archive_block(name: str, records: Sequence[Mapping[str, Any]]) -> bytes:
-    """A log block of records of the named type, as archives of layout 1 have them."""
+    """Return a log block of records of the named type, as in archives of layout 1."""
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 
-    text = avro_schema(name)
+    schema = avro_schema(name)
     fitted = [*map(_fitter(name), records)]
-    return _native.archive_block(text, json.dumps(fitted))
+    return _native.archive_block(schema, json.dumps(fitted))
 
 
 Fit: TypeAlias = Callable[[Any], Any]
-"""Gives a value exactly the fields that its schema has."""
+"""Returns a value with exactly the fields of its schema."""
 
 
 @cache
 def _fitter(name: str) -> Fit:
-    """Of records of the named type."""
+    """Return the function for records of the named type."""
     schema = json.loads(avro_schema(name))
     names: dict[str, Any] = {}
     _collect(schema, schema.get("namespace", ""), names)
@@ -118,25 +118,25 @@ def _collect(schema: Any, namespace: str, names: dict[str, Any]) -> None:
 
 
 def _fit_of(schema: Any, names: Mapping[str, Any]) -> Fit | None:
-    """Made once for each part of a schema; None where values stay as they are.
+    """Return the function for a part of a schema; None if values stay as they are.
 
-    names: the records that the schema may name.
+    names: the records that the schema may refer to.
     """
     if isinstance(schema, list):
         (branch,) = (branch for branch in schema if branch != "null")
         return _fit_of(branch, names)
     if isinstance(schema, str):
         schema = names.get(schema, {"type": schema})
-    kind = schema["type"]
-    if kind == "record":
+    schema_type = schema["type"]
+    if schema_type == "record":
         return _fit_record([_Field.of(field, names) for field in schema["fields"]])
-    if kind == "map" and _is_text(schema["values"]):
+    if schema_type == "map" and _is_text(schema["values"]):
         return _fit_texts
-    inner = {"array": "items", "map": "values"}.get(kind)
+    inner = {"array": "items", "map": "values"}.get(schema_type)
     fit = None if inner is None else _fit_of(schema[inner], names)
     if fit is None:
         return None
-    return _fit_array(fit) if kind == "array" else _fit_map(fit)
+    return _fit_array(fit) if schema_type == "array" else _fit_map(fit)
 
 
 def _is_text(schema: Any) -> bool:
@@ -149,7 +149,7 @@ class _Field(NamedTuple):
     name: str
     fit: Fit | None
     default: Any
-    """What stands for null: nothing else where null may be."""
+    """The value for a missing field: None if null is allowed."""
 
     @classmethod
     def of(cls, field: Mapping[str, Any], names: Mapping[str, Any]) -> _Field:
@@ -170,7 +170,7 @@ def _fit_record(fields: Sequence[_Field]) -> Fit:
 
 
 def _fit_texts(value: Any) -> Any:
-    """A map of texts. JSON commits have null values in it, which Avro has not: they say nothing."""
+    """Convert a map of strings without its null values, which Avro does not support."""
     return None if value is None else {k: item for k, item in value.items() if item is not None}
 
 
@@ -183,9 +183,9 @@ def _fit_map(inner: Fit) -> Fit:
 
 
 def encode_json(value: Any) -> bytes:
-    """JSON text as Jackson's default pretty printer lays it out, UTF-8.
+    """Encode JSON as Jackson's default pretty printer does, in UTF-8.
 
-    Objects take two blanks a level and ` : `, arrays stay on the line of their brackets.
+    Objects are indented by two blanks per level and use ` : `; arrays stay on one line.
     """
     return _print(value, 0).encode("utf-8")
 

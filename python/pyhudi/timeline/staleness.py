@@ -1,8 +1,8 @@
-"""Whether a table has moved on since a timeline was loaded, and whether its files are still there.
+"""Staleness of a handle: whether a table has changed since its timeline was loaded.
 
-A handle shows the table as it was. What was written since does not count for it, and what it counts
-may have been cleaned away or taken back: then it has to be loaded again. Storage does not tell that
-of itself, since a file that is gone is merely not listed.
+A handle reads a snapshot. Later writes are not part of it, and its files may have been cleaned or
+rolled back: then it must be reloaded. Storage does not show that by itself, because a deleted file
+is merely not listed.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ def newer_timeline(
     timeline: Timeline,
     applied: Collection[str] = frozenset(),
 ) -> Timeline | None:
-    """The timeline as it is now, None when nothing was completed since `timeline` was loaded.
+    """Return the current timeline, None if nothing was completed since `timeline` was loaded.
 
-    A commit that is taken back leaves a rollback, so that is told too. An empty timeline is told.
+    A rolled back commit leaves a rollback instant, so it is detected too. So is an empty timeline.
 
-    applied: times of writes that the metadata table has by now. One that was begun since and is not
-    complete yet is told as well: the metadata table is ahead of the table by it.
+    applied: times of writes that the metadata table has already. A write that was started since and
+    is still pending is detected as well: the metadata table is ahead of the table by it.
     """
     now = Timeline.load(storage, config)
-    known = {(instant.requested, instant.action) for instant in timeline.uncut.filter_completed()}
-    done = {(instant.requested, instant.action) for instant in now.filter_completed()}
-    if done - known or (known and not done):
+    previous = {
+        (instant.requested, instant.action) for instant in timeline.uncut.filter_completed()
+    }
+    completed = {(instant.requested, instant.action) for instant in now.filter_completed()}
+    if completed - previous or (previous and not completed):
         return now
-    begun = {instant.requested for instant in now.pending()}
-    begun -= {instant.requested for instant in timeline.uncut.pending()}
-    return now if begun.intersection(applied) else None
+    started = {instant.requested for instant in now.pending()}
+    started -= {instant.requested for instant in timeline.uncut.pending()}
+    return now if started.intersection(applied) else None
 
 
 def check_listing_complete(storage: Storage, config: TableConfig, then: Timeline) -> None:
-    """Raises `HistoryUnavailable` where files that were current `then` may lack in a listing.
+    """Raise `HistoryUnavailable` if a listing may miss files of the snapshot `then`.
 
-    Storage does not tell whether others have written since, as the metadata table does; so this
-    comes after the listing.
+    Storage does not show whether other writers have written since, unlike the metadata table; so
+    this runs after the listing.
     """
     check_snapshot_readable(then, Timeline.load(storage, config))
 
 
 def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
-    """Raises `HistoryUnavailable` where files that were current `then` may be gone `now`.
+    """Raise `HistoryUnavailable` if files of the snapshot `then` may be deleted `now`.
 
-    then: cut for time travel, or whole. What of a cut one was gone when it was loaded is not told.
+    then: cut for time travel, or whole. Files of a cut one that were missing at load are not
+    detected.
     """
     commits = then.uncut.commits
     lost = next((commit for commit in commits if not now.is_committed(commit.requested)), None)
@@ -80,43 +83,43 @@ def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
 
 
 def _was_archived(commit: Instant, now: Timeline) -> bool:
-    """False where a commit counts as archived and is not: the table was made anew since."""
+    """Return False if a commit should be archived and is not: the table was recreated since."""
     active = now.find(commit.requested, commit.action) is not None
     return active or now.archive.find(commit.requested, commit.action) is not None
 
 
 def _newly_completed(then: Timeline, now: Timeline) -> Iterator[str]:
-    """Times of what was pending then and is complete now.
+    """Times of instants that were pending then and are complete now.
 
-    It does not count then, but to a clean it has replaced what did, and may be older than that.
+    They are not part of the snapshot, but to a clean they replace parts of it, and may be older.
     """
     for pending in then.uncut.pending(*COMMIT_ACTIONS, COMPACTION, CLUSTERING):
         time, action = pending.requested, pending.completed_action
-        found = now.find(time, action)
-        if found is None and now.is_before_start(time):
-            found = now.archive.find(time, action)
-        if found is not None and found.is_completed:
+        current = now.find(time, action)
+        if current is None and now.is_before_start(time):
+            current = now.archive.find(time, action)
+        if current is not None and current.is_completed:
             yield time
 
 
 def _later_cleans(then: Timeline, now: Timeline, until: str) -> Iterator[tuple[str | None, str]]:
-    """What cleans since then have spared, those that are at work too, and their times.
+    """Times of later cleans, also inflight ones, each with the earliest commit it retains.
 
-    Spared is what is read as of an instant and later ones; None where a clean has no such horizon,
-    as when it keeps a number of file versions. Where cleans may have been archived, the newest of
-    those tells enough: horizons only rise.
+    The clean retains the snapshots from that commit on; None if it has no such commit, as with a
+    number of file versions. If cleans may have been archived, the newest of those suffices: the
+    earliest retained commit only increases.
     """
-    # One that was planned by then takes nothing that was current then, but of an earlier time.
-    known = {
+    # A clean that was planned before removes no file of the snapshot, but of an earlier one.
+    earlier = {
         clean.requested
         for clean in then.uncut.instants
         if clean.action == CLEAN and (then.bound is None or clean.state is not State.REQUESTED)
     }
     for clean in now.instants:
-        if clean.action == CLEAN and clean.requested not in known:
+        if clean.action == CLEAN and clean.requested not in earlier:
             yield from _horizon_of(now, clean)
     archived = now.archive.last_clean() if now.is_before_start(until) else None
-    if archived is not None and archived.requested > max(known, default=then.first_active or ""):
+    if archived is not None and archived.requested > max(earlier, default=then.first_active or ""):
         yield from _horizon(now.archive.read(archived), archived.requested)
 
 

@@ -1,6 +1,6 @@
-"""A timeline as it was at an earlier time, and the guards that keep such a look honest.
+"""A timeline as it was at an earlier time, and the checks that such a snapshot is complete.
 
-Time travel goes by requested times in every table version. Source: `TimelineUtils` and
+Time travel uses requested times in every table version. Source: `TimelineUtils` and
 `TableSchemaResolver` (Hudi 1.2.0).
 """
 
@@ -16,12 +16,11 @@ from pyhudi.timeline.instant_range import InstantRange
 
 
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
-    """The timeline without what was requested after an instant.
+    """Return the timeline without instants requested after an instant.
 
-    Raises `HistoryUnavailable` when a write that was requested by then is not complete, when the
-    cleaner has removed files that were current then, unless it is the time of a saved commit, and
-    for a time before the first commit;
-    `ConfigError` when the timeline was cut earlier already.
+    Raises `HistoryUnavailable` if a write requested before is not complete, if the cleaner has
+    removed files of that snapshot, unless it is the time of a commit with a savepoint, and for a
+    time before the first commit; `ConfigError` if the timeline was cut earlier already.
     """
     if timeline.bound is not None and instant > timeline.bound:
         raise ConfigError(
@@ -35,43 +34,43 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
 
 
 def check_after_first_commit(timeline: Timeline, span: InstantRange, asked: str) -> None:
-    """Raises `HistoryUnavailable` when all commits of a table are later than the end of a span.
+    """Raise `HistoryUnavailable` if all commits of a table are after the end of a range.
 
-    A table without commits has no first one, and is empty at any time. asked: the end of the span,
-    in the caller's words.
+    A table without commits is empty at any time. asked: the end of the range as the caller wrote
+    it.
     """
     if not timeline.commits or any(map(span.holds, timeline.commits)):
         return
     undated = span.by_completion and not timeline.completes_in_names
     archived = timeline.archive.commits(InstantRange(until=span.until) if undated else span)
     if not archived:
-        known = (*timeline.commits, *timeline.archive.commits())
-        first = min(filter(None, map(span.time_of, known)), default="")
+        all_commits = (*timeline.commits, *timeline.archive.commits())
+        first = min(filter(None, map(span.time_of, all_commits)), default="")
         raise HistoryUnavailable(
             f"{asked} is before the first commit, {first}",
-            hint="Ask for a later time; inspect.commits() tells them. Both, and a text without an "
-            f"offset, are times in the zone {timeline.archive.zone}.",
+            hint="Use a later time; inspect.commits() lists the commits. Times without an offset "
+            f"are in the zone {timeline.archive.zone}.",
         )
 
 
 def first_incomplete_commit(timeline: Timeline) -> Instant | None:
-    """The oldest pending write, planned compactions and clusterings left out.
+    """Return the oldest pending write, without planned compactions and clusterings.
 
-    Rows can still come into the past through it.
+    It may still add rows to earlier snapshots.
     """
     return next(incomplete_writes(timeline), None)
 
 
 def incomplete_writes(timeline: Timeline) -> Iterator[Instant]:
-    """Pending writes, the oldest first; planned compactions and clusterings change no rows."""
+    """Pending writes, oldest first; planned compactions and clusterings change no rows."""
     pending = timeline.pending(*COMMIT_ACTIONS)
     return (write for write in pending if not timeline.is_clustering(write))
 
 
 def schema_before_start(timeline: Timeline) -> str | None:
-    """The schema at the time to which a timeline was cut, when no active commit of then tells it.
+    """Return the schema at the time at which a timeline was cut, if no active commit has it.
 
-    It is that of the newest archived commit that has one, else that of the newest commit of all.
+    It is that of the newest archived commit with one, else that of the newest commit.
     """
     if timeline.bound is None:
         return None
@@ -80,8 +79,8 @@ def schema_before_start(timeline: Timeline) -> str | None:
         schema = archive.commit_metadata(instant).table_schema
         if schema:
             return schema
-    found = (uncut.commit_metadata(instant).table_schema for instant in reversed(uncut.commits))
-    return next((schema for schema in found if schema), None)
+    schemas = (uncut.commit_metadata(instant).table_schema for instant in reversed(uncut.commits))
+    return next((schema for schema in schemas if schema), None)
 
 
 def _check_complete(timeline: Timeline, instant: str) -> None:
@@ -94,12 +93,12 @@ def _check_complete(timeline: Timeline, instant: str) -> None:
 
 
 def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
-    """Files that were current before the cleaner's horizon may be gone.
+    """Check that the cleaner has not removed files of the snapshot.
 
-    A cleaner that keeps file versions has no horizon; then Hudi takes the first active commit for
-    it, and so do we. Where the newest clean was archived, it is looked up there. Files of a saved
-    commit stay, though Hudi refuses its time all the same; what a savepoint lacks, the removed
-    files tell (`slices/cleaned_files.py`).
+    A cleaner that keeps file versions records no earliest commit to retain; then Hudi uses the
+    first active commit, and so does pyhudi. If the newest clean was archived, it is read there.
+    Files of a commit with a savepoint stay, though Hudi refuses its time all the same; the removed
+    files show what a savepoint misses (`slices/cleaned_files.py`).
     """
     if any(saved.requested == instant for saved in timeline.uncut.filter_completed(SAVEPOINT)):
         return
