@@ -1,18 +1,18 @@
-"""Where the rows of a bootstrapped table's skeleton base files are.
+"""The bootstrap index: where the rows of a bootstrapped table's skeleton base files are.
 
-Bootstrapping in the mode METADATA_ONLY leaves the rows in the Parquet files they were in and gives
-the table skeletons: base files of instant `00000000000001` with Hudi's own columns alone. Those of
-the mode FULL_RECORD (`00000000000002`) and all later base files are whole.
+A bootstrap in the mode METADATA_ONLY leaves the rows in their Parquet files and gives the table
+skeletons: base files of instant `00000000000001` with only Hudi's own columns. Base files of the
+mode FULL_RECORD (`00000000000002`) and all later ones are whole.
 
-Which source file belongs to a skeleton stands in an HFile below `.hoodie/.aux/.bootstrap`, by
-partition: the key is `part=<partition path>`, the value an Avro container file with one
+An HFile below `.hoodie/.aux/.bootstrap` maps skeletons to source files, by partition: the key is
+`part=<partition path>`, the value an Avro container file with one
 `HoodieBootstrapPartitionMetadata`, a map from file id to `HoodieFileStatus`. The file's info block
-has a `HoodieBootstrapIndexInfo` with the folder that all sources lie in. Source:
+has a `HoodieBootstrapIndexInfo` with the directory of all sources. Source:
 `HFileBootstrapIndex`, `HFileBootstrapIndexWriter`, `AbstractTableFileSystemView` (Hudi 0.15.0,
-1.2.0). A second file, by file id, says the same and is not read.
+1.2.0). A second file, by file id, has the same content and is not read.
 
-Hudi goes by the absolute paths in the index. Here `hoodie.bootstrap.base.path` wins where it is not
-the folder that the index names, so that a table and its source can be moved.
+Hudi uses the absolute paths in the index. pyhudi gives precedence to `hoodie.bootstrap.base.path`
+if it differs from the directory in the index, so that a table and its source can be moved.
 """
 
 from __future__ import annotations
@@ -48,30 +48,32 @@ _INFO = "INDEX_INFO"
 Sources = Mapping[str, BootstrapFile]
 """By file id."""
 SourceSpec: TypeAlias = "tuple[_native.Store, str, pa.RecordBatch | None]"
-"""Where a skeleton's rows are, as the core takes it: store, path, what the folder's name tells."""
+"""Source of a skeleton's rows, for the core: store, path, values from the directory's name."""
 WrittenFile: TypeAlias = "tuple[str, bool, SourceSpec | None]"
-"""A file's path, whether it is a log file, and of a skeleton where its rows are."""
+"""A file's path, whether it is a log file, and for a skeleton the source of its rows."""
 
 
 def with_sources(
     storage: Storage, config: TableConfig, slices: Sequence[FileSlice]
 ) -> list[FileSlice]:
-    """The slices, those on a skeleton with the file that has its rows.
+    """Return the slices, with the source files of skeletons added.
 
-    Raises `CorruptTable` when the index is missing, damaged or without a skeleton's file.
+    Raises `CorruptTable` if the index is missing, damaged or has no entry for a skeleton.
     """
-    found = list(slices)
+    all_slices = list(slices)
     if config.bootstrap_path is None:
-        return found
-    partitions = {slice_.partition for slice_ in found if _is_skeleton(slice_)}
+        return all_slices
+    partitions = {slice_.partition for slice_ in all_slices if _is_skeleton(slice_)}
     sources = _load(storage, config, sorted(partitions)) if partitions else {}
-    return [_with_source(slice_, sources) if _is_skeleton(slice_) else slice_ for slice_ in found]
+    return [
+        _with_source(slice_, sources) if _is_skeleton(slice_) else slice_ for slice_ in all_slices
+    ]
 
 
 def sources_of(
     storage: Storage, config: TableConfig, paths: Iterable[str]
 ) -> dict[str, BootstrapFile]:
-    """By path, the files with the rows of those of a table's files that are skeletons.
+    """Return the source files of skeletons among some of a table's files, by path.
 
     Raises as `with_sources`.
     """
@@ -82,7 +84,7 @@ def sources_of(
 
 
 def _of_path(path: str) -> FileSlice | None:
-    """A slice of nothing but a base file, None for another file."""
+    """Return a slice with only this base file, None for another file."""
     partition, _, name = path.rpartition("/")
     parts = parse_base_name(name)
     if parts is None:
@@ -97,9 +99,9 @@ def source_spec(
     schema: pa.Schema,
     columns: Iterable[str] | None = None,
 ) -> SourceSpec | None:
-    """Where the rows of a slice's skeleton are, as the core takes it; None for a whole base file.
+    """Return the source of a slice's skeleton, for the core; None for a whole base file.
 
-    columns: those that are asked for, None for all. Raises `UnsupportedTableFeature` as
+    columns: the requested ones, None for all. Raises `UnsupportedTableFeature` as
     `check_source_columns`.
     """
     source = slice_.base.source if slice_.base else None
@@ -116,8 +118,8 @@ def _spec(
     values = path_values(source.config, schema, partition)
     check_source_columns(storage, source, schema.names if columns is None else columns, values)
     row = [pa.array([value.as_py()], value.type) for value in values.values()]
-    told = pa.RecordBatch.from_arrays(row, names=list(values)) if row else None
-    return source.storage(storage).native, source.path, told
+    path_row = pa.RecordBatch.from_arrays(row, names=list(values)) if row else None
+    return source.storage(storage).native, source.path, path_row
 
 
 def _is_skeleton(slice_: FileSlice) -> bool:
@@ -159,20 +161,20 @@ def _load(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> d
 def _sources(record: Mapping[str, Any], config: TableConfig, folder: str, written: str) -> Sources:
     partition = record.get("bootstrapPartitionPath") or ""
     files = record.get("fileIdToBootstrapFile") or {}
-    found = {}
+    sources = {}
     for file_id, status in files.items():
         uri = (status.get("path") or {}).get("uri")
         if not uri:
             raise CorruptTable(f"{INDEX_FILE}: {file_id} has no path", file=INDEX_FILE)
         root, path = parse_source(uri, folder, written)
-        found[file_id] = BootstrapFile(root, path, partition, status.get("length") or 0, config)
-    return found
+        sources[file_id] = BootstrapFile(root, path, partition, status.get("length") or 0, config)
+    return sources
 
 
 def parse_source(uri: str, folder: str, written: str) -> tuple[str, str]:
-    """A folder to open and the path of a source file in it.
+    """Return a directory to open and the path of a source file in it.
 
-    folder: that of all sources now. written: what it was when the index was written.
+    folder: that of all sources now. written: that of the sources when the index was written.
     """
     prefix = _bare(written).rstrip("/") + "/"
     if _bare(uri).startswith(prefix):
@@ -182,7 +184,7 @@ def parse_source(uri: str, folder: str, written: str) -> tuple[str, str]:
 
 
 def _bare(uri: str) -> str:
-    """The path of a URI. Hadoop writes `file:/a` and `/a` for the same file."""
+    """Return the path of a URI. Hadoop writes `file:/a` and `/a` for the same file."""
     scheme, colon, rest = uri.partition(":")
     if not colon or "/" in scheme:
         return uri
@@ -192,7 +194,7 @@ def _bare(uri: str) -> str:
 
 
 def skeletons(slices: Iterable[FileSlice]) -> dict[str, BootstrapFile]:
-    """By path of a skeleton among the base files of slices, where its rows are."""
+    """Return the sources of the skeletons among the base files of slices, by path."""
     bases = (slice_.base for slice_ in slices)
     return {base.path: base.source for base in bases if base is not None and base.source}
 
@@ -203,9 +205,9 @@ def files_with_sources(
     files: Iterable[tuple[str, bool]],
     sources: Mapping[str, BootstrapFile],
 ) -> list[WrittenFile]:
-    """Paths of files, whether each is a log file, and of skeletons where the rows are.
+    """Return file paths, whether each is a log file, and the sources of skeletons.
 
-    schema: the columns that are looked at. Raises as `source_spec`.
+    schema: the columns that are read. Raises as `source_spec`.
     """
     return [
         (path, is_log, _spec(storage, sources[path], path.rpartition("/")[0], schema))
@@ -218,7 +220,7 @@ def files_with_sources(
 def check_source_columns(
     storage: Storage, source: BootstrapFile, wanted: Iterable[str], values: Mapping[str, object]
 ) -> None:
-    """Raises `UnsupportedTableFeature` for a partition column that only a source's folder names.
+    """Raise `UnsupportedTableFeature` for a partition column that only the directory name contains.
 
     wanted: columns to be read. values: those that come from the path instead.
     """

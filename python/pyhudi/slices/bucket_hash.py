@@ -1,7 +1,7 @@
-"""How record keys are hashed under a bucket index. Which file group a hash means is not said here.
+"""Hashing of record keys under a bucket index. The mapping of hashes to file groups is elsewhere.
 
-Which fields are hashed only the writer's options say. The ways of Hudi's releases differ for few
-keys. Sources: `BucketIdentifier`, `ConsistentBucketIdentifier` (Hudi 0.15.0, 1.2.0).
+Only the writer's options determine the hashed fields. The methods of Hudi's releases differ for
+few keys. Sources: `BucketIdentifier`, `ConsistentBucketIdentifier` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ _NEVER_SPLIT = [str(code) for code in VERSIONS if not table_version(code).splits
 
 @dataclass(frozen=True)
 class KeyHash:
-    """One way of hashing."""
+    """One hash method."""
 
     fields: tuple[str, ...]
     scan: bool
-    """Field values are cut out of keys as Hudi 1.x does (else: as 0.15.0)."""
+    """Field values are parsed from keys as in Hudi 1.x (else: as in 0.15.0)."""
 
     def buckets(self, keys: pa.Array[Any], count: int) -> pa.Array[Any]:
-        """The bucket number of each key."""
+        """Return the bucket number of each key."""
         return _native.bucket_numbers(keys, self.fields, count, scan=self.scan)
 
     def hashes(self, keys: pa.Array[Any]) -> pa.Array[Any]:
-        """What tells keys apart, whatever the number of buckets."""
+        """Return a hash of each key, independent of the number of buckets."""
         return self.buckets(keys, _MOST)
 
     def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
-        """The place of each key on a hash ring."""
+        """Return the consistent hash of each key."""
         return _native.ring_hashes(keys, self.fields, scan=self.scan)
 
 
 def key_hashes(config: TableConfig, options: IndexOptions) -> tuple[KeyHash, KeyHash]:
-    """Both ways, the one of the table version's release first."""
+    """Return both methods, the one of the table version's release first."""
     fields = hash_fields(config, options)
     first = not config.version.splits_bucket_keys
     return KeyHash(fields, first), KeyHash(fields, not first)
 
 
 def hash_fields(config: TableConfig, options: IndexOptions) -> tuple[str, ...]:
-    """The key fields that are hashed. They have to be named: a plain key may look like fields."""
+    """Return the hashed key fields. They have to be named: a plain key may look like fields."""
     return options.bucket_fields or tuple(config.record_key_fields)
 
 
 def check_hash_fields(config: TableConfig, options: IndexOptions) -> None:
-    """Raises `ConfigError` where the options name a field that is none of the key."""
+    """Raise `ConfigError` if the options name a field that is not part of the key."""
     unknown = [name for name in options.bucket_fields if name not in config.record_key_fields]
     if unknown:
         raise ConfigError(f"{BUCKET_FIELDS} names {unknown[0]!r}, which is not a record key field")
 
 
 def may_be_split(config: TableConfig) -> bool:
-    """Whether Hudi 0.15 may have placed rows, in whose way a comma in any field changes the hash.
+    """Return whether Hudi 0.15 may have assigned rows: a comma in a field changes its hashes.
 
-    Their buckets stay when the table's version is raised.
+    The buckets stay when the table's version is upgraded.
     """
     created = config.properties.get(INITIAL_VERSION)
     return config.version.splits_bucket_keys or created not in _NEVER_SPLIT

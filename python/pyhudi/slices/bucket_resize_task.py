@@ -1,6 +1,6 @@
-"""One new bucket of a hash ring written: the slices of old ones in, one base file out.
+"""Task that writes one new consistent-hashing bucket from slices of old buckets.
 
-A bucket that is split is read once for each of those it becomes. Nothing is planned here.
+A bucket that is split is read once for each of its new buckets. Nothing is planned here.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from pyhudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class BucketTask:
-    """Write those rows of old buckets that belong to a new one."""
+    """Write the rows of old buckets that belong to a new one."""
 
     rows: ClusterTask
-    """Of one file group, whatever its size."""
+    """Of one file group of any size."""
     group: int
-    """The number of the plan's group that it is of."""
+    """Its group's number in the plan."""
     span: Span | None
-    """The new bucket's part of the ring; None where it gets all rows."""
+    """The new bucket's hash range; None if it gets all rows."""
     hashing: KeyHash
 
 
 @dataclass(frozen=True)
 class WrittenBucket:
-    """What one task did."""
+    """The result of one task."""
 
     group: int
     read: int
     """Rows of the old buckets."""
     stats: tuple[WriteStat, ...]
-    """None for a bucket without rows, which gets no file."""
+    """Empty for a bucket without rows, which gets no file."""
 
 
 def write_bucket(task: BucketTask, attempt: Attempt) -> WrittenBucket:
-    """Writes the rows of one new bucket, with the commit times they have."""
+    """Write the rows of one new bucket, and keep their commit times."""
     span = task.span
     chosen = None if span is None else partial(_rows_of, span, task.hashing)
     stats, read = write_sorted(task.rows, attempt, chosen)
@@ -65,14 +65,14 @@ class ProbeTask:
     """Read some keys of an old bucket."""
 
     read: ReadTask
-    """Of the column of keys."""
+    """Reads the key column."""
     span: Span
-    """The old bucket's part of the ring."""
+    """The old bucket's hash range."""
     ways: tuple[KeyHash, ...]
 
 
 def fitting_ways(task: ProbeTask, _attempt: Attempt) -> tuple[KeyHash, ...]:
-    """The ways of hashing that a batch of the bucket's keys does not rule out."""
+    """Return the hash methods that match a batch of the bucket's keys."""
     batch = next(iter(open_slice(task.read)), None)
     if batch is None:
         return task.ways

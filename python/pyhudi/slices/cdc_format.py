@@ -1,8 +1,8 @@
-"""What change logs of a table hold, by its logging mode: schema and columns. Pure.
+"""The content of a table's change logs, by its logging mode: schema and columns. Pure.
 
-A copy-on-write merge writes a change log beside the base file where `hoodie.table.cdc.enabled` is
-set (`HoodieCDCUtils`, `HoodieCDCLogger`, Hudi 1.2.0). New files and appended logs need none: what
-changed follows from the files themselves.
+A copy-on-write merge writes a change log next to the base file if `hoodie.table.cdc.enabled` is
+set (`HoodieCDCUtils`, `HoodieCDCLogger`, Hudi 1.2.0). New files and appended logs need none: the
+files themselves show the changes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _KEY_ONLY = {
 
 @dataclass(frozen=True)
 class ChangeLogForm:
-    """How the records of a table's change logs are made."""
+    """The format of a table's change log records."""
 
     columns: tuple[str, ...]
-    """Of a record: `op` and, by the mode, `ts_ms`, `record_key`, `before`, `after`."""
+    """Columns of a record: `op` and, by the mode, `ts_ms`, `record_key`, `before`, `after`."""
     avro_schema: str
     images: tuple[str, ...]
     """The table's columns without Hudi's own."""
 
     @property
     def needs_images(self) -> bool:
-        """Whether more than keys of the changed rows is needed."""
+        """Whether the log needs more than the keys of the changed rows."""
         return "before" in self.columns
 
 
@@ -57,7 +57,7 @@ MODES = tuple(_COLUMNS)
 def change_log_form(
     config: TableConfig, schema: pa.Schema, avro_schema: str
 ) -> ChangeLogForm | None:
-    """The form of a table with that schema, both without Hudi's own columns; None without CDC."""
+    """Return the format for a schema without Hudi's own columns; None without CDC."""
     if not config.cdc_enabled:
         return None
     columns = _COLUMNS[config.cdc_mode]
@@ -69,7 +69,7 @@ def _avro_schema(columns: tuple[str, ...], avro_schema: str) -> str:
         return json.dumps(_KEY_ONLY, separators=(",", ":"))
     image = json.loads(avro_schema)
     namespace = image.pop("namespace", None)
-    # Avro defines a named type where it stands first, and names it after that.
+    # Avro defines a named type at its first use, and refers to it by name afterwards.
     types = {"before": image, "after": image["name"]}
     fields = [
         {"name": name, "type": ["null", types.get(name, "string")], "doc": "", "default": None}
@@ -88,26 +88,26 @@ def change_records(
     after: pa.Table,
     deleted: pa.Array[Any],
 ) -> pa.Table:
-    """One record for each row that changed.
+    """Return one record for each row that changed.
 
-    before: rows of the keys that were written or deleted, as they were; after: rows as they were
-    written; both with record key and images. deleted: keys that are gone, all of them in `before`.
+    before: rows of the written or deleted keys, as they were; after: rows as written; both with
+    record key and images. deleted: removed keys, all of them in `before`.
     """
     old_keys, new_keys = _key_column(before), _key_column(after)
     was_at = pc.index_in(new_keys, value_set=old_keys)
     gone_at = pc.index_in(deleted, value_set=old_keys)
     ops = pc.if_else(pc.is_null(was_at), INSERT, UPDATE)
     count = len(was_at) + len(gone_at)
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "op": pa.concat_arrays([ops, pa.repeat(pa.scalar(DELETE), len(gone_at))]),
         "record_key": pa.concat_arrays([new_keys, deleted]),
         "ts_ms": pa.repeat(pa.scalar(instant), count),
     }
     if form.needs_images:
         old, new = _images(form, before), _images(form, after)
-        made["before"] = old.take(pa.concat_arrays([was_at, gone_at]))
-        made["after"] = pa.concat_arrays([new, pa.nulls(len(gone_at), new.type)])
-    return pa.table({name: made[name] for name in form.columns})
+        columns["before"] = old.take(pa.concat_arrays([was_at, gone_at]))
+        columns["after"] = pa.concat_arrays([new, pa.nulls(len(gone_at), new.type)])
+    return pa.table({name: columns[name] for name in form.columns})
 
 
 def _key_column(rows: pa.Table) -> pa.Array[Any]:
@@ -116,7 +116,7 @@ def _key_column(rows: pa.Table) -> pa.Array[Any]:
 
 
 def _images(form: ChangeLogForm, rows: pa.Table) -> pa.Array[Any]:
-    """Each row's images as one struct."""
+    """Return each row's images as one struct."""
     columns = rows.select(list(form.images)).combine_chunks()
     batches = columns.to_batches()
     if not batches:

@@ -1,6 +1,6 @@
-"""Telling what a rewritten base file changed, in a change log beside it.
+"""Writer of change logs: records the changes of a rewritten base file next to it.
 
-Rows are noted as they are written. What a record looks like is `slices/cdc_format.py`'s part.
+Rows are recorded as they are written. `slices/cdc_format.py` defines the format of a record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMIT_TIME = "_hoodie_commit_time"
 
 
 class ChangeNotes:
-    """Notes the rows that a task changes while they stream into its base file."""
+    """Records the rows that a task changes while they stream into its base file."""
 
     def __init__(
         self, task: BaseFileTask, form: ChangeLogForm, keys: pa.Array[Any], deletes: pa.Array[Any]
@@ -37,31 +37,31 @@ class ChangeNotes:
         self._keys = keys
         self._deletes = deletes.unique()
         self._written: list[pa.RecordBatch] = []
-        self._kept: list[pa.Array[Any]] = []
+        self._kept_keys: list[pa.Array[Any]] = []
 
     @property
     def _columns(self) -> list[str]:
         return [RECORD_KEY, *(self._form.images if self._form.needs_images else ())]
 
     def noting(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as they come."""
+        """Pass the rows through."""
         instant = self._task.target.instant
         for batch in rows:
-            # A row that stays as it was keeps the instant that wrote it.
+            # An unchanged row keeps the instant that wrote it.
             new = batch.filter(pc.equal(batch.column(_COMMIT_TIME), instant))
             if new.num_rows:
                 self._written.append(new.select(self._columns))
             if len(self._deletes):
-                there = pc.is_in(batch.column(RECORD_KEY), value_set=self._deletes)
-                self._kept.append(batch.column(RECORD_KEY).filter(there))
+                may_be_deleted = pc.is_in(batch.column(RECORD_KEY), value_set=self._deletes)
+                self._kept_keys.append(batch.column(RECORD_KEY).filter(may_be_deleted))
             yield batch
 
     def write(
         self, previous: FileSlice, merged: _native.SliceSpec, attempt: Attempt
     ) -> dict[str, int]:
-        """The change logs, as path and size; empty when nothing changed.
+        """Write the change logs and return paths and sizes; empty if nothing changed.
 
-        merged: how the previous slice is read, with its log files.
+        merged: the read of the previous slice, with its log files.
         """
         task, target = self._task, self._task.target
         schema = pa.schema([target.schema.field(name) for name in self._columns])
@@ -70,9 +70,9 @@ class ChangeNotes:
         deleted = self._deletes.filter(
             pc.is_in(self._deletes, value_set=before.column(RECORD_KEY).combine_chunks())
         )
-        if self._kept:
-            kept = pa.concat_arrays(self._kept)
-            deleted = deleted.filter(pc.invert(pc.is_in(deleted, value_set=kept)))
+        if self._kept_keys:
+            kept_keys = pa.concat_arrays(self._kept_keys)
+            deleted = deleted.filter(pc.invert(pc.is_in(deleted, value_set=kept_keys)))
         records = change_records(self._form, target.instant, before, after, deleted)
         if not records.num_rows:
             return {}
@@ -91,22 +91,22 @@ class ChangeNotes:
         if not self._task.merge_by_key:
             return schema.empty_table()
         target = self._task.target
-        asked: _native.SliceSpec = {
+        spec: _native.SliceSpec = {
             **merged,
             "columns": schema.names,
             "filters": [(RECORD_KEY, "in", self._keys)],
             "bootstrap": source_spec(target.storage, previous, target.schema, schema.names),
         }
-        reader, _ = _native.read_slice(target.storage.native, **asked)
-        found = [
+        reader, _ = _native.read_slice(target.storage.native, **spec)
+        batches = [
             batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=self._keys))
             for batch in reader
         ]
-        return pa.Table.from_batches(found, schema)
+        return pa.Table.from_batches(batches, schema)
 
 
 class _Names:
-    """Gives the path of the next change log, after its marker."""
+    """Returns the path of the next change log, after creating its marker."""
 
     def __init__(self, task: BaseFileTask, attempt: Attempt) -> None:
         self._task = task

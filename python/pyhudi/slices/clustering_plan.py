@@ -1,4 +1,4 @@
-"""The plan of a clustering as Hudi stores it, and the slices that one names. Pure but for sizes."""
+"""The plan of a clustering as Hudi stores it, and its slices. Pure except for file sizes."""
 
 from __future__ import annotations
 
@@ -21,73 +21,73 @@ from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Storage
 
 Order: TypeAlias = tuple[tuple[str, ...], Layout | None]
-"""The columns that rows are sorted by, and their layout, None where nobody says."""
+"""The columns that rows are sorted by, and their layout, None if it is not stored."""
 
 OPERATION = "CLUSTER"
 _PLAN_VERSION = 1
 _CHILDREN = "clustering.group.child.node"
-"""Of a group whose consistent-hashing buckets are split or merged."""
+"""Key in a group whose consistent-hashing buckets are split or merged."""
 _NUMBER = "clustering.group.sequence.no"
 _PARTITION = "clustering.group.partition"
 _PREFIX = re.compile(r"[A-Za-z0-9-]+")
-"""Of a file id, which is to be a file's name."""
+"""Of a file id, which becomes part of a file name."""
 _RESIZING = (
     "ConsistentBucketClusteringExecutionStrategy",
     "JobConsistentHashingExecutionStrategy",
 )
 _SORTING = ("SortAndSizeExecutionStrategy", "SingleFileSortExecutionStrategy")
 _COPYING = ("BinaryCopyExecutionStrategy", "StreamCopyClusteringExecutionStrategy")
-"""Strategies of which all that counts is that the same rows are written."""
+"""Strategies that all write the same rows."""
 
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """File slices that a plan has together."""
+    """A group of file slices in a plan."""
 
     slices: tuple[FileSlice, ...]
     outputs: int
-    """File groups that they become, at most."""
+    """Maximum number of new file groups."""
     children: tuple[Child, ...] = ()
-    """Of buckets that are split or merged: what becomes of their nodes."""
+    """For buckets that are split or merged: the changes of their hash nodes."""
     ring: int = 0
-    """The number of the ring that these nodes are of."""
+    """The version of the hashing metadata with these nodes."""
 
     @property
     def partition(self) -> str:
-        """Path of the partition that their rows stay in."""
+        """Path of the partition of the rows."""
         return self.slices[0].partition
 
 
 @dataclass(frozen=True)
 class ClusteringPlan:
-    """What a pending clustering is to do."""
+    """The plan of a pending clustering."""
 
     groups: tuple[PlannedGroup, ...]
     sort_columns: tuple[str, ...]
     layout: Layout | None
-    """Only pyhudi's plans say it."""
+    """Stored only in pyhudi's plans."""
 
     @property
     def inputs(self) -> dict[GroupKey, FileSlice]:
-        """Every slice that goes, by its file group."""
+        """Every replaced slice, by its file group."""
         return {slice_.key: slice_ for group in self.groups for slice_ in group.slices}
 
     @property
     def resized(self) -> dict[str, tuple[PlannedGroup, ...]]:
         """The groups that split and merge buckets, by partition path."""
-        found: dict[str, tuple[PlannedGroup, ...]] = {}
+        groups: dict[str, tuple[PlannedGroup, ...]] = {}
         for group in self.groups:
             if group.children:
-                found[group.partition] = (*found.get(group.partition, ()), group)
-        return found
+                groups[group.partition] = (*groups.get(group.partition, ()), group)
+        return groups
 
     @property
     def replaced(self) -> dict[str, tuple[str, ...]]:
-        """File ids that go, by partition path."""
-        found: dict[str, tuple[str, ...]] = {}
+        """Replaced file ids, by partition path."""
+        file_ids: dict[str, tuple[str, ...]] = {}
         for partition, file_id in self.inputs:
-            found[partition] = (*found.get(partition, ()), file_id)
-        return found
+            file_ids[partition] = (*file_ids.get(partition, ()), file_id)
+        return file_ids
 
 
 def clustering_record(
@@ -97,9 +97,9 @@ def clustering_record(
     layout: Layout | None,
     missing: Sequence[str] = (),
 ) -> Mapping[str, Any]:
-    """The requested file's record (`HoodieRequestedReplaceMetadata`).
+    """Return the requested file's record (`HoodieRequestedReplaceMetadata`).
 
-    root: the table's URI: Hudi's executors want absolute paths. missing: as a compaction plan's.
+    root: the table's URI: Hudi's executors need absolute paths. missing: as in a compaction plan.
     """
     groups = list(groups)
     resizes = any(group.children for group in groups)
@@ -165,10 +165,10 @@ def _of_nodes(group: PlannedGroup) -> dict[str, str]:
 
 
 def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) -> ClusteringPlan:
-    """What a requested file says, whoever wrote it.
+    """Parse the content of a requested file of any writer.
 
-    Raises `CorruptTable` naming a file that is not there, `UnsupportedTableFeature` for a plan that
-    asks for more than rows written together.
+    Raises `CorruptTable` naming a missing file, `UnsupportedTableFeature` for a plan that requests
+    more than joining rows.
     """
     plan = record.get("clusteringPlan") or {}
     strategy = plan.get("strategy") or {}
@@ -190,7 +190,7 @@ def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) 
 
 
 def order_of_plan(record: Mapping[str, Any]) -> Order:
-    """How a plan sorts. Only pyhudi's say the layout."""
+    """Return the sort order of a plan. Only pyhudi's plans have the layout."""
     plan = record.get("clusteringPlan") or {}
     columns = ((plan.get("strategy") or {}).get("strategyParams") or {}).get(SORT_COLUMNS) or ""
     layout = (plan.get("extraMetadata") or {}).get(LAYOUT, "").lower()
@@ -201,24 +201,24 @@ def order_of_plan(record: Mapping[str, Any]) -> Order:
 
 
 def new_buckets(record: Mapping[str, Any] | None) -> dict[GroupKey, frozenset[GroupKey]]:
-    """By file group that a plan splits or merges those that it becomes; none of another plan.
+    """Return the new buckets of a plan that splits or merges buckets, by old file group.
 
-    Hudi's writers may write to both meanwhile (`SparkConsistentBucketDuplicateUpdateStrategy`).
-    Such a log file bears the clustering's instant, so it counts with the clustering.
+    Hudi's writers may write to both concurrently (`SparkConsistentBucketDuplicateUpdateStrategy`).
+    Such a log file has the clustering's instant, so it becomes valid with the clustering.
     """
-    found = {}
+    buckets = {}
     for group in ((record or {}).get("clusteringPlan") or {}).get("inputGroups") or ():
         extra = group.get("extraMetadata") or {}
         prefixes = [child.prefix for child in _nodes(extra)[0]] if _CHILDREN in extra else []
         for slice_ in group.get("slices") or () if prefixes else ():
             partition = slice_["partitionPath"] or ""
             ids = frozenset((partition, file_id_of(prefix)) for prefix in prefixes if prefix)
-            found[partition, slice_["fileId"]] = ids
-    return found
+            buckets[partition, slice_["fileId"]] = ids
+    return buckets
 
 
 def has_early_log_files(storage: Storage, record: Mapping[str, Any] | None) -> bool:
-    """Whether there are log files of buckets that a plan is to make."""
+    """Return whether there are log files of buckets that a plan will create."""
     ids = frozenset().union(*new_buckets(record).values())
     return any(
         (partition, log.file_id) in ids
@@ -229,7 +229,7 @@ def has_early_log_files(storage: Storage, record: Mapping[str, Any] | None) -> b
 
 
 def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[Child, ...], int]:
-    """What a group says of nodes, and of which ring."""
+    """Return the node changes of a group, and the version of the hashing metadata."""
     try:
         nodes = parse_json(extra[_CHILDREN], _CHILDREN, is_file=False)
         return tuple(map(_child, nodes)), int(extra[_NUMBER])
@@ -259,7 +259,7 @@ def _check_class(name: str) -> None:
 
 
 def _operation(slice_: Mapping[str, Any]) -> dict[str, Any]:
-    """A slice of a plan as a compaction's plan has it."""
+    """Convert a slice of a plan to the format of a compaction's plan."""
     data, logs = slice_.get("dataFilePath") or None, slice_.get("deltaFilePaths") or ()
     base = parse_base_name(data.rsplit("/", 1)[-1]) if data else None
     names = (parse_log_name(path.rsplit("/", 1)[-1]) for path in logs)

@@ -1,4 +1,4 @@
-"""One group of a clustering carried out: slices in, new file groups out. Nothing is planned."""
+"""Task of one group of a clustering: slices in, new file groups out. Nothing is planned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 _FOR_LOGS = 4
-"""A task's slices hold this part of its memory for log records; sorted rows have half."""
+"""A task's slices buffer this part of its memory for log records; sorted rows have half."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class ClusterTask:
     target: WriteTarget
     partition: str
     reads: tuple[ReadTask, ...]
-    """All stored columns of each slice."""
+    """Reads all stored columns of each slice."""
     file_ids: str
-    """What the ids of its file groups begin with."""
+    """Prefix of the ids of its file groups."""
     sort_columns: tuple[str, ...]
     layout: Layout
     target_bytes: int
@@ -50,10 +50,10 @@ def cluster_tasks(
     target_bytes: int,
     memory_limit: int,
 ) -> list[ClusterTask]:
-    """One task a group.
+    """Return one task per group.
 
-    memory_limit: bytes that each may use. Raises `UnsupportedTableFeature` for a merge rule that
-    pyhudi lacks.
+    memory_limit: bytes that each may use. Raises `UnsupportedTableFeature` for an unsupported merge
+    rule.
     """
     logs = max(memory_limit // _FOR_LOGS, 1)
     request = ScanRequest(tuple(table.columns.names), memory_limit=logs, two_threads=True)
@@ -62,7 +62,7 @@ def cluster_tasks(
         ClusterTask(
             target,
             group.partition,
-            # Files keep what they store, also where scans give what the partition's path says.
+            # Files keep stored values, even if scans return the value in the partition path.
             tuple(
                 replace(read, path_values=(), as_text=())
                 for read in slice_tasks(table, request, group.slices, rule)
@@ -78,7 +78,7 @@ def cluster_tasks(
 
 
 def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
-    """Writes the merged rows of all slices, with the commit times they have."""
+    """Write the merged rows of all slices, and keep their commit times."""
     stats, merged = write_sorted(task, attempt)
     written = sum(stat.num_writes for stat in stats)
     if merged != written:
@@ -92,9 +92,9 @@ def write_sorted(
     attempt: Attempt,
     chosen: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None,
 ) -> tuple[tuple[WriteStat, ...], int]:
-    """Writes the merged rows of all slices in order, and counts them.
+    """Write the merged rows of all slices in order, and count them.
 
-    chosen: leaves out rows that are not to be written, though they count; None writes all.
+    chosen: filters rows that are not written but counted; None writes all.
     """
     names = _Names(task, attempt)
     if not task.sort_columns and chosen is None:
@@ -137,7 +137,7 @@ def _stats(
 
 
 class _Names:
-    """Gives the path of the next file, after its marker."""
+    """Returns the path of the next file, after creating its marker."""
 
     def __init__(self, task: ClusterTask, attempt: Attempt) -> None:
         self._task = task

@@ -1,7 +1,7 @@
-"""What becomes of two records of one key in a write: of the data, and of the data and the table.
+"""Merge of two records with one key in a write: within the data, and of the data with the table.
 
-Records that go to log files are merged by whoever reads them. The rules of reading are
-`config/merge_mode.py`'s and `schema/payloads.py`'s.
+Readers merge records in log files. `config/merge_mode.py` and `schema/payloads.py` define the merge
+rules of reading.
 """
 
 from __future__ import annotations
@@ -35,27 +35,28 @@ _HINT = (
 
 
 def check_mergeable(config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` for a table whose rules for merging pyhudi lacks."""
-    rule, lacking = field_merge(config), find_unsupported_merge(config)
-    if rule is None and lacking is not None:
-        msg = f"{lacking}: pyhudi does not support this merge rule"
+    """Raise `UnsupportedTableFeature` for a table with an unsupported merge rule."""
+    rule, unsupported = field_merge(config), find_unsupported_merge(config)
+    if rule is None and unsupported is not None:
+        msg = f"{unsupported}: pyhudi does not support this merge rule"
         raise UnsupportedTableFeature(msg, hint=_HINT)
     if rule is not None and config.cdc_enabled and not _shows_changes(rule):
         msg = (
-            f"hoodie.table.cdc.enabled with {lacking}: pyhudi cannot determine what a merge changed"
+            f"hoodie.table.cdc.enabled with {unsupported}: pyhudi cannot determine what a merge "
+            "changed"
         )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
 
 
 def _shows_changes(rule: FieldMerge) -> bool:
-    """Whether a stored row that a merge changed bears the instant of the write."""
+    """Return whether a stored row that a merge changed has the instant of the write."""
     return rule.merger is None and (rule.fill == "absent" or rule.mode == "COMMIT_TIME_ORDERING")
 
 
 def combine(storage: Storage, config: TableConfig, schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """One row a key.
+    """Combine the rows of each key.
 
-    rows: with record key and partition path in front; deletes among them as in a later commit.
+    rows: record key and partition path come first; deletes among them act as in a later commit.
     """
     rule = with_defaults(merge_on_rewrite(config), schema)
     if rule is None:
@@ -120,11 +121,11 @@ def _combine_fields(
         incoming=many,
     )
     live = reader.read_all().cast(rows.schema)
-    # Of the other keys a delete stands, which is to meet the table's row.
-    others = pc.invert(pc.is_in(_whole_keys(many), value_set=_whole_keys(live)))
+    # For the other keys the delete wins, which the table's row must be merged with.
+    without_live = pc.invert(pc.is_in(_whole_keys(many), value_set=_whole_keys(live)))
     deleted = find_delete_markers(many, merge.delete_field, merge.delete_marker)
-    gone = _winners(config, many.filter(pc.and_(others, deleted)), ordering, rule.mode)
-    return pa.concat_tables([rows.filter(pc.invert(several)), live, gone.cast(rows.schema)])
+    delete_rows = _winners(config, many.filter(pc.and_(without_live, deleted)), ordering, rule.mode)
+    return pa.concat_tables([rows.filter(pc.invert(several)), live, delete_rows.cast(rows.schema)])
 
 
 def _whole_keys(rows: pa.Table) -> pa.Array[Any]:

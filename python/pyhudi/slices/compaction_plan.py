@@ -1,4 +1,4 @@
-"""Which slices a compaction merges: a table and its newest slices in, plan and tasks out. Pure."""
+"""Slices of a compaction: a table and its newest slices in, plan and tasks out. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 _MIB = 1024 * 1024
 _LARGEST = 120 * _MIB
-"""`hoodie.parquet.max.file.size`, which Hudi takes for what a slice without base file will have."""
+"""`hoodie.parquet.max.file.size`, which Hudi assumes for a slice without base file."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class CompactTask:
 
     target: WriteTarget
     read: ReadTask
-    """All stored columns of the slice."""
+    """Reads all stored columns of the slice."""
 
 
 def compaction_plan(
@@ -30,10 +30,10 @@ def compaction_plan(
     extra: Mapping[str, str] | None = None,
     missing: Sequence[str] = (),
 ) -> Mapping[str, Any]:
-    """The requested file's record (`HoodieCompactionPlan`, version 2: names without folders).
+    """Return the requested file's record (`HoodieCompactionPlan`, version 2: bare file names).
 
-    missing: partitions in which slices were left, which Hudi's next plan looks at besides those
-    that were written to.
+    missing: partitions with skipped slices, which Hudi's next plan checks in addition to those that
+    were written.
     """
     return {
         "operations": [_operation(slice_) for slice_ in slices],
@@ -45,18 +45,18 @@ def compaction_plan(
 
 
 def io_mib(slice_: FileSlice) -> int:
-    """What a compaction of a slice is expected to read and write, in MiB."""
+    """Estimate the MiB that a compaction of a slice reads and writes."""
     return sum(_io_mib(slice_))
 
 
 def _io_mib(slice_: FileSlice) -> tuple[int, int]:
-    """Read, and written: as much as the base file has, or a file of the greatest size."""
+    """Read, and written: the size of the base file, or the maximum file size."""
     written = slice_.base.whole_size if slice_.base else _LARGEST
     return slice_.size // _MIB, written // _MIB
 
 
 def io_metrics(slice_: FileSlice) -> dict[str, float]:
-    """What a plan says of the cost of a slice."""
+    """Return the cost of a slice as a plan stores it."""
     read, write = _io_mib(slice_)
     return {
         "TOTAL_LOG_FILES": float(len(slice_.logs)),
@@ -80,7 +80,7 @@ def _operation(slice_: FileSlice) -> dict[str, Any]:
 
 
 def source_uri(slice_: FileSlice) -> str | None:
-    """Where the rows of a slice's skeleton are: Hudi's executors know it by the plan alone."""
+    """Return the source of a slice's skeleton: Hudi's executors know it by the plan alone."""
     source = slice_.base.source if slice_.base else None
     return None if source is None else source.uri
 
@@ -91,12 +91,12 @@ def compact_tasks(
     slices: Sequence[FileSlice],
     memory_limit: int | None = None,
 ) -> list[CompactTask]:
-    """One task a slice.
+    """Return one task per slice.
 
-    memory_limit: bytes of log records that one holds, None for no limit. Raises
-    `UnsupportedTableFeature` for a merge rule that pyhudi lacks.
+    memory_limit: bytes of log records that one buffers, None for no limit. Raises
+    `UnsupportedTableFeature` for an unsupported merge rule.
     """
     request = ScanRequest(output=tuple(table.columns.names), memory_limit=memory_limit)
     reads = slice_tasks(table, request, slices, merge_rule(table))
-    # Files keep what they store, also where scans give what the partition's path says.
+    # Files keep stored values, even if scans return the value in the partition path.
     return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]

@@ -1,4 +1,4 @@
-"""Carrying out one file's part of a compaction: task in, write statistics out."""
+"""Task of one file of a compaction: task in, write statistics out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, Wr
 
 
 def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
-    """Writes the slice's merged rows, with the commit times they have, as a new base file."""
+    """Write the slice's merged rows as a new base file, and keep their commit times."""
     target, merged = task.target, task.read.slice
     name = base_file_name(
         merged.file_id, attempt.write_token, target.instant, target.options.extension
@@ -41,10 +41,9 @@ def compact_file(task: CompactTask, attempt: Attempt) -> WriteStat:
 def compaction_stat(
     merged: FileSlice, written: _native.BaseFile, *, names_previous: bool, **counts: Any
 ) -> WriteStat:
-    """What a compaction's commit says of the base file of one slice.
+    """Return the statistics of the base file of one slice for a compaction's commit.
 
-    names_previous: the base file that is replaced is named. counts: fields of the stat that tell
-    of the merge.
+    names_previous: the replaced base file is named. counts: fields of the stat about the merge.
     """
     base = merged.base
     stat = WriteStat(

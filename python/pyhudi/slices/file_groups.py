@@ -1,4 +1,4 @@
-"""The file groups of a table that a write may go to, and what is planned for them."""
+"""The file groups of a table that a write may use, and their pending services."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyhudi.timeline import Timeline
 def file_groups(
     timeline: Timeline, newest: Iterable[FileSlice], read: Sequence[FileSlice]
 ) -> list[FileGroup]:
-    """The file groups of the slices `read`, in their order, as targets of a write.
+    """Return the file groups of the slices `read`, in their order, as targets of a write.
 
-    newest: the newest slice of each group, which a pending compaction has opened anew; `read`:
-    what a snapshot reads of each.
+    newest: the newest slice of each group, which a pending compaction may have opened; `read`: the
+    slice that a snapshot reads of each.
     """
     appended_to = {slice_.key: slice_ for slice_ in newest}
     compactions = pending_compactions(timeline)
@@ -37,7 +37,7 @@ def file_groups(
 
 
 def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
-    """Partition path and file id of every group that waits for a compaction, with its instant."""
+    """Return partition path and file id of groups with a pending compaction, and its instant."""
     return {
         key: instant.requested
         for instant in timeline.pending(COMPACTION)
@@ -46,7 +46,7 @@ def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
 
 
 def pending_log_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
-    """Likewise of every group whose log files wait to be merged with each other."""
+    """Return partition path and file id of groups with a pending log compaction."""
     return {
         key: instant.requested
         for instant in timeline.pending(LOG_COMPACTION)
@@ -55,7 +55,7 @@ def pending_log_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
 
 
 def pending_clusterings(timeline: Timeline) -> dict[tuple[str, str], str]:
-    """Partition path and file id of every group that waits for a clustering, with its instant."""
+    """Return partition path and file id of groups with a pending clustering, and its instant."""
     return {
         key: instant.requested
         for instant in timeline.pending(CLUSTERING, REPLACE_COMMIT)

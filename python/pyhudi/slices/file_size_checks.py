@@ -1,10 +1,10 @@
-"""Whether data files are as large as they were written.
+"""Checks that data files have the size with which they were written.
 
-A log file that was cut between two blocks, or emptied, looks sound, and one that was cut inside a
-block ends like one whose writer died: only who knows its size can tell that records are gone. The
-metadata table and commits tell sizes, which are compared with those on storage when a slice is
-read. A listing tells what there is; what there ought to be, the commits of the active timeline
-know. A base file that was cut has no footer, so of listed files only log files are looked at.
+A log file that was truncated between two blocks, or emptied, looks intact, and one truncated inside
+a block looks like that of a failed writer: only its expected size shows that records are lost. The
+metadata table and commits store sizes, which are compared with storage when a slice is read. A
+listing has the actual sizes; the commits of the active timeline have the expected ones. A truncated
+base file has no footer, so of listed files only log files are checked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pyhudi.timeline import Instant, Timeline
 
 
 def checks_sizes(options: Mapping[str, str]) -> bool:
-    """Whether the options let a file be refused for its size."""
+    """Return whether the options enable the check of file sizes."""
     return parse_bool(options, CHECK_SIZES, default=True)
 
 
 def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
-    """Raises `CorruptTable` for a log file that lost some of what was written to it.
+    """Raise `CorruptTable` for a log file that lost a part of its content.
 
-    slices: as they were listed. Log files of archived commits are taken as they are.
+    slices: as listed. Log files of archived commits are not checked.
     """
     logs = {log.path: log for slice_ in slices for log in slice_.logs}
     for instant in _writers(timeline, slices):
@@ -41,35 +41,35 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
 def check_listed(
     storage: Storage, options: Mapping[str, str], timeline: Timeline, slices: Sequence[FileSlice]
 ) -> None:
-    """As `check_sizes`, where the options want it and storage may have lost a part of a file.
+    """As `check_sizes`, if the options enable it and storage may have lost a part of a file.
 
-    In a bucket, where each commit is a request, objects come whole or not at all.
+    On object stores each commit is a request, and objects are written atomically: no check.
     """
     if checks_sizes(options) and not is_bucket(storage.uri):
         check_sizes(timeline, slices)
 
 
 def check_found(storage: Storage, slice_: FileSlice) -> None:
-    """Raises `CorruptTable` for a file of a slice that has another size than is known of it.
+    """Raise `CorruptTable` for a file of a slice with another size than expected.
 
-    In a bucket nothing is asked for that: objects there come whole or not at all.
+    On object stores nothing is requested for that: objects are written atomically.
     """
     if is_bucket(storage.uri):
         return
     for file in (*([slice_.base] if slice_.base else ()), *slice_.logs):
-        found = storage.head(file.path) if file.checked and file.size > 0 else None
-        if found is None or found.size == file.size:
+        stored = storage.head(file.path) if file.checked and file.size > 0 else None
+        if stored is None or stored.size == file.size:
             continue
         grows = isinstance(file, LogFile) and file.may_hold_several(slice_.base_instant)
-        if grows and found.size > file.size:
+        if grows and stored.size > file.size:
             continue
-        raise _corrupt_error(file.path, found.size, file.size)
+        raise _corrupt_error(file.path, stored.size, file.size)
 
 
 def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instant]:
     """The commits that may have written to log files of the slices.
 
-    Where commits append to files of others, names tell the instant of the slice alone.
+    If commits append to existing files, names contain only the instant of the slice.
     """
     logs = [
         (log.instant, log.may_hold_several(slice_.base_instant))
@@ -83,12 +83,12 @@ def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instan
             yield instant
 
 
-def _corrupt_error(path: str, found: int, expected: int) -> CorruptTable:
-    msg = f"{path} is damaged: it has {found} bytes, expected {expected}"
+def _corrupt_error(path: str, actual: int, expected: int) -> CorruptTable:
+    msg = f"{path} is damaged: it has {actual} bytes, expected {expected}"
     return CorruptTable(
         msg,
         file=path,
-        offset=found,
-        hint="Rows may be gone with what is missing. To read what there is, as Hudi does, open the "
+        offset=actual,
+        hint="Rows may be lost with the missing bytes. To read the rest, as Hudi does, open the "
         f'table with options={{"{CHECK_SIZES}": "false"}}.',
     )

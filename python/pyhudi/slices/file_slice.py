@@ -1,4 +1,4 @@
-"""File groups and file slices as plain facts. Nothing here reads storage."""
+"""File groups and file slices as plain data. Nothing here reads storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BootstrapFile:
     """The file, outside of the table, with the rows of a skeleton base file."""
 
     folder: str
-    """Where to open a store."""
+    """The location to open a store for."""
     path: str
     """Relative to the folder."""
     partition: str
@@ -21,15 +21,15 @@ class BootstrapFile:
     size: int
     """Bytes."""
     config: TableConfig = field(repr=False, compare=False)
-    """The table's, by which its partition paths tell values that the file may lack."""
+    """The table's, which derives missing values of the file from its partition path."""
 
     @property
     def uri(self) -> str:
-        """Where it is, as plans of table services name it."""
+        """Its URI, as in plans of table services."""
         return f"{self.folder.rstrip('/')}/{self.path}"
 
     def storage(self, table: Storage) -> Storage:
-        """A store for the folder, opened as the table's own is."""
+        """Return a store for the directory, opened with the table's options."""
         return Storage(self.folder, table.options)
 
 
@@ -46,9 +46,9 @@ class BaseFile:
     size: int
     """Bytes."""
     source: BootstrapFile | None = None
-    """Where the rows are, when this is a skeleton of Hudi's own columns."""
+    """The source of the rows, if this is a skeleton of Hudi's own columns."""
     checked: bool = True
-    """Whether a file of another size is damage."""
+    """Whether another size on storage is damage."""
 
     @property
     def path(self) -> str:
@@ -57,7 +57,7 @@ class BaseFile:
 
     @property
     def whole_size(self) -> int:
-        """Bytes, with those of a skeleton's source."""
+        """Bytes, including a skeleton's source."""
         return self.size + (self.source.size if self.source else 0)
 
 
@@ -76,11 +76,11 @@ class LogFile:
     suffix: str
     """".cdc" or ""."""
     size: int
-    """Bytes, as the commit or storage says that the table was planned by."""
+    """Bytes, by the commit or listing that the read was planned on."""
     appended: bool = False
-    """Whether later commits may append to it: it may be larger by then."""
+    """Whether later commits may append to it, so that it may be larger then."""
     checked: bool = True
-    """As of a base file."""
+    """As in a base file."""
 
     @property
     def path(self) -> str:
@@ -93,11 +93,11 @@ class LogFile:
         return (self.instant, self.version, self.write_token, self.suffix)
 
     def may_hold_several(self, base_instant: str) -> bool:
-        """Whether it can have blocks of several commits, in a slice of that base instant.
+        """Return whether it may have blocks of several commits, in a slice of that base instant.
 
-        Up to table version 6, and of a table upgraded from there, it is named by the base instant
-        of its slice, which can be that of a pending compaction in the slice joined of two. From 8
-        on it has a later one of its own, but in a slice that it opened itself.
+        Up to table version 6, and in a table upgraded from there, it is named by the base instant
+        of its slice, which can be that of a pending compaction if two slices are joined. From 8 on
+        it has a later instant of its own, except in a slice that it opened itself.
         """
         return self.appended or self.instant == base_instant
 
@@ -111,11 +111,11 @@ class FileSlice:
     base_instant: str
     base: BaseFile | None
     logs: tuple[LogFile, ...] = field(default=())
-    """Oldest first, CDC files left out."""
+    """Oldest first, without CDC files."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What its file group is known by: partition path and file id."""
+        """The key of its file group: partition path and file id."""
         return (self.partition, self.file_id)
 
     @property
@@ -125,12 +125,12 @@ class FileSlice:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files, a skeleton's source among them."""
+        """Bytes of all its files, including a skeleton's source."""
         return (self.base.whole_size if self.base else 0) + sum(log.size for log in self.logs)
 
     @property
     def unchecked(self) -> FileSlice:
-        """The slice, with files of whatever size they are found to have."""
+        """The slice, accepting files of any size."""
         base = None if self.base is None else replace(self.base, checked=False)
         return replace(
             self, base=base, logs=tuple(replace(log, checked=False) for log in self.logs)

@@ -1,8 +1,8 @@
 """File groups and file slices of a table as of its timeline, from a list of its files.
 
-It answers which files a query reads and which slice a writer appends to. It reads no data file and
-leaves out what no committed instant wrote, up to table version 6 except for single log blocks,
-which their reader must test (`TableVersion.blocks_need_commit_check`).
+It determines the files that a query reads and the slice that a writer appends to. It reads no data
+file and ignores files that no committed instant wrote, up to table version 6 except for single log
+blocks, which their reader must check (`TableVersion.blocks_need_commit_check`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyhudi.timeline import Timeline
 
 
 class NamedFile(NamedTuple):
-    """A data file that a commit, or a listing of another time, says is there."""
+    """A data file that a commit, or an earlier listing, names."""
 
     path: str
     """Relative to the table."""
@@ -37,7 +37,7 @@ class NamedFile(NamedTuple):
 
 
 class FileSystemView:
-    """The file groups of a table, listed on first use; make a new one to see later files."""
+    """The file groups of a table, listed on first use; create a new one to see later files."""
 
     def __init__(
         self,
@@ -51,12 +51,11 @@ class FileSystemView:
         with_replaced: bool = False,
         check: Callable[[FileSystemView], None] | None = None,
     ) -> None:
-        """`partitions`: which to look at (a test of the path, or paths), None for all.
+        """`partitions`: a test of the path, or paths; None for all.
 
-        files: what lists them, storage when it is None. change_logs: change logs, which no query
-        merges, are among the log files of their slices. with_replaced: slices of groups that were
-        taken away are there too. check: is called once the files are listed, and raises where
-        nobody may go by them.
+        files: the source of listings, storage if it is None. change_logs: include change logs,
+        which no query merges, in the log files of their slices. with_replaced: include slices of
+        replaced groups. check: called once the files are listed; raises if they must not be used.
         """
         self._storage = storage
         self._config = config
@@ -68,7 +67,7 @@ class FileSystemView:
         self._check = check
 
     def slices(self) -> list[FileSlice]:
-        """What a snapshot reads: one slice a group, by partition and file id.
+        """Return the slices of a snapshot: one per group, by partition and file id.
 
         The slice before a pending compaction is joined with the log files written since.
         """
@@ -82,27 +81,27 @@ class FileSystemView:
         return self._with_sources(slice_ for slice_ in merged if slice_ is not None)
 
     def base_slices(self) -> list[FileSlice]:
-        """What a read-optimized query reads: the newest committed base file of every group."""
-        found = (
+        """Return the slices of a read-optimized query: each group's newest committed base file."""
+        newest = (
             slice_builder.base_slice(slice_builder.find_committed_slices(group, self._facts))
             for _, group in self._live_groups()
         )
-        return self._with_sources(slice_ for slice_ in found if slice_ is not None)
+        return self._with_sources(slice_ for slice_ in newest if slice_ is not None)
 
     def iter_newest_slices(self) -> list[FileSlice]:
-        """The newest slice of every group: the one that a log append goes to.
+        """Return the newest slice of every group, to which log files are appended.
 
         A pending compaction's slice is one of them, without base file and perhaps without log
         files.
         """
-        found = (
+        slices_by_group = (
             slice_builder.find_committed_slices(group, self._facts)
             for _, group in self._live_groups()
         )
-        return self._with_sources(slices[0] for slices in found if slices)
+        return self._with_sources(slices[0] for slices in slices_by_group if slices)
 
     def all_slices(self) -> list[FileSlice]:
-        """Every committed slice, older ones too, of groups that are not replaced; newest first."""
+        """Return every committed slice of groups that are not replaced, newest first."""
         return self._with_sources(
             slice_
             for _, group in self._live_groups()
@@ -110,51 +109,51 @@ class FileSystemView:
         )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:
-        """Every committed slice of one group, newest first, also of a replaced one."""
+        """Return every committed slice of one group, newest first, also of a replaced one."""
         group = self.groups.get(key)
         if group is None:
             return []
         return self._with_sources(slice_builder.find_committed_slices(group, self._facts))
 
     def snapshot_slice_of(self, key: GroupKey) -> FileSlice | None:
-        """What a snapshot reads of one group, or would read were it not replaced."""
+        """Return the slice that a snapshot reads of one group, as if it were not replaced."""
         compaction = self._facts.pending_compactions.get(key)
         return slice_builder.snapshot_slice(self.slices_of(key), compaction)
 
     @property
     def groups(self) -> dict[GroupKey, GroupFiles]:
-        """All data files by group, replaced groups and uncommitted files among them."""
+        """All data files by group, including replaced groups and uncommitted files."""
         return self._listed[1]
 
     @property
     def partitions(self) -> list[str]:
-        """Paths of the partitions looked at, sorted, those without live file groups included."""
+        """Paths of the listed partitions, sorted, including those without live file groups."""
         return sorted(self._listed[0])
 
     @cached_property
     def replaced(self) -> dict[GroupKey, str]:
-        """Groups that a completed replace commit took away, with its requested time."""
-        found: dict[GroupKey, str] = {}
+        """Groups that a completed replace commit replaced, with its requested time."""
+        times: dict[GroupKey, str] = {}
         for instant in self._timeline.filter_completed(REPLACE_COMMIT):
             for key in self._timeline.commit_metadata(instant).replaced:
-                found.setdefault(key, instant.requested)
-        return found
+                times.setdefault(key, instant.requested)
+        return times
 
     def _with_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
         return with_sources(self._storage, self._config, list(slices))
 
     def _live_groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
         groups = self._listed[1]
-        gone = {} if self._with_replaced else self.replaced
-        return ((key, groups[key]) for key in sorted(groups) if key not in gone)
+        replaced = {} if self._with_replaced else self.replaced
+        return ((key, groups[key]) for key in sorted(groups) if key not in replaced)
 
     def lacking(
         self, absent: Iterable[NamedFile], *, base_only: bool = False
     ) -> list[BaseFile | LogFile]:
-        """Those of files that were not listed which a snapshot would read, by path.
+        """Return missing files that a snapshot would read, sorted by path.
 
-        A file of a replaced group is none of them, nor one of an older slice. base_only: base files
-        alone count, as for a read-optimized query.
+        Files of replaced groups and of older slices are not among them. base_only: only base files
+        count, as for a read-optimized query.
         """
         by_partition: dict[str, set[str]] = {}
         for file in absent:
@@ -166,7 +165,7 @@ class FileSystemView:
         return sorted(lost, key=lambda file: file.path)
 
     def _absent_groups(self, absent: Mapping[str, Iterable[str]]) -> Iterator[GroupFiles]:
-        """Files of live groups in the partitions looked at."""
+        """Files of live groups in the partitions of the view."""
         groups: dict[GroupKey, GroupFiles] = {}
         for partition, paths in absent.items():
             self._group(partition, [Entry(path, 0, 0) for path in sorted(paths)], groups)
@@ -177,9 +176,9 @@ class FileSystemView:
     def _find_lost_files(
         self, absent: GroupFiles, *, base_only: bool
     ) -> Iterator[BaseFile | LogFile]:
-        there = self._found[1].get(absent.key, GroupFiles(absent.partition, absent.file_id))
+        existing = self._found[1].get(absent.key, GroupFiles(absent.partition, absent.file_id))
         whole = replace(
-            there, bases=[*there.bases, *absent.bases], logs=[*there.logs, *absent.logs]
+            existing, bases=[*existing.bases, *absent.bases], logs=[*existing.logs, *absent.logs]
         )
         slices = slice_builder.find_committed_slices(whole, self._facts)
         compaction = self._facts.pending_compactions.get(absent.key)
@@ -189,17 +188,17 @@ class FileSystemView:
             yield from (file for file in read.files if file.path not in self.paths)
 
     def looks_at(self, partition: str) -> bool:
-        """Whether the view is of a partition, there or not."""
-        wanted = self._partitions
-        if wanted is None or partition in self._partition_set:
+        """Return whether the view includes a partition, whether it exists or not."""
+        selected = self._partitions
+        if selected is None or partition in self._partition_set:
             return True
-        return wanted(partition) if callable(wanted) else partition in wanted
+        return selected(partition) if callable(selected) else partition in selected
 
     def is_superseded(self, path: str, file_id: str, committed: str) -> bool:
-        """Whether a listed base file is surely newer than the slice of a file.
+        """Return whether a listed base file is certainly newer than the slice of a file.
 
-        committed: when the commit that names the file was complete; up to table version 6, when it
-        was requested.
+        committed: the completion time of the commit that names the file; up to table version 6, its
+        requested time.
         """
         newest = self._newest_bases.get((path.rpartition("/")[0], file_id))
         return newest is not None and len(newest) == len(committed) and committed < newest
@@ -210,29 +209,29 @@ class FileSystemView:
 
     @cached_property
     def _newest_bases(self) -> dict[GroupKey, str]:
-        """Instants of the newest committed base files that were listed."""
+        """Instants of the newest listed base files that are committed."""
         is_committed = self._timeline.is_committed
-        found = {}
+        instants = {}
         for key, group in self._found[1].items():
             times = sorted((base.instant for base in group.bases), reverse=True)
             newest = next(filter(is_committed, times), None)
             if newest is not None:
-                found[key] = newest
-        return found
+                instants[key] = newest
+        return instants
 
     @cached_property
     def paths(self) -> set[str]:
-        """Paths of all files that were listed."""
+        """Paths of all listed files."""
         groups = self._found[1].values()
         bases = {base.path for group in groups for base in group.bases}
         return bases | {log.path for group in groups for log in group.logs}
 
     @cached_property
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
-        found = self._found
+        listed = self._found
         if self._check is not None:
             self._check(self)
-        return found
+        return listed
 
     @cached_property
     def _found(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
@@ -269,7 +268,7 @@ class FileSystemView:
         return lambda instant: active.completion_time(instant) or archive.completion_time(instant)
 
     def _pending_compactions(self) -> dict[GroupKey, str]:
-        """The newest pending compaction of every group that waits for one."""
+        """Return the newest pending compaction of every group that has one."""
         return {
             key: instant.requested
             for instant in self._timeline.pending(COMPACTION)

@@ -1,6 +1,6 @@
-"""A ring of hash ranges, and what it becomes when its buckets are split or merged. Pure.
+"""Consistent-hashing metadata: hash ranges, and their split and merge. Pure.
 
-A ring is the buckets of one partition. Each has the hashes after the bucket before it, up to its
+The nodes are the buckets of one partition. Each has the hashes after the node before it, up to its
 own value; the first one also those beyond the last. Source: `ConsistentBucketIdentifier` (Hudi
 0.15.0, 1.0.2, 1.2.0).
 """
@@ -15,49 +15,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ring = list[tuple[int, str]]
-"""Last hash and file id prefix of each range, rising."""
+"""Last hash and file id prefix of each range, ascending."""
 
 _HASHES = 1 << 31
-"""The hashes are 0 and up to below this."""
+"""Hashes are 0 or more and less than this."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """What a plan wants of a node of a ring."""
+    """The change of a hash node in a plan."""
 
     value: int
     """The last hash of its range."""
     prefix: str | None
-    """Of the file id of its new file group; None where the node goes, and its range to the next."""
+    """Prefix of its new file id; None if the node is removed and its range goes to the next."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a ring, which may go over its end."""
+    """A range of hashes, which may wrap around."""
 
     after: int
     """The last hash before it."""
     upto: int
 
     def holds(self, places: pa.Array[Any]) -> pa.Array[Any]:
-        """For each place on the ring whether it is in this part."""
+        """Return for each hash whether it is in this range."""
         above, below = pc.greater(places, self.after), pc.less_equal(places, self.upto)
         return pc.and_(above, below) if self.after < self.upto else pc.or_(above, below)
 
 
 def file_id_of(prefix: str) -> str:
-    """The file id of a node of a ring."""
+    """Return the file id of a hash node."""
     return f"{prefix}-0"
 
 
 def span_of(ring: Ring, value: int) -> Span:
-    """The part of a ring that the node of this value has."""
+    """Return the hash range of the node with this value."""
     values = [node for node, _ in ring]
     return Span(values[values.index(value) - 1], value)
 
 
 def middle_of(ring: Ring, value: int) -> int | None:
-    """Where to split the node of this value in two; None for a range of one hash."""
+    """Return the value that splits this node in two; None for a range of one hash."""
     span = span_of(ring, value)
     wrapped = 0 if span.after < value else _HASHES
     middle = ((span.after + value + wrapped) >> 1) % _HASHES
@@ -65,7 +65,7 @@ def middle_of(ring: Ring, value: int) -> int | None:
 
 
 def replace_nodes(ring: Ring, children: Iterable[Child]) -> Ring:
-    """The ring once nodes are replaced, added and taken away. Raises KeyError for one it lacks."""
+    """Replace, add and remove nodes. Raises KeyError if one is missing."""
     nodes: dict[int, str] = dict(ring)
     for child in children:
         if child.prefix is None:

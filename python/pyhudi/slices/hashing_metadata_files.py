@@ -1,8 +1,8 @@
-"""The files of consistent-hashing buckets: which file group has which part of the ring.
+"""The files of consistent-hashing metadata: which file group has which hash range.
 
-A ring of a replace commit counts once that is complete. Beside it comes a file that says so, for
+Metadata of a replace commit is valid once that is complete. A file next to it confirms that, for
 when the commit is archived. Up to table version 6 there is none, since Hudi 0.15 puts that file
-into the data partition, where it is of no use; then the file groups tell. Sources:
+into the data partition, where it has no use; then the file groups show it. Sources:
 `ConsistentBucketIndexUtils`, `HoodieConsistentHashingMetadata` (Hudi 0.15.0, 1.0.2, 1.2.0).
 """
 
@@ -27,76 +27,76 @@ FIRST_RING = "00000000000000"
 
 @dataclass(frozen=True)
 class StoredRing:
-    """What one file says."""
+    """The content of one file."""
 
     nodes: Ring
-    """Rising."""
+    """Ascending."""
     number: int = 0
-    """Of rings that the partition had before."""
+    """The number of earlier versions in the partition."""
     buckets: int = 0
-    """Of the partition's first ring."""
+    """The number of buckets in the partition's first version."""
     resizing: bool = False
     """Some of its nodes have children."""
 
 
 def has_rings(storage: Storage) -> bool:
-    """Whether the table's buckets are ranges of hash rings."""
+    """Return whether the table's buckets are hash ranges."""
     return storage.list_dir(RING_FOLDER) != ([], [])
 
 
 def ring_folder(partition: str) -> str:
-    """Where the rings of a partition are stored."""
+    """Return the directory of a partition's hashing metadata."""
     return f"{RING_FOLDER}/{partition}".rstrip("/")
 
 
 def read_committed_ring(storage: Storage, timeline: Timeline, partition: str) -> StoredRing | None:
-    """A partition's newest ring.
+    """Return a partition's newest committed hashing metadata.
 
-    None for a partition without a ring. Raises `CorruptTable` for one that cannot be read.
+    None for a partition without any. Raises `CorruptTable` for an invalid file.
     """
     folder = ring_folder(partition)
     names = {entry.name for entry in storage.list_dir(folder)[1]}
     instants = (name.removesuffix(RING_SUFFIX) for name in names if name.endswith(RING_SUFFIX))
-    known = sorted(instants, reverse=True)
+    stored = sorted(instants, reverse=True)
     archived = ""
-    for earlier, instant in enumerate(known, 1):
+    for earlier, instant in enumerate(stored, 1):
         marked = instant == FIRST_RING or f"{instant}{RING_COMMITTED}" in names
         is_old = timeline.is_before_start(instant)
-        # One that came after the timeline was loaded does not go with its file groups.
+        # One that was written after the timeline was loaded does not match its file groups.
         if not (timeline.is_committed(instant) or (marked and is_old)):
             continue
-        found = _read(storage, _path(partition, instant))
+        metadata = _read(storage, _path(partition, instant))
         if marked or not is_old:
-            return found
-        # It may be of a commit that was archived, or of a clustering that was taken back.
-        before = (_read(storage, _path(partition, other)).nodes for other in known[earlier:][:1])
-        if _has_files(storage, partition, {*found.nodes}.difference(*before)):
-            return found
+            return metadata
+        # It may belong to an archived commit, or to a clustering that was rolled back.
+        before = (_read(storage, _path(partition, other)).nodes for other in stored[earlier:][:1])
+        if _has_files(storage, partition, {*metadata.nodes}.difference(*before)):
+            return metadata
         archived = archived or instant
     return _read(storage, _path(partition, archived)) if archived else None
 
 
 def ring_to_write_by(storage: Storage, timeline: Timeline, partition: str) -> Ring | None:
-    """Return the committed ring; raise `CommitConflict` while a node is being resized."""
-    found = read_committed_ring(storage, timeline, partition)
-    if found is not None and found.resizing:
+    """Return the committed nodes; raise `CommitConflict` while a node is being resized."""
+    metadata = read_committed_ring(storage, timeline, partition)
+    if metadata is not None and metadata.resizing:
         msg = f"the buckets of partition {partition!r} are being resized"
         raise CommitConflict(msg, hint="Complete or roll back the clustering, then retry.")
-    return None if found is None else found.nodes
+    return None if metadata is None else metadata.nodes
 
 
 def put_ring(
     storage: Storage, partition: str, ring: StoredRing, instant: str = FIRST_RING
 ) -> StoredRing:
-    """Stores a ring under an instant; gives the one of another writer that was faster."""
+    """Store hashing metadata with an instant; return that of another writer that was faster."""
     path = _path(partition, instant)
-    # Its own is not read again: of a writer that stands still others may have taken it away.
-    made = storage.put_if_absent(path, _text(partition, ring, instant))
-    return ring if made else _read(storage, path)
+    # Its own file is not read again: if this writer stalled, another one may have removed it.
+    is_created = storage.put_if_absent(path, _text(partition, ring, instant))
+    return ring if is_created else _read(storage, path)
 
 
 def put_ring_again(storage: Storage, partition: str, ring: StoredRing, instant: str) -> None:
-    """Stores the ring of a commit, in place of what an attempt that failed may have left."""
+    """Store the hashing metadata of a commit, replacing that of a failed attempt."""
     storage.put(_path(partition, instant), _text(partition, ring, instant))
 
 
@@ -116,15 +116,15 @@ def _text(partition: str, ring: StoredRing, instant: str) -> bytes:
 
 
 def confirm_rings(storage: Storage, partitions: Iterable[str], instant: str) -> None:
-    """Says beside the rings of an instant that they count; "" where nothing was committed."""
+    """Confirm the hashing metadata of an instant; nothing to do for "", without a commit."""
     for partition in partitions if instant else ():
         storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
 
 
 def forget_rings(storage: Storage, instant: str) -> None:
-    """Removes the rings of an instant."""
+    """Remove the hashing metadata of an instant."""
     for entry in storage.list(RING_FOLDER):
-        # That it counts goes first.
+        # The confirmation is removed first.
         if entry.name in (f"{instant}{RING_COMMITTED}", f"{instant}{RING_SUFFIX}"):
             storage.delete(entry.path)
 

@@ -1,8 +1,8 @@
-"""Partitions and their files, found by listing storage. The metadata table is not asked here.
+"""Partitions and their files, found by listing storage. The metadata table is not used here.
 
-A folder is a partition when it holds a file whose name starts with `.hoodie_partition_metadata`; no
-partition lies within another, and none within a folder called `.hoodie` at whatever depth, though
-one below the first level may be called so (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
+A directory is a partition if it has a file whose name starts with `.hoodie_partition_metadata`. No
+partition is inside another, and none is inside a directory called `.hoodie` at any depth, though
+one below the first level may have that name (`FileSystemBackedTableMetadata`, Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pyhudi.storage.storage import Entry, Storage
 METAFOLDER = ".hoodie"
 
 PartitionFilter = Callable[[str], bool] | Collection[str]
-"""Which partitions to list: a test of the partition path, or the very paths."""
+"""The partitions to list: a test of the partition path, or the paths."""
 
 
 class FileSource(Protocol):
-    """Whatever knows the files of a table."""
+    """A source of the files of a table."""
 
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """Every wanted partition with its files, sorted by partition path.
+        """Return every selected partition with its files, sorted by partition path.
 
-        partitions: None for all. A partition that is given as path and missing has no files.
+        partitions: None for all. A partition that is given as path and does not exist has no files.
         """
         ...
 
 
 class StorageListing:
-    """The files that are on storage."""
+    """The files on storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -47,19 +47,19 @@ class StorageListing:
 
 
 class ListedOnce:
-    """The files that were on storage when somebody first asked.
+    """The files that were on storage at the first listing.
 
-    For who goes by one state of a table, and asks again: files that others have removed meanwhile
-    stay, and what reads them finds out.
+    For an operation on one snapshot that lists repeatedly: files that other writers have removed
+    since stay, and reading them fails.
     """
 
     def __init__(self, storage: Storage, check: Callable[[], None] = lambda: None) -> None:
-        """check: comes after each listing; raises where files may lack in it."""
+        """check: called after each listing; raises if files may be missing in it."""
         self._storage = storage
         self._check = check
-        self._known: dict[str, list[Entry]] = {}
+        self._listed: dict[str, list[Entry]] = {}
         self._all: list[str] | None = None
-        """Paths of the partitions, where all were listed."""
+        """Paths of the partitions, if all were listed."""
 
     def list_files(
         self, partitions: PartitionFilter | None = None
@@ -69,14 +69,14 @@ class ListedOnce:
             paths = [path for path in self._whole() if partitions is None or partitions(path)]
         else:
             paths = sorted(set(partitions))
-            self._list([path for path in paths if path not in self._known])
-        return ((path, self._known[path]) for path in paths)
+            self._list([path for path in paths if path not in self._listed])
+        return ((path, self._listed[path]) for path in paths)
 
     def _whole(self) -> list[str]:
         if self._all is None:
             listed = dict(list_files(self._storage))
             self._check()
-            self._known = {**listed, **self._known}
+            self._listed = {**listed, **self._listed}
             self._all = sorted(listed)
         return self._all
 
@@ -84,7 +84,7 @@ class ListedOnce:
         if paths:
             listed = dict(list_files(self._storage, paths))
             self._check()
-            self._known.update(listed)
+            self._listed.update(listed)
 
 
 class GivenFiles:
@@ -105,7 +105,7 @@ class GivenFiles:
 
 
 def list_partitions(storage: Storage) -> list[str]:
-    """Paths of all partitions, sorted; [""] for a table without partitions that holds data."""
+    """Return the paths of all partitions, sorted; [""] for an unpartitioned table with data."""
     return sorted(partition for partition, _ in walk_partitions(storage))
 
 
@@ -121,7 +121,7 @@ def list_files(
 
 
 LISTED_AT_ONCE = 64
-"""Folders: storage may be far away."""
+"""Directories per request: storage may be remote."""
 
 
 def walk_partitions(
@@ -129,15 +129,15 @@ def walk_partitions(
     wanted: Callable[[str], bool] | None = None,
     within: Iterable[str] = ("",),
 ) -> Iterator[tuple[str, list[Entry]]]:
-    """Every wanted partition with its files, in no particular order, folder by folder.
+    """Every selected partition with its files, in no particular order, directory by directory.
 
-    within: the folders that are looked through, themselves included. Of a partition that is not
-    wanted no more than the existence of its metadata file is looked at, as long as that has its
-    usual name.
+    within: the directories that are searched, including themselves. For a partition that is not
+    selected, only the existence of its metadata file is checked, as long as that has its usual
+    name.
     """
     pending = list(within)
     while pending:
-        # The last ones first: of folders in folders few are known at a time.
+        # The last ones first: of nested directories few are pending at a time.
         some = pending[-LISTED_AT_ONCE:]
         del pending[-LISTED_AT_ONCE:]
         unwanted = {folder for folder in some if wanted is not None and not wanted(folder)}
@@ -156,23 +156,23 @@ def walk_partitions(
 
 
 def is_marked(files: Iterable[Entry]) -> bool:
-    """Whether the files of a folder make it a partition."""
+    """Return whether the files of a directory make it a partition."""
     return any(is_partition_metadata(file.name) for file in files)
 
 
 def is_metafolder(path: str) -> bool:
-    """Whether a folder is one of Hudi's own, by its name."""
+    """Return whether a directory is one of Hudi's own, by its name."""
     return path.rsplit("/", 1)[-1] == METAFOLDER
 
 
 def is_another_table(storage: Storage, folder: str, folders: Iterable[str]) -> bool:
-    """Whether a folder, which has those in it, is a table of its own within this one's folder."""
+    """Return whether a directory, with these subdirectories, is another table inside this one."""
     own = f"{folder}/{METAFOLDER}"
     return folder != "" and own in folders and storage.exists(f"{folder}/{PROPERTIES}")
 
 
 def _directories_without_metadata(storage: Storage, folders: Sequence[str]) -> set[str]:
-    """Those without a partition's metadata file of the usual name."""
+    """Return the directories without a partition's metadata file of the usual name."""
     marks = {folder: f"{folder}/{PARTITION_METADATA_PREFIX}".lstrip("/") for folder in folders}
     with storage.prefetch(heads=marks.values()):
         return {folder for folder, mark in marks.items() if not storage.exists(mark)}

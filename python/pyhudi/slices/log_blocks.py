@@ -1,4 +1,4 @@
-"""What the frames and headers of a log file's blocks say: damage, and whose blocks they are."""
+"""Frames and headers of a log file's blocks: damage, and the instants of the blocks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _CORRUPT = "CORRUPT_BLOCK"
 
 
 def find_corrupt_blocks(storage: Storage, path: str) -> list[int]:
-    """Where damaged blocks begin. Raises `CorruptTable` where not even the first can be told."""
+    """Return offsets of damaged blocks. Raises `CorruptTable` if even the first is unreadable."""
     blocks = _native.log_blocks(storage.native, path)
     return [block["offset"] for block in blocks if block["type"] == _CORRUPT]
 
 
 def is_torn(storage: Storage, path: str) -> bool:
-    """Whether nothing in a log file is whole: its writer died in the first block."""
+    """Return whether a log file has no whole block: its writer failed in the first one."""
     try:
         blocks = _native.log_blocks(storage.native, path)
     except CorruptTable:
@@ -25,9 +25,9 @@ def is_torn(storage: Storage, path: str) -> bool:
 
 
 def block_instants(storage: Storage, path: str) -> list[str]:
-    """The instants whose blocks a log file holds, in their order; each once.
+    """Return the instants of the blocks of a log file, in their order; each once.
 
-    Of blocks that call others off as well, by the instant of their rollback.
+    Command blocks that roll back others count too, with the instant of their rollback.
     """
     blocks = _native.log_blocks(storage.native, path)
     headers = (block["header"] for block in blocks if block["type"] != _CORRUPT)

@@ -1,4 +1,4 @@
-"""Carrying out one file group's part of a log compaction: task in, write statistics out."""
+"""Task of one file group of a log compaction: task in, write statistics out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 
 def compact_logs(task: CompactTask, attempt: Attempt) -> list[WriteStat]:
-    """Writes what a slice's log files come to as one more; nothing where none of them counts."""
+    """Merge a slice's log files into a new one; none if no block of them is committed."""
     target, merged = task.target, task.read.slice
     check_found(target.storage, merged)
     by_base = target.version.logs_named_by_base_instant
@@ -39,7 +39,7 @@ def compact_logs(task: CompactTask, attempt: Attempt) -> list[WriteStat]:
 def store_compacted(
     task: CompactTask, path: str, slice_: _native.SliceSpec
 ) -> _native.LogFile | None:
-    """The one place where log files come into being that others come to."""
+    """Write a compacted log file. All compacted log files are created here."""
     target = task.target
     return _native.compact_logs(
         target.storage.native,
@@ -56,7 +56,7 @@ def store_compacted(
 
 
 def _stat(merged: FileSlice, written: _native.LogFile, version: int) -> WriteStat:
-    """As Hudi's append handle has it, which knows nothing of the slice (1.2.0)."""
+    """Return the stat as Hudi's append handle writes it, without the slice (1.2.0)."""
     return WriteStat(
         file_id=merged.file_id,
         path=written.path,

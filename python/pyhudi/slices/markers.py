@@ -1,9 +1,8 @@
-"""Markers: one small file for every data file a transaction begins, made before the data file.
+"""Markers: one small file for every data file that a transaction starts, created before it.
 
-They name what has to be removed when the transaction fails, or what an attempt left that did not
-get into the commit. pyhudi makes DIRECT markers, which every Hudi release can roll back by; the
-batched form that Hudi's timeline server makes is read too. Source: `MarkerType`, `WriteMarkers`
-(1.2.0)::
+They name the files to remove when the transaction fails, or files of an attempt that are not in
+the commit. pyhudi creates DIRECT markers, which every Hudi release can roll back by; it also reads
+the batched format of Hudi's timeline server. Source: `MarkerType`, `WriteMarkers` (1.2.0)::
 
     .hoodie/.temp/<instant>/<partition>/<data file name>.marker.<CREATE|MERGE|APPEND>     DIRECT
     .hoodie/.temp/<instant>/MARKERS.type, MARKERS0 … MARKERSn     TIMELINE_SERVER_BASED
@@ -30,14 +29,15 @@ _TYPE_FILE = "MARKERS.type"
 _BATCH_PREFIX = "MARKERS"
 _BATCHED = "TIMELINE_SERVER_BASED"
 _LINE_END = re.compile("\r\n|\n|\r")
-"""As Java reads lines. Names may have blanks at both ends, and what else Python ends lines with."""
+"""As Java reads lines. Names may have blanks at both ends, and Python's other line ends."""
 _IN_BUCKETS = b"a marker"
-"""Content of a marker in a bucket, where each empty object is asked about: it may be a folder's."""
+"""Content of a marker on object stores, where each empty object costs a request: it may be a
+directory."""
 
 
 @dataclass(frozen=True)
 class Marker:
-    """A data file that was begun."""
+    """A data file that was started."""
 
     partition: str
     name: str
@@ -51,33 +51,33 @@ class Marker:
 
 
 def folder(instant: str) -> str:
-    """Where the markers of an instant lie, relative to the table."""
+    """Return the directory of an instant's markers, relative to the table."""
     return f"{MARKER_FOLDER}/{instant}"
 
 
 def create(storage: Storage, instant: str, marker: Marker) -> None:
-    """Makes a DIRECT marker; one that is there already is fine."""
+    """Create a DIRECT marker; an existing one is kept."""
     content = _IN_BUCKETS if is_bucket(storage.uri) else b""
     storage.put_if_absent(f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}", content)
 
 
 def delete_all(storage: Storage, instant: str) -> None:
-    """Removes the markers of an instant, whatever their form."""
+    """Remove the markers of an instant, in any format."""
     storage.delete_dir(folder(instant))
 
 
 def instants_with_markers(storage: Storage) -> list[str]:
-    """Instants that have a marker folder, sorted."""
+    """Return the instants that have a marker directory, sorted."""
     names = (path.rstrip("/").rsplit("/", 1)[-1] for path in storage.list_dir(MARKER_FOLDER)[0])
     return sorted(name for name in names if name.isdecimal())
 
 
 def read_all(storage: Storage, instant: str) -> list[Marker] | None:
-    """The markers of an instant, None when it has no marker files at all.
+    """Return the markers of an instant, None if it has no marker files at all.
 
-    None says nothing about the data files: Hudi removes markers before the last step of a rollback,
-    and someone may have emptied the folder. Raises `UnsupportedTableFeature` for an unknown form,
-    `CorruptTable` for what is no text.
+    None does not mean that there are no data files: Hudi removes markers before the last step of a
+    rollback, and a user may have emptied the directory. Raises `UnsupportedTableFeature` for an
+    unknown format, `CorruptTable` for content that is not text.
     """
     files = storage.list(folder(instant))
     if not files:
@@ -99,9 +99,9 @@ def _relative(file: Entry, instant: str) -> str:
 
 
 def _read_batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:
-    kind = _text(storage, type_file).strip()
-    if kind != _BATCHED:
-        msg = f"{type_file.path} has the marker type {kind!r}"
+    marker_type = _text(storage, type_file).strip()
+    if marker_type != _BATCHED:
+        msg = f"{type_file.path} has the marker type {marker_type!r}"
         raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
     return [
         line.removeprefix("/")
@@ -121,9 +121,9 @@ def _text(storage: Storage, file: Entry) -> str:
 
 
 def _parse(relative: str) -> Marker | None:
-    """A marker of its name below the instant's folder; None for Hadoop's checksum side files."""
-    data_path, found, kind = relative.rpartition(_INFIX)
-    if not found or kind not in _KINDS:
+    """Parse a marker's name below the instant's directory; None for Hadoop's checksum files."""
+    data_path, infix, marker_type = relative.rpartition(_INFIX)
+    if not infix or marker_type not in _KINDS:
         return None
     partition, _, name = data_path.rpartition("/")
-    return Marker(partition, name, cast("MarkerKind", kind))
+    return Marker(partition, name, cast("MarkerKind", marker_type))

@@ -1,4 +1,4 @@
-"""A table's rules for merging column by column, handed to the Rust core."""
+"""A table's rules for merging column by column, for the Rust core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyhudi.schema.payloads import FieldMerge
 def field_rules(
     rule: FieldMerge | None, schema: pa.Schema, *, in_batch: bool = False
 ) -> _native.FieldRules | None:
-    """The core's form of the rules of a table with that schema, meta fields included.
+    """Convert the rules of a table with that schema, including meta fields, for the core.
 
     in_batch: for rows of one write among themselves.
     """

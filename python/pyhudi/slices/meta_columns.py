@@ -1,4 +1,4 @@
-"""What comes with rows that are about to be written: Hudi's own columns, the partition's file."""
+"""Additions to rows that are written: Hudi's own columns, and the partition's metadata file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 def with_meta(
     rows: RowStream, target: WriteTarget, attempt: Attempt, file_name: str
 ) -> _native.BatchReader:
-    """The rows, which have record key and partition path, with the other meta columns too.
+    """Add the other meta columns to rows with record key and partition path.
 
-    All of them are null where the table's keys are virtual. Raises `SchemaMismatch` for a value of
-    an enum that is none of its symbols.
+    All of them are null if the table's keys are virtual. Raises `SchemaMismatch` for a value that
+    is not a symbol of its enum.
     """
     symbols = enum_symbols(target.avro_schema)
     if symbols:
-        # As a stream it would hide the kind of the error.
+        # A stream would hide the type of the error.
         rows = pa.table(rows)
         check_symbols(rows, symbols)
     return _native.with_meta_columns(
@@ -38,23 +38,24 @@ def with_meta(
 
 
 def make_partition(target: WriteTarget, partition: str) -> None:
-    """Makes a folder a partition, unless it is one already.
+    """Make a directory a partition, unless it is one already.
 
-    Raises `SchemaMismatch` where it lies within a partition, or one within it.
+    Raises `SchemaMismatch` if it is inside a partition, or contains one.
     """
     storage = target.storage
     depth = partition.count("/") + 1 if partition else 0
     path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
-    text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
+    content = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
     if not target.least_levels:
-        storage.put_if_absent(path, text.encode())
+        storage.put_if_absent(path, content.encode())
         return
     if storage.exists(path):
         return
     check_alone(storage, partition, target.least_levels)
-    if storage.put_if_absent(path, text.encode()):
+    if storage.put_if_absent(path, content.encode()):
         try:
-            # Another task or writer may have made one meanwhile: the later of both sees the other.
+            # Another task or writer may have created one concurrently: the later of both sees the
+            # other.
             check_alone(storage, partition, target.least_levels)
         except SchemaMismatch:
             storage.delete(path)

@@ -1,9 +1,10 @@
-"""Whether the data files are there that commits name: a lost file is no older state of the table.
+"""Detection of missing data files: a lost file must not look like an older snapshot.
 
-A listing shows what there is. If a file of a newest slice is not among it, the slice before would
-be read in its place, and the next commit or service would make that final. So whoever lists storage
-compares it with the commits of the active timeline and, where a table is opened for writing, with
-what its companions list of archived ones. Files of older slices may be gone: cleaners take them.
+A listing has the existing files. If a file of a newest slice is missing, the slice before would be
+read in its place, and the next commit or service would make that final. Therefore listings of
+storage are compared with the commits of the active timeline and, if a table is opened for writing,
+with the files that its commit participants list of archived ones. Files of older slices may be
+missing: cleaners remove them.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 
 GO_ON = (
-    "check() names all files that are missing; check(repair=True) rebuilds a metadata table that "
-    "lists files of rolled back commits. restore() brings back a state before the loss, "
-    "delete_partitions() gives a partition up. To go on without the rows, as Hudi does, open the "
+    "check() lists all missing files; check(repair=True) rebuilds a metadata table that "
+    "lists files of rolled back commits. restore() returns to a state before the loss, "
+    "delete_partitions() drops a partition. To go on without the rows, as Hudi does, open the "
     f'table with options={{"{CHECK_SIZES}": "false"}}.'
 )
-"""What is left to do about a file that is lost."""
+"""The options that remain for a lost file."""
 
 
 def whole_view(table: TableSnapshot, partitions: PartitionFilter | None = None) -> FileSystemView:
-    """The files of a table, of which none may be missing that a snapshot reads.
+    """Return the files of a table, none of which may be missing that a snapshot reads.
 
-    partitions: as of `FileSystemView`. What is asked of the view raises as `check_complete`.
+    partitions: as in `FileSystemView`. The view raises as `check_complete` on first use.
     """
     check = partial(check_complete, table)
     return FileSystemView(table.storage, table.config, table.timeline, partitions, check=check)
@@ -57,11 +58,11 @@ def check_complete(
     past: bool = False,
     stale: Collection[str] = (),
 ) -> None:
-    """Raises `MissingFile` where a snapshot would read a file that a view has not listed.
+    """Raise `MissingFile` if a snapshot would read a file that a view has not listed.
 
-    view: of the table's timeline. base_only: only base files are read. past: the timeline lacks
-    instants, so that cleans may have taken what is current on it: that is `cleaned_files.py`'s
-    part. stale: paths that the metadata table lists although their commits were rolled back.
+    view: of the table's timeline. base_only: only base files are read. past: instants are missing
+    on the timeline, so that cleans may have removed its current files: `cleaned_files.py` checks
+    that. stale: paths that the metadata table lists although their commits were rolled back.
     """
     if not checks_sizes(table.options):
         return
@@ -80,29 +81,29 @@ def find_lost_files(
     base_only: bool = False,
     stale: Collection[str] = (),
 ) -> list[BaseFile | LogFile]:
-    """The files that a snapshot would read and that a view has not listed, by path.
+    """Return the files that a snapshot would read and that a view has not listed, by path.
 
-    stale: as of `check_complete`.
+    stale: as in `check_complete`.
     """
     named = (*_absent(table.timeline, view), *_of_companions(table, view))
     absent = [file for file in named if file.path not in stale]
-    found = view.lacking(absent, base_only=base_only)
-    if not found:
+    lost = view.lacking(absent, base_only=base_only)
+    if not lost:
         return []
-    # Seldom: the archive is read. A replace commit may be there, while an older write is active.
+    # Rare: the archive is read. A replace commit may be there while an older write is active.
     replaced = find_replaced_before_start(table.timeline)
     spared: set[str] = set()
-    while more := {file.path for file in found if is_spared(table.timeline, file.name)}:
+    while more := {file.path for file in lost if is_spared(table.timeline, file.name)}:
         spared |= more
-        left = [file for file in absent if file.path not in spared]
-        found = view.lacking(left, base_only=base_only)
-    return [file for file in found if (file.partition, file.file_id) not in replaced]
+        remaining = [file for file in absent if file.path not in spared]
+        lost = view.lacking(remaining, base_only=base_only)
+    return [file for file in lost if (file.partition, file.file_id) not in replaced]
 
 
 def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
-    """What commits of the active timeline name, and a view has not listed, oldest first.
+    """Files that commits of the active timeline name and a view has not listed, oldest first.
 
-    Most of it was cleaned. Many commits with many files each are gone through.
+    Most of them were cleaned. This iterates over many commits with many files each.
     """
     for commit, metadata in timeline.metadata_of_commits():
         time = (commit.completed if timeline.completes_in_names else None) or commit.requested
@@ -116,7 +117,7 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
 
 
 def _paths(stat: WriteStat) -> Iterator[str]:
-    """Of the file that was written, and of the base file of its slice."""
+    """Paths of the written file, and of the base file of its slice."""
     if stat.path and _is_written(stat):
         yield stat.path
         if stat.base_file:
@@ -125,12 +126,12 @@ def _paths(stat: WriteStat) -> Iterator[str]:
 
 
 def _is_written(stat: WriteStat) -> bool:
-    """Whether there was something to write: a file without size and records may never have been."""
+    """Return whether a file was written: without size and records it may never have existed."""
     return bool(stat.file_size_in_bytes or stat.num_writes or stat.num_deletes)
 
 
 def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
-    """What companions list of commits that are archived."""
+    """Files that commit participants list of archived commits."""
     if not table.companions or not table.timeline.may_have_archived:
         return
     for companion in table.companions:
@@ -142,22 +143,22 @@ def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[Named
                 yield NamedFile(path, parsed.file_id)
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------
 
 
 def explain_missing_file(
     error: MissingFile, config: TableConfig, timeline: Timeline
 ) -> MissingFile:
-    """The error of who met a file that is gone, which nobody was free to take, with a likely cause.
+    """Return the error for a lost file, which no writer was free to remove, with a likely cause.
 
-    timeline: as it is now.
+    timeline: the current one.
     """
     if GO_ON in error.hint:
         return error
     name = (error.file or "").rpartition("/")[2]
     hint = f"{error.hint} Else it is lost. {GO_ON}".lstrip()
     if config.bootstrap_path is not None and _parse(name) is None:
-        cause = "it has rows of a table that was bootstrapped, whose source was moved or lost"
+        cause = "it is a source file of a bootstrapped table, and was moved or lost"
         hint = f"{BOOTSTRAP_PATH} is {config.bootstrap_path}: put the source back there. {GO_ON}"
     else:
         cause = _cause(timeline, name)
@@ -168,8 +169,8 @@ def _missing(table: TableSnapshot, lost: list[BaseFile | LogFile]) -> MissingFil
     first = lost[0]
     if table.storage.exists(first.path):
         return MissingFile(
-            f"{first.path} is there and is not found: no file {PARTITION_METADATA_PREFIX} makes "
-            "its folder a partition, or it lies within another one",
+            f"{first.path} exists but is not listed: its directory has no file "
+            f"{PARTITION_METADATA_PREFIX}, or is inside another partition",
             file=first.path,
             hint="Copy that file from another partition of the same depth.",
         )
@@ -178,17 +179,17 @@ def _missing(table: TableSnapshot, lost: list[BaseFile | LogFile]) -> MissingFil
     cause = (
         _cause(table.timeline.uncut, first.name)
         if folders or files
-        else "nothing is left of its partition, which was removed or moved from outside"
+        else "its partition is empty: another program removed or moved it"
     )
-    msg = f"{first.path} is missing, which the table consists of{more}; {cause}"
+    msg = f"{first.path} is missing{more}, but the table needs it; {cause}"
     return MissingFile(msg, file=first.path, hint=GO_ON)
 
 
 def _cause(timeline: Timeline, name: str) -> str:
     clean = clean_of(timeline, name)
     if clean is None:
-        return "no clean of the timeline took it: it was lost, or removed from outside"
-    return f"the clean {clean} took it, whose writer went by another state of the table"
+        return "no clean on the timeline removed it: it was lost, or deleted by another program"
+    return f"the clean {clean} removed it, planned on another snapshot of the table"
 
 
 def _parse(name: str) -> BaseName | LogName | None:

@@ -1,8 +1,8 @@
-"""Partitions within others, which are refused before they are made.
+"""Nested partitions, which are rejected before they are created.
 
-No listing finds the inner one: neither that of `listing.py` nor Hudi's looks below the first folder
-with a partition's metadata file (`FileSystemBackedTableMetadata`, 1.2.0). So its rows are lost with
-the metadata table that knows of it.
+No listing finds the inner one: neither that of `listing.py` nor Hudi's searches below the first
+directory with a partition's metadata file (`FileSystemBackedTableMetadata`, 1.2.0). So its rows are
+lost with the metadata table that lists it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def find_nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each path that lies within another one, after the outermost of those that hold it."""
+    """Each path that is inside another one, after the outermost path that contains it."""
     outer: list[str] | None = None
-    # Folder by folder, whatever characters sort before a slash.
+    # Directory by directory, because some characters sort before a slash.
     for parts in sorted(path.split("/") if path else [] for path in set(paths)):
         if outer is not None and parts[: len(outer)] == outer:
             yield "/".join(outer), "/".join(parts)
@@ -33,15 +33,15 @@ def find_nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def check_apart(paths: Iterable[str]) -> None:
-    """Raises `SchemaMismatch` where one of the partitions of a write lies within another."""
+    """Raise `SchemaMismatch` if one of the partitions of a write is inside another."""
     for outer, inner in find_nested(paths):
         raise _nesting_error(inner, outer)
 
 
 def least_levels(table: TableSnapshot) -> int:
-    """How many folders a partition path of a table has at least.
+    """Return the minimum number of directories of a table's partition paths.
 
-    0 where none can lie within another: only text makes paths of one table differ in depth.
+    0 if none can be inside another: only strings make paths of one table differ in depth.
     """
     fields = table.config.partition_fields
     if _escapes_slashes(table.config, table.options):
@@ -59,9 +59,9 @@ def _may_be_text(columns: pa.Schema, name: str) -> bool:
 
 
 def check_alone(storage: Storage, partition: str, levels: int) -> None:
-    """Raises `SchemaMismatch` where a folder lies within a partition, or one within it.
+    """Raise `SchemaMismatch` if a directory is inside a partition, or contains one.
 
-    levels: as of `least_levels`.
+    levels: as in `least_levels`.
     """
     parts = partition.split("/")
     around = ["/".join(parts[:count]) for count in range(levels, len(parts))]

@@ -1,9 +1,9 @@
-"""Completing rows that have only some of a table's columns from what is stored of their keys.
+"""Completion of rows that have only some of a table's columns from stored rows of their keys.
 
-Log blocks of some columns would spare that, and Spark SQL writes them; but what they come to is not
-the row: readers merge such a record with the base row that an earlier delete took away, and fill
-the columns that it lacks from rows that come late. Hudi's readers fail on them in commit-time order
-(1.0.2 always, 1.2.0 where a record follows a delete), in tables with a column that marks deletes,
+Log blocks with some columns would avoid that, and Spark SQL writes them; but they do not lead to
+the right row: readers merge such a record with the base row that an earlier delete removed, and
+fill its missing columns from late rows. Hudi's readers fail on them in commit-time order
+(1.0.2 always, 1.2.0 if a record follows a delete), in tables with a column that marks deletes,
 and in incremental queries (1.2.0).
 """
 
@@ -26,25 +26,25 @@ from pyhudi.slices.write_tasks import WriteTarget
 
 
 def fill_missing_columns(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
-    """The rows with all of the table's columns.
+    """Return the rows with all of the table's columns.
 
-    stored: the slice that may have their keys. Rows that it does not have get nulls.
+    stored: the slice that may have their keys. Rows with other keys get nulls.
     """
-    given = frozenset((*rows.column_names, *META_COLUMNS))
-    missing = [field for field in target.schema if field.name not in given]
+    row_columns = frozenset((*rows.column_names, *META_COLUMNS))
+    missing = [field for field in target.schema if field.name not in row_columns]
     if stored is None or not missing:
         return rows
     keys = rows.column(RECORD_KEY).combine_chunks()
-    found = _existing_values(target, stored, keys, [field.name for field in missing])
-    at = pc.index_in(keys, value_set=found.column(RECORD_KEY).combine_chunks())
+    existing = _existing_values(target, stored, keys, [field.name for field in missing])
+    at = pc.index_in(keys, value_set=existing.column(RECORD_KEY).combine_chunks())
     for field in missing:
-        rows = rows.append_column(field.with_nullable(True), found.column(field.name).take(at))
+        rows = rows.append_column(field.with_nullable(True), existing.column(field.name).take(at))
     return rows
 
 
 @dataclass(frozen=True)
 class CompletingTask:
-    """Look up the columns that incoming rows lack, in one slice."""
+    """Look up the missing columns of incoming rows in one slice."""
 
     target: WriteTarget
     slice: FileSlice
@@ -60,12 +60,12 @@ NUMBER = "_pyhudi_number"
 
 
 def read_existing_columns(task: CompletingTask, _attempt: Attempt) -> pa.Table:
-    """The columns of those of the task's rows whose records stand, with their numbers."""
-    found = _existing_values(task.target, task.slice, task.keys, list(task.names))
-    at = pc.index_in(task.keys, value_set=found.column(RECORD_KEY).combine_chunks())
-    stands = pc.is_valid(at)
-    columns = found.drop_columns([RECORD_KEY]).take(at.filter(stands))
-    return columns.append_column(NUMBER, task.numbers.filter(stands))
+    """Return the columns of the task's rows that have a live record, with their numbers."""
+    existing = _existing_values(task.target, task.slice, task.keys, list(task.names))
+    at = pc.index_in(task.keys, value_set=existing.column(RECORD_KEY).combine_chunks())
+    is_live = pc.is_valid(at)
+    columns = existing.drop_columns([RECORD_KEY]).take(at.filter(is_live))
+    return columns.append_column(NUMBER, task.numbers.filter(is_live))
 
 
 def _existing_values(
@@ -80,7 +80,7 @@ def _existing_values(
 def read_stored(
     target: WriteTarget, stored: FileSlice, columns: list[str], keys: pa.Array[Any]
 ) -> _native.BatchReader:
-    """Rows of a slice; those with other keys may be left out."""
+    """Read rows of a slice; those with other keys may be left out."""
     reader, _ = _native.read_slice(
         target.storage.native,
         base=stored.base.path if stored.base else None,

@@ -1,8 +1,8 @@
-"""Partition paths as values of the partition columns, as far as a path can tell.
+"""Values of partition columns that partition paths contain.
 
-Building paths is the writer's part. A path does not always lead back to the value: times in some
-format, null markers, slashes within values. What is not certain is left out here, so that the value
-is read from the files, and a caller who prunes by it keeps such a partition.
+The writer builds paths. A path does not always determine the value: times in some format, null
+markers, slashes within values. Uncertain values are left out here, so that they are read from the
+files, and pruning keeps such a partition.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _TIME_FORMAT = "hoodie.keygen.timebased.output.dateformat"
 def path_values(
     config: TableConfig, schema: pa.Schema, path: str, *, incremental: bool = False
 ) -> dict[str, pa.Scalar]:
-    """Values of the partition columns that a read takes from the path and not from the files.
+    """Return values of the partition columns that a read takes from the path, not from the files.
 
-    So does Hudi 1.2.0 for every level but times: an empty text is in the null partition and reads
-    as null, a record that a global index left in its old partition reads with the old value. Left
-    out, to be read from the files, are columns whose value the path does not tell for certain.
+    Hudi 1.2.0 does so for every level except times: an empty string is in the null partition and
+    reads as null, a record that a global index left in its old partition reads with the old value.
+    Columns with an uncertain value are left out, and are read from the files.
 
-    incremental: as an incremental query gives them, which does not decode URL-encoded values.
+    incremental: as in an incremental query, which does not decode URL-encoded values.
 
-    Raises `UnsupportedTableFeature` when a path does not tell a value that the files lack.
+    Raises `UnsupportedTableFeature` if a path does not determine a value that is not in the files.
     """
-    found = _from_path(config, schema, path, incremental=incremental)
+    values = _from_path(config, schema, path, incremental=incremental)
     if config.drop_partition_columns:
-        _check_all_found(config, schema, path, found)
-    return found
+        _check_all_found(config, schema, path, values)
+    return values
 
 
 def partition_filter(
@@ -57,14 +57,16 @@ def partition_filter(
     *,
     incremental: bool = False,
 ) -> Callable[[str], bool] | None:
-    """A test that is false for partitions without any row that meets the conjuncts.
+    """Return a test that is false for partitions without any row that matches the conjuncts.
 
-    It looks at the very values that `path_values` gives for a column, so it agrees with the rows
-    that are read. None when no conjunct is about a partition column whose value a path can tell.
+    It uses the values that `path_values` returns for a column, so it agrees with the rows that are
+    read. None if no conjunct is about a partition column whose value a path determines.
     """
-    told = _fields_in_path(config, schema)
+    path_fields = _fields_in_path(config, schema)
     tests = [
-        (name, _test(op, values.to_pylist())) for name, op, values in conjuncts if name in told
+        (name, _test(op, values.to_pylist()))
+        for name, op, values in conjuncts
+        if name in path_fields
     ]
     if not tests:
         return None
@@ -77,15 +79,15 @@ def partition_filter(
 
 
 def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns that a scan gives as text although the files hold another type.
+    """Return columns that a scan returns as strings although the files have another type.
 
     Hudi 1.2.0 reads the partition columns of a timestamp key generator so: as the stored value
-    turned into text, not as the text in the path.
+    converted to a string, not as the string in the path.
     """
     if config.key_generator not in _TIMESTAMP_GENERATORS:
         return ()
-    found = [schema.field(name) for name in config.partition_fields if name in schema.names]
-    return tuple(field.name for field in found if not _is_text(field.type))
+    fields = [schema.field(name) for name in config.partition_fields if name in schema.names]
+    return tuple(field.name for field in fields if not _is_text(field.type))
 
 
 def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
@@ -94,36 +96,36 @@ def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
         among = frozenset(keys)
         return lambda value: value is not None and order_key(value) in among
     compare = OPERATORS[op]
-    # A comparison with null is no match.
+    # A comparison with null does not match.
     return lambda value: value is not None and compare(order_key(value), keys[0])
 
 
 def _from_path(
     config: TableConfig, schema: pa.Schema, path: str, *, incremental: bool
 ) -> dict[str, pa.Scalar]:
-    told = _fields_in_path(config, schema)
-    found = {}
-    for name, text in (_texts(config, path) or {}).items() if told else ():
-        if name not in told:
+    path_fields = _fields_in_path(config, schema)
+    values = {}
+    for name, part in (_texts(config, path) or {}).items() if path_fields else ():
+        if name not in path_fields:
             continue
-        decoded = _unescape(text) if config.url_encode and not incremental else text
+        decoded = _unescape(part) if config.url_encode and not incremental else part
         scalar = _scalar(config, decoded, schema.field(name).type)
         if scalar is not None:
-            found[name] = scalar
-    return found
+            values[name] = scalar
+    return values
 
 
 def _fields_in_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
-    """The partition fields of the schema whose values stand in the path as they are.
+    """Return the partition fields of the schema whose values the path contains unchanged.
 
-    Times do not, but where the files lack them, the path's text is all there is.
+    Times are not, but if they are not in the files, the path's string is the only source.
     """
     fields = [name for name in config.partition_fields if name in schema.names]
     times = _times(config)
     if config.drop_partition_columns:
         typed = fields if times is None else times
         return frozenset(n for n in fields if n not in typed or _is_text(schema.field(n).type))
-    # Of dates with slashes Hudi's own writers make other paths beside these two.
+    # For dates with slashes Hudi's own writers create other paths besides these two.
     spelled_otherwise = config.slash_separated_dates and (config.hive_style or config.url_encode)
     if times is None or spelled_otherwise:
         return frozenset()
@@ -131,9 +133,9 @@ def _fields_in_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
 
 
 def _times(config: TableConfig) -> frozenset[str] | None:
-    """The partition fields that stand in the path as times; None when the table does not say.
+    """Return the partition fields that are times in the path; None if the table does not store it.
 
-    Of a custom generator it keeps the names alone up to version 6.
+    For a custom generator it stores only the names up to version 6.
     """
     if config.key_generator in _PLAIN_GENERATORS:
         return frozenset()
@@ -143,54 +145,55 @@ def _times(config: TableConfig) -> frozenset[str] | None:
         return None
     spec = config.properties.get(PARTITION_FIELDS, "").split(",")
     levels = [part.strip().partition(":")[::2] for part in spec]
-    if not all(kind for _, kind in levels):
+    if not all(level_type for _, level_type in levels):
         return None
-    return frozenset(name for name, kind in levels if kind.upper() != "SIMPLE")
+    return frozenset(name for name, level_type in levels if level_type.upper() != "SIMPLE")
 
 
-def _scalar(config: TableConfig, text: str, kind: pa.DataType) -> pa.Scalar | None:
-    """A path's text in the column's type, None where it might be another value or kind of text."""
-    if text == NULL_PARTITION:
-        return pa.scalar(None, kind)
-    if text == "":
+def _scalar(config: TableConfig, string: str, data_type: pa.DataType) -> pa.Scalar | None:
+    """Convert a path's string to the column's type, None if it may be another value or string."""
+    if string == NULL_PARTITION:
+        return pa.scalar(None, data_type)
+    if string == "":
         return None
-    # Up to table version 4 the folder of nulls. Hudi 1.2.0 reads text from it, and dies of numbers.
-    if text == _OLD_NULL_PARTITION and not _is_text(kind):
+    # Up to table version 4 the directory of nulls. Hudi 1.2.0 reads strings from it, fails on
+    # numbers.
+    if string == _OLD_NULL_PARTITION and not _is_text(data_type):
         return None
-    if not config.hive_style and "=" in text and not config.url_encode:
+    if not config.hive_style and "=" in string and not config.url_encode:
         return None
-    if not config.url_encode and _ESCAPED.search(text) and not config.drop_partition_columns:
+    if not config.url_encode and _ESCAPED.search(string) and not config.drop_partition_columns:
         return None
     try:
-        if at.is_timestamp(kind):
-            # Key generators write timestamps as their number, which Hudi cannot read back: where
-            # the files have the value, it is theirs.
-            return _instant(text, kind) if config.drop_partition_columns else None
-        if at.is_string(kind):
-            # The usual kind. A cast would import pyarrow.compute.
-            return pa.scalar(text, kind)
-        return pa.scalar(text).cast(kind) if _is_plain(kind) else None
+        if at.is_timestamp(data_type):
+            # Key generators write timestamps as their number, which Hudi cannot read back: if the
+            # files have the value, it is taken from them.
+            return _instant(string, data_type) if config.drop_partition_columns else None
+        if at.is_string(data_type):
+            # The usual type. A cast would import pyarrow.compute.
+            return pa.scalar(string, data_type)
+        return pa.scalar(string).cast(data_type) if _is_plain(data_type) else None
     except (pa.ArrowInvalid, ValueError):
         return None
 
 
-def _instant(text: str, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(int(text), pa.int64()).cast(kind)
+def _instant(string: str, data_type: pa.DataType) -> pa.Scalar:
+    return pa.scalar(int(string), pa.int64()).cast(data_type)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    numeric = at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind)
-    return _is_text(kind) or bool(numeric or at.is_boolean(kind) or at.is_date(kind))
+def _is_plain(data_type: pa.DataType) -> bool:
+    numeric = at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type)
+    return _is_text(data_type) or bool(numeric or at.is_boolean(data_type) or at.is_date(data_type))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(at.is_string(kind) or at.is_large_string(kind))
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(at.is_string(data_type) or at.is_large_string(data_type))
 
 
 def _check_all_found(
-    config: TableConfig, schema: pa.Schema, path: str, found: Mapping[str, pa.Scalar]
+    config: TableConfig, schema: pa.Schema, path: str, values: Mapping[str, pa.Scalar]
 ) -> None:
-    lost = [name for name in config.partition_fields if name in schema.names and name not in found]
+    lost = [name for name in config.partition_fields if name in schema.names and name not in values]
     if lost:
         raise UnsupportedTableFeature(
             f"hoodie.datasource.write.drop.partition.columns=true: the value of {', '.join(lost)} "
@@ -200,24 +203,24 @@ def _check_all_found(
 
 
 def _texts(config: TableConfig, path: str) -> dict[str, str] | None:
-    """The text of each partition field in a path, None when they cannot be told apart."""
+    """Return the string of each partition field in a path, None if they are ambiguous."""
     fields = config.partition_fields
     parts = _parts(config, path)
     if parts is None or len(parts) != len(fields):
         return None
-    found = {}
+    strings = {}
     for name, part in zip(fields, parts, strict=True):
-        # The folders of a bootstrap source say so in any case.
+        # The directories of a bootstrap source contain it in any case.
         named = config.hive_style or (config.bootstrap_path and part.startswith(f"{name}="))
         prefix = f"{name}=" if named else ""
         if not part.startswith(prefix):
             return None
-        found[name] = part.removeprefix(prefix)
-    return found
+        strings[name] = part.removeprefix(prefix)
+    return strings
 
 
 def _parts(config: TableConfig, path: str) -> list[str] | None:
-    """One part a field; a time whose format has slashes takes several folders."""
+    """Return one part per field; a time whose format has slashes takes several directories."""
     fields = config.partition_fields
     if len(fields) == 1:
         return [path.replace("/", "-") if config.slash_separated_dates else path]
@@ -233,5 +236,5 @@ def _parts(config: TableConfig, path: str) -> list[str] | None:
     return [*parts[:at_], "/".join(parts[at_:end]), *parts[end:]]
 
 
-def _unescape(text: str) -> str:
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+def _unescape(string: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), string)

@@ -1,4 +1,4 @@
-"""Carrying out a read task: one file slice to record batches. Nothing is planned here."""
+"""Execution of a read task: one file slice to record batches. Nothing is planned here."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ else:
 
 _LITERALS_MOST = 64
 _ROW = ""
-"""The number of a row: no column of a table is called so."""
+"""Name of the row number: no column of a table has this name."""
 
 
 def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice that the task asks for, in its output columns.
+    """The rows of a slice that the task requests, in its output columns.
 
-    Module-level and fed by a picklable task, so every engine can run it.
+    Module-level and with a picklable task, so that every engine can run it.
     """
-    left = task.limit
+    remaining = task.limit
     reader = open_slice(task)
     try:
         for read in reader:
             batch = (_read_matches_as_stored if task.as_stored else _read_matches)(read, task)
-            if left is not None:
-                batch = batch.slice(0, left)
-                left -= batch.num_rows
+            if remaining is not None:
+                batch = batch.slice(0, remaining)
+                remaining -= batch.num_rows
             if batch.num_rows:
                 yield batch.select(list(task.output))
-            if left == 0:
+            if remaining == 0:
                 return
     finally:
         reader.close()
 
 
 def count_task(task: ReadTask, _attempt: Attempt) -> int:
-    """How many rows `read_task` gives; by the footer, where a base file is all there is."""
+    """Count the rows of `read_task`; by the footer, if the task reads a whole base file."""
     base = task.slice.base
     if base is None or not is_whole_base_file(task):
         return sum(batch.num_rows for batch in read_task(task))
@@ -69,7 +69,7 @@ def count_task(task: ReadTask, _attempt: Attempt) -> int:
 
 
 def _complete(task: ReadTask) -> ReadTask:
-    """The task, for the whole slice where a part of it cannot be read alone."""
+    """Return the task for the whole slice if a part of it cannot be read alone."""
     if task.whole is None:
         return task
     logs = [log.path for log in task.slice.logs]
@@ -79,24 +79,24 @@ def _complete(task: ReadTask) -> ReadTask:
 
 
 def open_slice(task: ReadTask) -> _native.BatchReader:
-    """The columns that a task needs, as they are stored: without filter, limit and path values."""
+    """Open the columns that a task needs, as stored: without filter, limit and path values."""
     return open_counted(task)[0]
 
 
 def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
-    """As `open_slice`, with what the merge counts; final once the reader is at its end."""
+    """As `open_slice`, with the counters of the merge; final once the reader is at its end."""
     return _native.read_slice(task.storage.native, **spec_of_matches(task))
 
 
 def spec_of_matches(task: ReadTask) -> _native.SliceSpec:
-    """As `slice_spec`, of a task whose files were found."""
+    """As `slice_spec`, after a check of the task's files."""
     task = _complete(task)
     check_found(task.storage, task.slice)
     return slice_spec(task)
 
 
 def slice_spec(task: ReadTask) -> _native.SliceSpec:
-    """The files of a task's slice and how they are merged, as the core takes it."""
+    """Return the files of a task's slice and its merge rule, for the core."""
     merge = task.merge
     return {
         "base": task.slice.base.path if task.slice.base else None,
@@ -125,14 +125,14 @@ def slice_spec(task: ReadTask) -> _native.SliceSpec:
 
 
 def file_names(evolution: Evolution | None, slice_: FileSlice) -> FileNames | None:
-    """How the files of a slice name the columns, as the core takes it."""
+    """Return the column names in the files of a slice, for the core."""
     if evolution is None:
         return None
     return evolution.maps, evolution.versions, slice_.base.instant if slice_.base else ""
 
 
 def _read_columns(task: ReadTask) -> list[str]:
-    """The columns to read from files: at least one, since it tells how many rows there are."""
+    """Return the columns to read from files: at least one, to count the rows."""
     from_path = set() if task.as_stored else {name for name, _ in task.path_values}
     return [n for n in task.columns if n not in from_path] or [
         narrow_column(task.schema, from_path)
@@ -140,7 +140,7 @@ def _read_columns(task: ReadTask) -> list[str]:
 
 
 def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
-    """The filter's conjuncts on values as they are stored, for row groups and base rows."""
+    """Return the filter's conjuncts on stored values, for row groups and base rows."""
     shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
     stored = [conjunct for conjunct in conjuncts if conjunct[0] not in shown_otherwise]
@@ -149,58 +149,60 @@ def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
 
 
 def _ends_of_long_lists(conjunct: Conjunct) -> tuple[Conjunct, ...]:
-    """A long list is tested by its ends, since each value costs a pass over the rows.
+    """Replace a long list by its bounds, since each value costs a pass over the rows.
 
-    The filter itself comes after.
+    The filter itself is applied afterwards.
     """
     name, op, values = conjunct
     if op != "in" or len(values) <= _LITERALS_MOST or not _is_tested_one_by_one(values.type):
         return (conjunct,)
-    least, greatest = (pa.array([end], values.type) for end in (pc.min(values), pc.max(values)))
-    return (name, ">=", least), (name, "<=", greatest)
+    minimum, maximum = (pa.array([end], values.type) for end in (pc.min(values), pc.max(values)))
+    return (name, ">=", minimum), (name, "<=", maximum)
 
 
-def _is_tested_one_by_one(kind: pa.DataType) -> bool:
-    """Text is looked up, floating numbers are not tested in rows."""
-    return not is_text(kind) and not at.is_floating(kind)
+def _is_tested_one_by_one(data_type: pa.DataType) -> bool:
+    """Strings are looked up, floating-point numbers are not tested in rows."""
+    return not is_text(data_type) and not at.is_floating(data_type)
 
 
 def _read_matches(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
-    """The rows that the filter finds, as a scan gives them."""
+    """Return the rows that match the filter, as a scan returns them."""
     batch = _as_shown(read, task)
     if task.where is None:
         return batch
-    kept = filter_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
-    batches = kept.to_batches()
+    matches = filter_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
+    batches = matches.to_batches()
     return batches[0] if batches else batch.slice(0, 0)
 
 
 def _read_matches_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
-    """The rows that the filter finds among those of a scan, as the files hold them."""
+    """Return the rows that match the filter of a scan, with stored values."""
     from pyhudi.slices.tagged_rows import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
 
     stored = _as_shown(read, replace(task, path_values=(), as_text=()))
     if task.where is None:
         return stored
-    shown = pa.Table.from_batches([_as_shown(read, replace(task, made_keys=None))])
-    seen = shown.select(list(task.where.columns)).append_column(_ROW, row_numbers(read.num_rows))
-    return stored.take(filter_rows(seen, task.where).column(_ROW).combine_chunks())
+    projected = pa.Table.from_batches([_as_shown(read, replace(task, made_keys=None))])
+    filter_columns = projected.select(list(task.where.columns)).append_column(
+        _ROW, row_numbers(read.num_rows)
+    )
+    return stored.take(filter_rows(filter_columns, task.where).column(_ROW).combine_chunks())
 
 
 def _generate_keys(
     batch: pa.RecordBatch, task: ReadTask, keys: KeySpec, name: str
 ) -> pa.Array[Any]:
-    """Record keys or partition paths of rows that have none stored."""
+    """Return record keys or partition paths of rows without stored ones."""
     if name == PARTITION_PATH:
         return pa.repeat(pa.scalar(task.slice.partition), batch.num_rows)
     rows = pa.Table.from_batches([batch])
     columns = {field: column_at(rows, field) for field in keys.key_fields}
-    made = add_keys(pa.table(columns), replace(keys, partition_fields=()))
-    return pa.concat_arrays([pa.array([], pa.string()), *made.column(RECORD_KEY).chunks])
+    keyed = add_keys(pa.table(columns), replace(keys, partition_fields=()))
+    return pa.concat_arrays([pa.array([], pa.string()), *keyed.column(RECORD_KEY).chunks])
 
 
 def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
-    """The needed columns with the values that a scan gives for them."""
+    """Return the needed columns with the values that a scan returns."""
     from_path = dict(task.path_values)
     arrays, fields = [], []
     for name in task.columns:

@@ -1,4 +1,4 @@
-"""Carrying out the tasks of a pack in turn. What the tasks are is not known here."""
+"""Execution of the tasks of a pack, one after the other."""
 
 from __future__ import annotations
 

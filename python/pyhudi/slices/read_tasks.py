@@ -1,7 +1,7 @@
-"""The reading of one file slice: what it needs, and by which rule its records are merged.
+"""Read tasks of file slices: the needed columns and files, and the merge rule.
 
-A table and slices that were chosen become tasks here; `read.py` carries them out, in this
-process or in another.
+A table and selected slices become tasks here; `read.py` executes them, in this process or in
+another.
 """
 
 from __future__ import annotations
@@ -32,65 +32,65 @@ PathValues: TypeAlias = tuple[tuple[str, pa.Scalar], ...]
 
 @dataclass(frozen=True)
 class MergeRule:
-    """How the records of a slice are merged, and which log blocks count."""
+    """The rule for merging the records of a slice, and the valid log blocks."""
 
     mode: BuiltInMode = "COMMIT_TIME_ORDERING"
     ordering_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
     plain_key: str | None = None
-    """A column that equals the stored key column where it is not null."""
+    """A column that equals the stored key column if it is not null."""
     delete_field: str | None = None
     delete_marker: str | None = None
     fields: FieldMerge | None = None
-    """Set where records are merged column by column."""
+    """Set if records are merged column by column."""
     max_instant: str | None = None
-    """Log blocks of later instants are passed over."""
+    """Log blocks of later instants are ignored."""
     valid_instants: tuple[str, ...] | None = None
-    """Up to table version 6: the instants whose log blocks count, besides those before
+    """Up to table version 6: the instants whose log blocks are valid, in addition to those before
     `timeline_start`."""
     timeline_start: str | None = None
     drops_repeated: bool = False
-    """A log-compacted block that stands for none of the blocks that count drops out."""
+    """A log-compacted block that replaces no valid block is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The reading of one file slice. Picklable; holds nothing that belongs to a process."""
+    """The read of one file slice. Picklable; contains nothing that belongs to a process."""
 
     storage: Storage
     slice: FileSlice
     schema: pa.Schema
-    """The table's columns as its files hold them, meta columns first."""
+    """The table's columns as stored in its files, meta columns first."""
     columns: tuple[str, ...]
-    """Columns that are needed: the output's, then those that only the filter looks at."""
+    """Needed columns: the output's, then those that only the filter uses."""
     output: tuple[str, ...]
     merge: MergeRule
     as_text: tuple[str, ...] = ()
-    """Columns whose values are given as text."""
+    """Columns whose values are returned as strings."""
     path_values: PathValues = ()
     """Columns that take their value in this partition from its path; they are not read."""
     where: Where | None = field(default=None)
     as_stored: bool = False
-    """The output is what the files hold: `as_text` and `path_values` are for the filter alone."""
+    """The output has stored values: `as_text` and `path_values` are for the filter alone."""
     limit: int | None = None
-    """At most so many rows of this slice."""
+    """Maximum number of rows of this slice."""
     memory_limit: int | None = None
-    """Bytes for log records in memory; more of them go to local files."""
+    """Bytes for log records in memory; beyond that they spill to local files."""
     two_threads: bool = False
     """A second thread may help to decode the base file."""
     evolution: Evolution | None = None
-    """How the files name the columns, where they name them otherwise than `schema`."""
+    """The column names in the files, if they differ from `schema`."""
     made_keys: KeySpec | None = None
-    """How the record key is made that the task gives, where rows have none stored."""
+    """The rules for record keys in the output, if rows have none stored."""
     whole: WholeSlice | None = None
-    """What is read in place of `slice` when that holds records of some columns only."""
+    """Read in place of `slice` if that has records of some columns only."""
     base_part: tuple[int, int | None] | None = None
-    """Of a base file with nothing to merge: only row groups that begin in this range of bytes."""
+    """For a base file with nothing to merge: only row groups that begin in this range of bytes."""
 
 
 @dataclass(frozen=True)
 class WholeSlice:
-    """All of a slice of which a task reads a part, and how it is merged."""
+    """The whole slice of which a task reads a part, and its merge rule."""
 
     slice: FileSlice
     merge: MergeRule
@@ -98,7 +98,7 @@ class WholeSlice:
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a scan asks for, checked against the table's schema."""
+    """The arguments of a scan, checked against the table's schema."""
 
     output: tuple[str, ...]
     where: Where | None = None
@@ -111,7 +111,7 @@ class ScanRequest:
 
 
 def scan_schema(table: TableSnapshot) -> pa.Schema:
-    """The table's columns as scans give them, meta columns first."""
+    """Return the table's columns as scans return them, meta columns first."""
     return pa.schema(
         [
             field.with_type(pa.string()) if field.name in table.as_text else field
@@ -128,15 +128,15 @@ def slice_tasks(
     *,
     incremental: bool = False,
 ) -> list[ReadTask]:
-    """One task a slice, whatever chose the slices. Raises as `plan_scan` does.
+    """Return one task per slice. Raises as `plan_scan` does.
 
-    incremental: values of partition columns as incremental queries give them.
+    incremental: values of partition columns as in incremental queries.
     """
     if any(slice_.logs for slice_ in slices):
         _check_mergeable(table)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
-    # Of many slices few partitions: each path is read once.
+    # Many slices are in few partitions: each path is parsed once.
     values = {
         path: tuple(path_values(table.config, table.columns, path, incremental=incremental).items())
         for path in {slice_.partition for slice_ in slices}
@@ -164,10 +164,10 @@ def slice_tasks(
 def _check_path_values(
     table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
 ) -> PathValues:
-    """The values from the path, where the files of the slice have the other columns."""
+    """Return the values from the path, if the files of the slice have the other columns."""
     if slice_.base is not None and slice_.base.source is not None:
-        wanted = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
-        check_source_columns(table.storage, slice_.base.source, wanted, dict(values))
+        needed = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
+        check_source_columns(table.storage, slice_.base.source, needed, dict(values))
     return values
 
 
@@ -183,7 +183,7 @@ def _check_mergeable(table: TableSnapshot) -> None:
 
 
 def merge_rule(table: TableSnapshot) -> MergeRule:
-    """How the slices of a snapshot are merged, and which of their log blocks count."""
+    """Return the merge rule of a snapshot's slices, and their valid log blocks."""
     config, timeline = table.config, table.timeline
     fields = with_defaults(field_merge(config), table.schema)
     mode = fields.mode if fields else config.merge.mode
@@ -207,7 +207,7 @@ def merge_rule(table: TableSnapshot) -> MergeRule:
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:
-    """The columns that rows of one record are known by."""
+    """Return the columns that identify the rows of one record."""
     if config.populate_meta_fields:
         return ("_hoodie_record_key",)
     if not config.record_key_fields:

@@ -1,7 +1,7 @@
-"""Rows selected from a table by number: taken where they are written, a batch at a time.
+"""Rows selected from a table by number, and copied batch by batch when they are written.
 
-The rows of a write are planned for its files by number. What all files get is as large as the data,
-so taking it beforehand would hold the data twice, and on one thread.
+A write assigns rows to its files by number. All files together are as large as the data, so copying
+the rows beforehand would double the memory, on one thread.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ _BATCH_ROWS = 64 * 1024
 
 @dataclass(frozen=True)
 class SelectedRows:
-    """Rows of a table: an Arrow stream that can be read as often as wanted.
+    """Rows of a table: an Arrow stream that can be read repeatedly.
 
-    Pickled, it is the rows themselves, since another process does not have the table.
+    It pickles as the rows themselves, since another process does not have the table.
     """
 
     table: pa.Table
     numbers: pa.Array[Any]
-    """Of the rows, ascending, as int64."""
+    """Row numbers, ascending, as int64."""
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.numbers)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def slice(self, start: int, count: int | None = None) -> SelectedRows:
-        """Some of the rows, in their order."""
+        """Return a range of the rows, in their order."""
         return SelectedRows(self.table, self.numbers.slice(start, count))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows; only the batches of the table that hold any are looked at."""
-        given = self.table.to_batches()
-        ends = list(accumulate(batch.num_rows for batch in given))
+        """The rows; only batches of the table with selected rows are read."""
+        table_batches = self.table.to_batches()
+        ends = list(accumulate(batch.num_rows for batch in table_batches))
         at = 0
         while at < len(self.numbers):
             number = bisect_right(ends, self.numbers[at].as_py())
             stop = bisect_left(self.numbers, ends[number], at, key=_value)
-            first = ends[number] - given[number].num_rows
+            first = ends[number] - table_batches[number].num_rows
             for start in range(at, stop, _BATCH_ROWS):
                 part = self.numbers.slice(start, min(_BATCH_ROWS, stop - start))
-                yield given[number].take(pc.subtract(part, first))
+                yield table_batches[number].take(pc.subtract(part, first))
             at = stop
 
     def to_table(self) -> pa.Table:
-        """All of the rows."""
+        """Return all of the rows."""
         return pa.Table.from_batches(self.batches(), self.table.schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -1,4 +1,4 @@
-"""What the plan of a table service says: its file slices, and the columns that its files have."""
+"""The content of a table service's plan: its file slices, and the columns of its files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pyhudi.timeline import Timeline
 def resolve_planned_slices(
     storage: Storage, config: TableConfig, operations: Iterable[Mapping[str, Any]]
 ) -> list[FileSlice]:
-    """The slices of `HoodieCompactionOperation` records, as they were when it was planned.
+    """Return the slices of `HoodieCompactionOperation` records, as they were at the plan.
 
-    Version 1 of the plan has paths where version 2 has names. Where the rows of a skeleton are the
-    bootstrap index tells, and not the plan, since table and source may have been moved. Raises
-    `MissingFile` naming a file that is not there.
+    Version 1 of the plan has paths where version 2 has names. The bootstrap index determines the
+    source of a skeleton, not the plan, since table and source may have been moved. Raises
+    `MissingFile` naming a missing file.
     """
     operations = list(operations)
     with storage.prefetch(heads={path for one in operations for path in _paths(one)}):
@@ -35,9 +35,9 @@ def resolve_planned_slices(
 
 
 def as_planned(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> TableSnapshot:
-    """The table with the columns that it had when a plan of slices was made.
+    """Return the table with the columns that it had when a plan of slices was created.
 
-    Its files are named by the plan's instant: readers take their columns for those of then. As
+    Its files are named by the plan's instant: readers expect the columns of that instant. As in
     `InternalSchemaCache.getInternalSchemaAndAvroSchemaForClusteringAndCompaction` (Hudi 1.2.0).
     """
     until = max([instant, *_commits_after_plan(table, instant, slices)])
@@ -46,7 +46,7 @@ def as_planned(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) 
 
 
 def files_of_plans(timeline: Timeline) -> set[str]:
-    """Paths of the files that planned services are to read, which nobody can do without them."""
+    """Return the paths of the files that planned services read, and which they need."""
     services = timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
     plans = map(timeline.plan, services)
     return {path for plan in plans for slice_ in records_of_plan(plan) for path in _paths(slice_)}
@@ -55,7 +55,7 @@ def files_of_plans(timeline: Timeline) -> set[str]:
 def _commits_after_plan(
     table: TableSnapshot, instant: str, slices: Sequence[FileSlice]
 ) -> Iterator[str]:
-    """Commits after a plan that are in its log files, as may be up to table version 6."""
+    """Commits after a plan that are in its log files, which is possible up to table version 6."""
     if not table.config.version.logs_named_by_base_instant:
         return
     paths = {log.path for slice_ in slices for log in slice_.logs}
@@ -117,8 +117,8 @@ def _find_file(storage: Storage, partition: str, path: str) -> tuple[str, int]:
         raise _corrupt_error(f"{partition}/{path}")
     entry = storage.head(place)
     if entry is None:
-        msg = f"{place} is missing, which a table service was planned with"
-        hint = f"rollback() takes a plan off whose files are lost. {GO_ON}"
+        msg = f"{place} is missing, but the plan of a table service needs it"
+        hint = f"rollback() cancels a plan with lost files. {GO_ON}"
         raise MissingFile(msg, file=place, hint=hint)
     return place.rsplit("/", 1)[-1], entry.size
 
@@ -128,4 +128,4 @@ def _path(partition: str, path: str) -> str:
 
 
 def _corrupt_error(path: str) -> CorruptTable:
-    return CorruptTable(f"a table service was planned with {path}, which is not a file", file=path)
+    return CorruptTable(f"the plan of a table service names {path}, which is not a file", file=path)

@@ -1,8 +1,9 @@
-"""From the files of a file group to its slices: rules over plain facts, no storage.
+"""Grouping of the files of a file group into slices: rules on plain data, no storage.
 
-The two ways a log file finds its slice are the greatest difference between table versions: up to 6
-its name holds the slice's base instant; from 8 on it belongs to the newest slice whose base instant
-is not after the log's completion (`HoodieFileGroup`, `AbstractTableFileSystemView`, Hudi 1.2.0).
+The two ways in which a log file finds its slice are the largest difference between table versions:
+up to 6 its name has the slice's base instant; from 8 on it belongs to the newest slice whose base
+instant is not after the log's completion (`HoodieFileGroup`, `AbstractTableFileSystemView`, Hudi
+1.2.0).
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class CommitFacts:
-    """What slicing needs to know of the timeline."""
+    """The facts about the timeline that slices depend on."""
 
     logs_named_by_base_instant: bool
     is_committed: Callable[[str], bool]
     completion_time: Callable[[str], str]
-    """When a committed instant was completed. Asked only where the answer matters."""
+    """Returns when a committed instant was completed. Called only if the result matters."""
     pending_compactions: Mapping[GroupKey, str]
-    """Groups that wait for a compaction, with its requested time."""
+    """Groups with a pending compaction, with its requested time."""
     homes: dict[tuple[str, ...], dict[str, str | None]] = field(default_factory=dict)
-    """What `_home` has found: many groups are opened and written to by the same instants."""
+    """Cache of `_home`: many groups are opened and written by the same instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class GroupFiles:
 
     @property
     def key(self) -> GroupKey:
-        """What the group is known by."""
+        """The key of the group."""
         return (self.partition, self.file_id)
 
 
@@ -58,12 +59,12 @@ def group_files(
     appended: bool = False,
     change_logs: bool = False,
 ) -> None:
-    """Adds a partition's data files to `groups`; what is no data file is passed over.
+    """Add a partition's data files to `groups`; other files are ignored.
 
-    appended: whether commits append to log files of others. change_logs: change logs are among the
+    appended: whether commits append to existing log files. change_logs: include change logs in the
     log files.
 
-    Raises `UnsupportedTableFeature` for a base file in another format than `extension` says.
+    Raises `UnsupportedTableFeature` for a base file in another format than `extension`.
     """
     for entry in entries:
         file = _data_file(partition, entry.name, entry.size, extension, appended=appended)
@@ -103,7 +104,7 @@ def _data_file(
 
 
 def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
-    """The group's slices that count, newest first.
+    """Return the group's committed slices, newest first.
 
     A pending compaction opens a slice without base file, which may have no log files yet.
     """
@@ -136,34 +137,34 @@ def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSli
 def _logs_by_name(
     group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
-    """Log files by the base instant in their name, of slices that are committed or being compacted.
+    """Return log files by the base instant in their name, for committed slices and compactions.
 
-    Oldest first, as by `_logs_by_completion`.
+    Oldest first, as in `_logs_by_completion`.
 
-    A log file here holds blocks of several commits; whether each counts is for its reader to test.
-    In a table that was downgraded from version 8 or 9 an old log file is named by its own instant:
-    no slice is known by that, and it belongs to the one before.
+    A log file here has blocks of several commits; its reader checks whether each is committed. In a
+    table that was downgraded from version 8 or 9 an old log file is named by its own instant: no
+    slice has that, and it belongs to the one before.
     """
     compaction = facts.pending_compactions.get(group.key)
     openings = {*bases, *([] if compaction is None else [compaction])}
-    found: dict[str, list[LogFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
     for log in sorted(group.logs, key=lambda log: log.order):
         if log.instant == compaction or facts.is_committed(log.instant):
             earlier = (opening for opening in openings if opening <= log.instant)
             home = max(earlier, default=log.instant)
             openings.add(home)
-            found.setdefault(home, []).append(log)
-    return found
+            logs.setdefault(home, []).append(log)
+    return logs
 
 
 def _logs_by_completion(
     group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
-    """Log files of committed instants by the base instant of their slice, oldest first."""
+    """Return log files of committed instants by the base instant of their slice, oldest first."""
     compaction = facts.pending_compactions.get(group.key)
     openings = _newest_first({*bases, *([] if compaction is None else [compaction])})
     homes = facts.homes.setdefault(openings, {})
-    found: dict[str, list[LogFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
     for log in sorted(group.logs, key=lambda log: log.order):
         if log.instant not in homes:
             homes[log.instant] = _home(log.instant, openings, facts)
@@ -173,8 +174,8 @@ def _logs_by_completion(
         if home not in openings:
             openings = _newest_first([*openings, home])
             homes = facts.homes.setdefault(openings, {})
-        found.setdefault(home, []).append(log)
-    return found
+        logs.setdefault(home, []).append(log)
+    return logs
 
 
 def _newest_first(instants: Iterable[str]) -> tuple[str, ...]:
@@ -182,12 +183,12 @@ def _newest_first(instants: Iterable[str]) -> tuple[str, ...]:
 
 
 def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | None:
-    """The base instant, out of `openings` newest first, of the slice that a log's instant joins.
+    """Return the base instant, from `openings` newest first, of the slice that a log joins.
 
-    None where that is not committed. Without one that fits, the log opens a slice at its own
-    instant. Times of different lengths do not compare, so there the log's instant stands in for its
-    completion. A log file from before an upgrade is named by the base instant itself, of which no
-    archive may tell any more: Hudi's downgrades leave none (1.2.0).
+    None if the log's instant is not committed. If none matches, the log opens a slice at its own
+    instant. Times of different lengths do not compare, so there the log's instant replaces its
+    completion time. A log file from before an upgrade is named by the base instant itself, which
+    may not be in any archive: Hudi's downgrades leave none (1.2.0).
     """
     if not facts.is_committed(instant):
         return None
@@ -204,10 +205,10 @@ def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | No
 
 
 def snapshot_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileSlice | None:
-    """What a snapshot reads of a group: the newest slice that has files.
+    """Return the slice that a snapshot reads of a group: the newest one with files.
 
-    slices: newest first. Until a pending compaction is done, its slice lacks the base file, so the
-    slice before it is joined on.
+    slices: newest first. Until a pending compaction is done, its slice has no base file, so the
+    slice before is joined with it.
     """
     filled = [slice_ for slice_ in slices if slice_.base is not None or slice_.logs]
     if not filled:
@@ -221,19 +222,19 @@ def snapshot_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileS
 
 
 def base_slice(slices: Sequence[FileSlice]) -> FileSlice | None:
-    """What a read-optimized query reads of a group: the newest base file alone, or nothing."""
+    """Return the slice of a read-optimized query: the newest base file alone, or None."""
     newest = next((slice_ for slice_ in slices if slice_.base is not None), None)
     return None if newest is None else replace(newest, logs=())
 
 
 def groups_of_plan(plan: Mapping[str, Any] | None) -> Iterator[GroupKey]:
-    """The file groups that a compaction's or a clustering's plan has; none of no such plan."""
+    """The file groups in the plan of a compaction or clustering; none for other plans."""
     slices = records_of_plan(plan)
     return ((slice_["partitionPath"] or "", slice_["fileId"]) for slice_ in slices)
 
 
 def records_of_plan(plan: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-    """The file slices that such a plan has, each as it says."""
+    """The file slices in such a plan, as records."""
     plan = plan or {}
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():

@@ -1,4 +1,4 @@
-"""File slices as an Arrow table, for people to look at."""
+"""File slices as an Arrow table, for inspection."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SLICES = pa.schema(
         ("log_size", pa.int64()),
     ]
 )
-"""Sizes in bytes; file names without folder."""
+"""Sizes in bytes; file names without directory."""
 
 
 def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
-    """One row a slice; base_file and base_size are null for log files alone."""
+    """Return one row per slice; base_file and base_size are null for log files alone."""
     rows = [
         {
             "partition": slice_.partition,

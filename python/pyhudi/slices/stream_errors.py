@@ -1,6 +1,6 @@
-"""Errors of rows that are made while they are written, in the place of what the core says of them.
+"""Preservation of errors from rows that are computed while they are written.
 
-An error that crosses the C stream interface keeps its text, with a stack in it, but loses its kind.
+An error that crosses the C stream interface keeps its text, with a stack in it, but loses its type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyhudi.slices.write_tasks import WriteTask
 
 @contextmanager
 def telling_errors(task: WriteTask) -> Iterator[WriteTask]:
-    """The task with rows that remember why they failed, which is what the block then raises."""
+    """The task with rows that store their error, which the block then raises."""
     if not hasattr(task.rows, "reader"):
         yield task
         return
@@ -31,20 +31,20 @@ def telling_errors(task: WriteTask) -> Iterator[WriteTask]:
 
 
 class _Telling:
-    """Rows of something with `reader`, which gives them as a `pyarrow.RecordBatchReader`."""
+    """Rows of an object with `reader`, which returns a `pyarrow.RecordBatchReader`."""
 
     def __init__(self, rows: Any) -> None:
         self._rows = rows
         self.failure: Exception | None = None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        given = self._rows.reader()
-        told = pa.RecordBatchReader.from_batches(given.schema, self._batches(given))
-        return told.__arrow_c_stream__(requested_schema)
+        reader = self._rows.reader()
+        checked = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        return checked.__arrow_c_stream__(requested_schema)
 
-    def _batches(self, given: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         try:
-            yield from given
+            yield from reader
         except Exception as error:
             self.failure = error
             raise

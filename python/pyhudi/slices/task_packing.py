@@ -1,8 +1,8 @@
-"""Read tasks for engines where a task costs much: small ones in packs, a large one in parts. Pure.
+"""Packing of small read tasks and splitting of large ones, for engines with costly tasks. Pure.
 
-A pack is one task of an engine that does many, in turn. The rule is that of Spark's file sources
-(`FilePartition`): packs of at most so many bytes, where opening a file counts as some bytes too,
-and of fewer where there would be less packs than are wanted.
+A pack is one task of an engine that runs many, one after the other. The rule is that of Spark's
+file sources (`FilePartition`): packs have a maximum size, where opening a file counts as some bytes
+too, and are smaller if there would otherwise be too few of them.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ Task = TypeVar("Task")
 
 @dataclass(frozen=True)
 class PackSizes:
-    """How large packs are."""
+    """The size of packs."""
 
     most_bytes: int = 128 * 1024 * 1024
     """Bytes of a pack, as `spark.sql.files.maxPartitionBytes`."""
     open_bytes: int = 4 * 1024 * 1024
-    """What opening a file counts as, as `spark.sql.files.openCostInBytes`."""
+    """Cost of opening a file in bytes, as `spark.sql.files.openCostInBytes`."""
     wanted: int = 1
-    """So many packs or more, where there is enough to read: tasks that run at once."""
+    """Desired minimum number of packs: tasks that run concurrently."""
 
     def limit(self, sizes: Sequence[int]) -> int:
-        """Bytes of a pack, for tasks of these sizes."""
+        """Return the bytes of a pack, for tasks of these sizes."""
         share = sum(size + self.open_bytes for size in sizes) // max(self.wanted, 1)
         return min(self.most_bytes, max(self.open_bytes, share))
 
 
 @dataclass(frozen=True)
 class Pack(Generic[Task]):
-    """Tasks that one task of an engine carries out in turn. Picklable."""
+    """Tasks that one task of an engine runs one after the other. Picklable."""
 
     work: Callable[[Task], Iterator[pa.RecordBatch]]
     """Module-level."""
@@ -50,13 +50,13 @@ def pack_tasks(
     size: Callable[[Task], int],
     sizes: PackSizes,
 ) -> list[Pack[Task]]:
-    """Packs of tasks that follow one another, so rows come in the order of the tasks."""
+    """Return packs of consecutive tasks, so rows come in the order of the tasks."""
     limit = sizes.limit([size(task) for task in tasks])
     packs: list[list[Task]] = []
     filled = 0
     for task in tasks:
         cost = size(task) + sizes.open_bytes
-        # As in Spark, a pack is full by what is in the files; their opening only adds up.
+        # As in Spark, the size of files fills a pack; the cost of opening only adds up.
         if not packs or filled + size(task) > limit:
             packs.append([])
             filled = 0
@@ -66,18 +66,18 @@ def pack_tasks(
 
 
 def split_tasks(tasks: Sequence[ReadTask], sizes: PackSizes) -> list[ReadTask]:
-    """The tasks, those of large base files with nothing to merge in parts, by row groups.
+    """Return the tasks, those of large base files with nothing to merge split by row groups.
 
-    A row group belongs to the part that it begins in, so no footer is read for this; a part can
-    turn out to have none.
+    A row group belongs to the part in which it begins, so no footer is read for this; a part may
+    have no row group.
     """
-    # A part that is smaller than what its opening counts as is not worth it.
+    # A part that is smaller than its cost of opening is not worth it.
     limit = max(sizes.limit([task_size(task) for task in tasks]), sizes.open_bytes, 1)
     return [part for task in tasks for part in _parts(task, limit)]
 
 
 def task_size(task: ReadTask) -> int:
-    """Bytes of the files that a task reads."""
+    """Return the bytes of the files that a task reads."""
     if task.base_part is None:
         return task.slice.size
     begin, end = task.base_part
@@ -85,7 +85,7 @@ def task_size(task: ReadTask) -> int:
 
 
 def change_size(task: Any) -> int:
-    """Bytes of the slices that a task of changes reads; change logs count as nothing."""
+    """Return the bytes of the slices that a change task reads; change logs count as nothing."""
     match = getattr(task, "match", task)
     return sum(task_size(side) for side in (match.before, match.after) if side is not None)
 

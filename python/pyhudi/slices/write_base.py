@@ -1,7 +1,7 @@
-"""Writing one file of a transaction: task in, write statistics out. Runs on an engine's workers.
+"""Writer of base files and log files: task in, write statistics out. Runs on an engine's workers.
 
-Before a data file come its partition's metadata file and its marker, so that whatever a dead task
-leaves can be found. Nothing here touches the timeline or decides what goes where.
+A partition's metadata file and a marker come before a data file, so that the files of a failed task
+can be found. Nothing here touches the timeline or assigns rows to files.
 """
 
 from __future__ import annotations
@@ -33,24 +33,23 @@ from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, Wr
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
 
 _Reader: TypeAlias = _native.BatchReader | pa.RecordBatchReader
-# Fewer rows are not worth a row group of their own, which scans open one by one.
+# Fewer rows are not worth a row group of their own, because scans open each of them.
 KEPT_ROWS = 1000
-# Where a file is made of many, each of which has one at least.
+# For a file that joins many files, each with at least one row group.
 JOINED_ROWS = 20_000
 
 Batches: TypeAlias = _native.BatchReader | Iterator[pa.RecordBatch]
 
 
 def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
-    """Writes the task's files under names of this attempt.
+    """Write the task's files under names of this attempt.
 
-    Several log files where one would be too large; nothing that counts where a change log would
-    have nothing to tell.
+    Several log files if one would be too large; no file that counts if a change log would be empty.
     """
-    with telling_errors(task) as told:
-        if isinstance(told, LogFileTask):
-            return write_log_files(told, attempt)
-        return _write_base_file(told, attempt)
+    with telling_errors(task) as checked:
+        if isinstance(checked, LogFileTask):
+            return write_log_files(checked, attempt)
+        return _write_base_file(checked, attempt)
 
 
 # --- base files -----------------------------------------------------------------------------------
@@ -88,13 +87,13 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         counts = Counts(inserted=task.inserts)
     stored: _native.SliceSpec = {**_slice(task, task.previous, None), "delete_keys": None}
     logs = notes.write(task.previous, stored, attempt)
-    # Hudi's readers fail on a rewritten file without change log; the same rows need no new file.
+    # Hudi's readers fail on a rewritten file without change log; unchanged rows need no new file.
     return (_base_stat(task, written, counts, logs),) if logs else ()
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows of a base file by what became of them."""
+    """Row counts of a base file by operation."""
 
     updated: int = 0
     deleted: int = 0
@@ -108,7 +107,7 @@ def _as_reader(rows: _native.BatchReader | None) -> _native.BatchReader:
 
 
 def _notes(task: BaseFileTask) -> ChangeNotes | None:
-    """What is to be told of the changes, in a table with change logs."""
+    """Return the recorder of changes, in a table with change logs."""
     target = task.target
     if target.change_log is None:
         return None
@@ -126,11 +125,11 @@ def _notes(task: BaseFileTask) -> ChangeNotes | None:
 def _rewritten(
     task: BaseFileTask, previous: FileSlice, path: str, rows: _native.BatchReader | None
 ) -> tuple[_native.BaseFile, Counts]:
-    """The previous slice with the task's rows and deletes as a new base file."""
+    """Rewrite the previous slice with the task's rows and deletes as a new base file."""
     target = task.target
     merged = _slice(task, previous, rows if task.merge_by_key else None)
     if not target.virtual_keys:
-        # Every file gets its own name anew.
+        # Every file gets its own name.
         merged["columns"] = [name for name in target.schema.names if name != FILE_NAME]
     if task.merge_by_key:
         written, stats = rewrite_base_file(target, path, merged)
@@ -144,7 +143,7 @@ def _rewritten(
 def _slice(
     task: BaseFileTask, previous: FileSlice, rows: _native.BatchReader | None
 ) -> _native.SliceSpec:
-    """The previous slice, and the task's deletes and these rows as the newest of it."""
+    """Return the previous slice, with the task's deletes and these rows as its newest records."""
     target = task.target
     return {
         "base": previous.base.path if previous.base else None,
@@ -179,7 +178,7 @@ def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def store_base_file(target: WriteTarget, path: str, rows: _Reader) -> _native.BaseFile:
-    """The one place where base files of a write come into being one by one."""
+    """Write one base file. All base files that a write creates one by one come from here."""
     return _native.write_base_file(
         target.storage.native, path, rows, file_name=_file_name(target, path), **_form(target)
     )
@@ -197,7 +196,7 @@ def rewrite_base_file(
     appended: _native.BatchReader | None = None,
     new_rows: int = 0,
 ) -> tuple[_native.BaseFile, _native.MergeStats]:
-    """A slice as a new base file, with rows behind it: of row groups that stay the bytes."""
+    """Write a slice as a new base file, with rows appended; unchanged row groups are copied."""
     return _native.rewrite_base_file(
         target.storage.native,
         path,
@@ -211,7 +210,7 @@ def rewrite_base_file(
 def store_base_files(
     target: WriteTarget, next_path: Callable[[], str], rows: _Reader, most_bytes: int
 ) -> list[_native.BaseFile]:
-    """The rows in files of about so many bytes at most, whose paths are asked for one by one."""
+    """Write the rows in files of a maximum size, whose paths are requested one by one."""
     return _native.write_base_files(
         target.storage.native,
         next_path,
@@ -228,7 +227,7 @@ def join_base_files(
     slices: Sequence[_native.SliceSpec],
     most_bytes: int,
 ) -> tuple[list[_native.BaseFile], list[_native.MergeStats]]:
-    """As `store_base_files`, of slices one after the other: of row groups that stay the bytes."""
+    """As `store_base_files`, with slices one after the other; unchanged row groups are copied."""
     return _native.join_base_files(
         target.storage.native,
         next_path,
@@ -257,7 +256,7 @@ class _Form(TypedDict):
 
 
 def _form(target: WriteTarget) -> _Form:
-    """What all base files of a write are like."""
+    """Return the settings of all base files of a write."""
     options = target.options
     return {
         "avro_schema": target.avro_schema,

@@ -1,6 +1,6 @@
-"""Appending to a file group: a log task in, log files and their write statistics out.
+"""Writer of log files: a log task in, log files and their write statistics out.
 
-Nothing here touches the timeline or decides what goes where.
+Nothing here touches the timeline or assigns rows to files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 
 def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...]:
-    """Writes the task's log file, and others after it where one would be too large."""
+    """Write the task's log file, and further ones if one would be too large."""
     target, slice_ = task.target, task.group.slice
     options = target.options
     if slice_.base is None and not slice_.logs:
@@ -51,13 +51,17 @@ def write_log_files(task: LogFileTask, attempt: Attempt) -> tuple[WriteStat, ...
 
 
 def _without_deletes(task: LogFileTask, rows: RowStream) -> tuple[RowStream, LogFileTask]:
-    """The rows without those that the table's marker deletes, and the task with those as keys."""
-    live, gone = apart(task.target, rows)
-    if gone is None:
+    """Return the rows without those that the table's marker deletes; these become delete keys."""
+    live, deletes = apart(task.target, rows)
+    if deletes is None:
         return rows, task
-    given = task.delete_keys
-    keys = gone if given is None else pa.concat_tables([given, gone], promote_options="default")
-    # A verb that sets the marker counts its rows as updates.
+    delete_keys = task.delete_keys
+    keys = (
+        deletes
+        if delete_keys is None
+        else pa.concat_tables([delete_keys, deletes], promote_options="default")
+    )
+    # An operation that sets the marker counts its rows as updates.
     uncounted = max(keys.num_rows - task.deletes, 0)
     return live, replace(
         task,
@@ -77,7 +81,7 @@ def store_log_files(
     blocks: LogBlocks | Literal["cdc"],
     base_instant: str | None = None,
 ) -> list[_native.LogFile]:
-    """The one place where a write's log files come into being."""
+    """Write log files. All log files of a write are created here."""
     return _native.write_log_files(
         target.storage.native,
         next_path,
@@ -95,7 +99,7 @@ def store_log_files(
 
 
 class _Names:
-    """Gives the path of the next log file, after its marker."""
+    """Returns the path of the next log file, after creating its marker."""
 
     def __init__(self, task: LogFileTask, attempt: Attempt) -> None:
         self._task = task
@@ -118,9 +122,9 @@ class _Names:
 
 
 def _stat(task: LogFileTask, files: list[_native.LogFile], at: int, names: _Names) -> WriteStat:
-    """The stat of one of the task's files. The counts of the task are the first one's."""
+    """Return the stat of one of the task's files. The task's counts are in the first one."""
     target, slice_, file = task.target, task.group.slice, files[at]
-    # Readers of changes find the slice that was appended to by what the stat says of it.
+    # Readers of changes find the slice of the append by its stat.
     tells_slice = target.version.logs_named_by_base_instant or target.change_log is not None
     before = [log.name for log in slice_.logs] if tells_slice else []
     return WriteStat(

@@ -1,7 +1,6 @@
-"""What a write's tasks are: the file groups they go to, what they share, and one a file to write.
+"""The tasks of a write: their target file groups, their shared settings, one task per file.
 
-Which tasks a write has is `write/file_assignment.py`'s part, carrying them out
-`slices/write_base.py`'s.
+`write/file_assignment.py` plans the tasks, `slices/write_base.py` executes them.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ BASE_ROW = "_pyhudi_base_row"
 
 @dataclass(frozen=True)
 class FileGroup:
-    """A file group that a write may go to."""
+    """A file group that a write may use."""
 
     slice: FileSlice
-    """The newest slice: log files are appended to it, its base file is what a rewrite replaces."""
+    """The newest slice: log files are appended to it, a rewrite replaces its base file."""
     compaction: str | None = None
     """A pending compaction of the group."""
     clustering: str | None = None
     """A pending clustering that has the group among its inputs."""
     starts_with_log: bool = False
-    """Where it has no file yet: its first rows go to a log file (else: to a base file)."""
+    """If it has no file yet: its first rows go to a log file (else: to a base file)."""
 
     read: FileSlice | None = None
-    """What a snapshot reads of the group, where a pending compaction makes that another slice."""
+    """The slice that a snapshot reads, if a pending compaction makes that another one."""
 
     @property
     def read_slice(self) -> FileSlice:
-        """What a snapshot reads of the group."""
+        """The slice that a snapshot reads of the group."""
         return self.read or self.slice
 
     @property
@@ -53,30 +52,30 @@ class FileGroup:
 
     @property
     def next_log_version(self) -> int:
-        """Of a log file named by the slice's base instant."""
+        """The next version of a log file named by the slice's base instant."""
         return max((log.version for log in self.slice.logs), default=0) + 1
 
     @property
     def takes_inserts(self) -> bool:
-        """Whether a rewrite of its base file alone would be the whole group."""
+        """Whether a rewrite of its base file rewrites the whole group."""
         free = self.compaction is None and self.clustering is None
         return free and self.slice.base is not None and not self.slice.logs
 
 
 class RowStream(Protocol):
-    """Rows that can be read as an Arrow stream, each time anew.
+    """Rows that can be read repeatedly as an Arrow stream.
 
-    A table, or what makes its rows when they are asked for.
+    A table, or an object that computes its rows on demand.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """As the Arrow PyCapsule interface has it."""
+        """As in the Arrow PyCapsule interface."""
         ...
 
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """What every task of one write shares."""
+    """The settings that all tasks of one write share."""
 
     storage: Storage
     version: TableVersion
@@ -92,31 +91,31 @@ class WriteTarget:
     task_memory: int | None = None
     """Bytes that a task may use for the records that it merges into a file; None: no limit."""
     fields: FieldMerge | None = None
-    """How two records of one key become one, where that is more than one of them winning."""
+    """The rule for combining two records of one key, if not just one of them wins."""
     change_log: ChangeLogForm | None = None
-    """What change logs beside rewritten base files hold; None in a table without."""
+    """The format of change logs next to rewritten base files; None in a table without."""
     partial: bool = False
-    """The rows have some of the table's columns; the others keep what is stored."""
+    """The rows have some of the table's columns; the others keep their stored values."""
     valid_instants: tuple[str, ...] | None = None
-    """Committed instants, where log files can hold blocks of others."""
+    """Committed instants, if log files can have blocks of others."""
     timeline_start: str | None = None
     evolution: Evolution | None = None
-    """How older files name the columns, where they do so otherwise."""
+    """The column names in older files, if they differ."""
     virtual_keys: tuple[str, ...] = ()
-    """The record key's columns, where rows have no stored key: the meta columns are null then."""
+    """The record key's columns, if rows have no stored key: the meta columns are then null."""
     two_threads: bool = False
     """A process has more than one processor for its tasks."""
     least_levels: int = 0
-    """Folders of a partition path at least; 0 where none can lie within another."""
+    """Minimum number of directories in a partition path; 0 if none can be inside another."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that stored rows of one record are known by."""
+        """The columns that identify stored rows of one record."""
         return self.virtual_keys or (RECORD_KEY,)
 
     @property
     def merge_mode(self) -> BuiltInMode:
-        """Which of two records of one key wins."""
+        """The rule that decides which of two records of one key wins."""
         mode = self.fields.mode if self.fields else self.merge.mode
         if mode == "CUSTOM":
             raise AssertionError(mode)
@@ -138,14 +137,14 @@ class BaseFileTask:
     file_id: str
     previous: FileSlice | None
     rows: RowStream | None
-    """With record key and partition path in front."""
+    """Record key and partition path are the first columns."""
     delete_keys: pa.Array[Any] | None = None
     merge_by_key: bool = True
-    """Rows replace rows with their keys (else: they are added without a look at keys)."""
+    """Rows replace rows with their keys (else: they are added without a lookup)."""
     inserts: int = 0
     """Rows that were not tagged to the group."""
     updates: int = 0
-    """Rows or keys that were."""
+    """Rows or keys that were tagged to the group."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class LogFileTask:
     deletes: int = 0
     """Rows that are marked as deletes, and delete keys."""
     inserts: int = 0
-    """Rows that were not looked for, or go to a new file group."""
+    """Rows that were not looked up, or go to a new file group."""
 
 
 WriteTask = BaseFileTask | LogFileTask

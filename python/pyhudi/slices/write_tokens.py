@@ -1,4 +1,4 @@
-"""Write tokens that tell a write, for names of log files that do not."""
+"""Write tokens that identify a write, for log file names that do not."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ _ATTEMPTS = 10_000
 
 
 def token_of_write(attempt: Attempt, instant: str) -> str:
-    """A write token that no other write has, for names that do not tell the instant.
+    """Return a write token that no other write has, for names without their own instant.
 
-    Who takes its files back must not meet those of a writer that chose the same version. It is
-    three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`, 0.15.0).
+    A writer that rolls its files back must not delete those of a writer that chose the same
+    version. The token is three numbers of 32 bits, as Hudi reads them (`FSUtils.LOG_FILE_PATTERN`,
+    0.15.0).
     """
     of_write = _number_of(instant) * _ATTEMPTS + attempt.attempt % 9_973
     return f"{attempt.task}-{attempt.stage}-{of_write}"
 
 
 def may_be_token_of(token: str, instant: str) -> bool:
-    """Whether `token_of_write` may have made a write token for a write: few others have it."""
+    """Return whether a token may come from `token_of_write` for a write: few others match."""
     number = token.rsplit("-", 1)[-1]
     return number.isdecimal() and int(number) // _ATTEMPTS == _number_of(instant)
 
