@@ -213,7 +213,7 @@ def test_credentials_check_accepts_other_uris(uri: str) -> None:
 
 def test_credentials_in_endpoint_are_refused_and_masked() -> None:
     options = {"endpoint": "http://me:secret@127.0.0.1:1"}
-    with pytest.raises(ConfigError, match=r"aws_endpoint.* holds credentials") as caught:
+    with pytest.raises(ConfigError, match=r"aws_endpoint.* contains credentials") as caught:
         Storage(URI, options)
     assert "secret" not in str(caught.value)
     Storage(URI, {"proxy_url": "http://me:secret@127.0.0.1:1"})

@@ -1,4 +1,4 @@
-"""What files that never change have said, so that nobody reads them twice."""
+"""Cache for the content of files that never change."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import OrderedDict
 from typing import Any, TypeAlias
 
 Key: TypeAlias = tuple[str, str]
-"""Where, and which file there."""
+"""Location and file."""
 
 
 class LruCache:
-    """Values by key up to a total weight; those that nobody asked for longest go first."""
+    """Values by key up to a total weight; the least recently used ones are evicted first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -20,11 +20,11 @@ class LruCache:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[LruCache], tuple[int]]:
-        """Pickled for another process it is empty."""
+        """A copy that is pickled for another process is empty."""
         return type(self), (self._limit,)
 
     def get(self, key: Key) -> Any:
-        """The value, None where there is none."""
+        """Return the value, None if there is none."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -32,12 +32,12 @@ class LruCache:
             return self._values[key][0]
 
     def put(self, key: Key, value: Any, weight: int) -> None:
-        """Keeps a value that is not None, unless it is heavier than all that may be kept."""
+        """Cache a value that is not None, unless it exceeds the limit."""
         with self._lock:
             if key in self._values or weight > self._limit:
                 return
             self._values[key] = value, weight
             self._weight += weight
             while self._weight > self._limit:
-                _, (_, gone) = self._values.popitem(last=False)
-                self._weight -= gone
+                _, (_, evicted_weight) = self._values.popitem(last=False)
+                self._weight -= evicted_weight

@@ -1,6 +1,6 @@
-"""The names of storage options, by kind of storage, as `object_store` and Hadoop have them.
+"""The names of storage options by type of storage, as in `object_store` and Hadoop.
 
-Which names there are and what else they are called; what a value means is the Rust core's business.
+This module knows only names and their aliases; the Rust core interprets the values.
 """
 
 from __future__ import annotations
@@ -95,21 +95,21 @@ _AZURE = (
 
 @dataclass(frozen=True)
 class Names:
-    """The options of one kind of storage."""
+    """The options of one type of storage."""
 
     full: frozenset[str]
-    """The names that the core takes."""
+    """The names that the core accepts."""
     prefixes: tuple[str, ...]
-    """What may be left out at the beginning of a name, the longest first."""
+    """Optional prefixes of a name, the longest first."""
     others: dict[str, str]
-    """Other names without a prefix, to those that are taken."""
+    """Aliases without a prefix, to the accepted names."""
     in_uri: frozenset[str]
-    """What the table's URI names, without a prefix."""
+    """Names of parts of the table's URI, without a prefix."""
     properties: tuple[str, ...] = ()
-    """What names begin with that are taken as they are: properties of Hadoop's."""
+    """Prefixes of names that are passed unchanged: properties of Hadoop."""
 
     def find(self, name: str) -> str | None:
-        """The full name, None for an option that there is not."""
+        """Return the full name, None for an unknown option."""
         if name.startswith(self.properties):
             return name
         short = self.short(name)
@@ -118,7 +118,7 @@ class Names:
         return next((full for full in spellings if full in self.full), None)
 
     def short(self, name: str) -> str:
-        """The name in small letters, without a prefix."""
+        """Return the name in lower case, without a prefix."""
         short = name.lower()
         for prefix in self.prefixes:
             if short.startswith(prefix):
@@ -177,4 +177,4 @@ BY_SCHEME = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az", "azure"), AZURE),
     "hdfs": HDFS,
 }
-"""The schemes of buckets and of HDFS, each with its options."""
+"""The schemes of object stores and of HDFS, each with its options."""

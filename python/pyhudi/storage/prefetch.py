@@ -1,9 +1,9 @@
-"""Answers of storage that were asked for before somebody waits for them.
+"""Prefetch: storage requests that are sent before their results are needed.
 
-Where each call is a round trip, a step that reads several files one after the other has all of
-them asked for at once. Whoever asks in the block, in the same thread, gets the answer that is on
-its way, and the next time storage's own. So a block begins where all of it could have been read,
-such as after the lock was taken that it is read under.
+If each call is a round trip, a step that reads several files requests all of them concurrently. The
+first read of each in the block, in the same thread, gets the prefetched result; the next one reads
+storage again. So a block begins at a point at which all of it could have been read, such as after
+taking the lock under which it is read.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 from pyhudi.storage.threads import ThreadPool
 
 AT_ONCE = 16
-"""Calls to a bucket or to HDFS under way, or tasks that do little but make them."""
+"""Concurrent calls to an object store or to HDFS, or tasks that mostly make such calls."""
 
 Question: TypeAlias = tuple[str, str, str]
-"""The verb, the storage's URI, the path."""
+"""The method, the storage's URI, the path."""
 _Coming: TypeAlias = dict[Question, "Future[Any]"]
 
 _coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
@@ -29,13 +29,13 @@ _coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
 
 @contextmanager
 def prefetch(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
-    """Asks all of them at once, for `answer` in the block; not again what is on its way."""
+    """Send all requests concurrently, for `take_prefetched` in the block; none of them twice."""
     outer = _coming.get()
     pool = ThreadPool(AT_ONCE, thread_name_prefix="pyhudi-ahead")
     coming = {
         question: pool.submit(ask)
         for question, ask in questions.items()
-        if not any(question in asked for asked in outer)
+        if not any(question in block for block in outer)
     }
     try:
         with coming_in(coming):
@@ -46,7 +46,7 @@ def prefetch(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
 
 @contextmanager
 def coming_in(answers: _Coming) -> Iterator[None]:
-    """A block in which these are the answers on their way."""
+    """A block in which these results are pending."""
     token = _coming.set((answers, *_coming.get()))
     try:
         yield
@@ -55,7 +55,7 @@ def coming_in(answers: _Coming) -> Iterator[None]:
 
 
 def take_prefetched(question: Question) -> Future[Any] | None:
-    """The answer that is on its way, once; None where nobody has asked."""
+    """Return the pending result, once; None if it was not prefetched."""
     for coming in _coming.get():
         if question in coming:
             return coming.pop(question)
@@ -63,14 +63,14 @@ def take_prefetched(question: Question) -> Future[Any] | None:
 
 
 def forget() -> None:
-    """Has nothing be taken that was asked for so far: others, or this thread, went on since."""
+    """Drop all prefetched results: other writers, or this thread, have made changes since."""
     for coming in _coming.get():
         coming.clear()
 
 
 def run_concurrently(steps: Sequence[Callable[[], object]]) -> None:
-    """Takes steps that do not need each other. Raises the first failure once all are taken."""
+    """Run independent steps. Raises the first failure once all have ended."""
     with ThreadPool(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
-        taken = [pool.submit(step) for step in steps]
-    for step in taken:
+        futures = [pool.submit(step) for step in steps]
+    for step in futures:
         step.result()

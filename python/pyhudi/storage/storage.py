@@ -1,6 +1,6 @@
-"""A table's files as Python sees them: a location, and the calls that read and change it.
+"""A table's files in Python: a location, and the calls that read and change it.
 
-The location is a local folder or a prefix of a bucket; which of them, only the Rust core knows.
+The location is a local directory or a prefix on an object store; only the Rust core knows which.
 
 Every change that Python makes to storage goes through the methods below, so a test can subclass
 `Storage` and fail at any one call. Bytes of data files are not read here; the Rust core takes
@@ -49,15 +49,15 @@ _KEPT = 20_000
 class Storage:
     """The files below one location. Paths are relative to it, parts joined by `/`.
 
-    It pickles as its location and options; the native store is made on first use and again after a
-    fork, since a store belongs to one process. What the options leave open, each process takes from
+    It pickles as its location and options; the native store is created on first use and again after
+    a fork, since a store belongs to one process. Each process takes options that are not set from
     its own environment.
     """
 
     def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
-        """Raises `ConfigError` for an option that storage of the URI's kind does not have.
+        """Raises `ConfigError` for an option that storage of the URI's type does not have.
 
-        And for a URI with credentials in it, which each error that names the table would show.
+        Also for a URI with credentials in it, which each error that names the table would show.
         """
         check_no_credentials(uri)
         if uri == "~" or uri.startswith("~/"):
@@ -65,9 +65,9 @@ class Storage:
         self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))
         self.options = check_storage_options(uri, options)
         self.kept = LruCache(_KEPT)
-        """What files said that never change: commits, by the number of their write stats."""
+        """Cached content of files that never change: commits, weighted by their write stats."""
         self.own_versions: dict[str, str] = {}
-        """Versions of files that this process wrote last; others may have written since."""
+        """Versions of files that this process wrote last; other writers may have written since."""
         self._above: tuple[str, str] | None = None
         self._native: _native.Store | None = None
         self._process = 0
@@ -100,64 +100,64 @@ class Storage:
         return self._native
 
     def below(self, folder: str) -> Storage:
-        """A folder of it as a storage of its own, with the same options."""
+        """Return a directory of it as a storage of its own, with the same options."""
         part = Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
-        # The core changes files in the table's own folders alone, and must know where it begins.
+        # The core changes only files in the table's own directories, and must know where it begins.
         uri, outer = self._above or (self.uri, "")
         part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
         part.kept = self.kept
         return part
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises `MissingFile` when it is not there."""
+        """Return the content of a file. Raises `MissingFile` if it does not exist."""
         coming: Future[bytes] | None = take_prefetched(("read", self.uri, path))
         return self.native.read(path) if coming is None else coming.result()
 
     def read_or_none(self, path: str) -> bytes | None:
-        """The whole file, None when it is not there."""
+        """Return the content of a file, None if it does not exist."""
         try:
             return self.read(path)
         except FileNotFoundError:
             return None
 
     def head(self, path: str) -> Entry | None:
-        """What is known of a file without reading it, None when it is not there."""
+        """Return the entry of a file without reading it, None if it does not exist."""
         coming: Future[Entry | None] | None = take_prefetched(("head", self.uri, path))
         if coming is not None:
             return coming.result()
-        found = self.native.head(path)
-        return None if found is None else Entry(*found)
+        entry = self.native.head(path)
+        return None if entry is None else Entry(*entry)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file at the path."""
+        """Return whether there is a file at the path."""
         return self.head(path) is not None
 
     def list(self, prefix: str = "") -> Entries:
-        """Every file below a folder, at any depth, sorted by path."""
+        """Return all files below a directory, at any depth, sorted by path."""
         coming: Future[Entries] | None = take_prefetched(("list", self.uri, prefix))
         if coming is not None:
             return coming.result()
-        return [Entry(*found) for found in self.native.list(prefix)]
+        return [Entry(*entry) for entry in self.native.list(prefix)]
 
     def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
-        """One level: paths of folders, and files. A missing folder is empty."""
+        """List one level: paths of directories, and files. A missing directory is empty."""
         coming: Future[tuple[Paths, Entries]] | None = take_prefetched(
             ("list_dir", self.uri, prefix)
         )
         if coming is not None:
             return coming.result()
         folders, files = self.native.list_dir(prefix)
-        return folders, [Entry(*found) for found in files]
+        return folders, [Entry(*entry) for entry in files]
 
     def list_dirs(self, prefixes: Sequence[str]) -> Iterator[tuple[Paths, Entries]]:
-        """`list_dir` of several folders in their order, at once where each is a round trip."""
+        """`list_dir` of several directories in order, concurrently if each is a round trip."""
         if len(prefixes) < 2 or not is_remote(self.uri):
             yield from map(self.list_dir, prefixes)
             return
-        # All in the block: whoever takes the answers one by one may leave it long after others.
+        # All in the block: the caller may consume the results long after other writes.
         with self.prefetch(folders=prefixes):
-            found = [self.list_dir(prefix) for prefix in prefixes]
-        yield from found
+            listings = [self.list_dir(prefix) for prefix in prefixes]
+        yield from listings
 
     def prefetch(
         self,
@@ -169,8 +169,9 @@ class Storage:
     ) -> AbstractContextManager[None]:
         """A block that will `read` files, `list_dir` folders, `list` trees and ask for `head`s.
 
-        Where each is a round trip they are asked for at once, and the block's first call for each
-        waits for that. What others have written since the block began may be missing in it.
+        If each is a round trip, they are requested concurrently, and the block's first call for
+        each waits for the result. It may miss what other writers have written since the block
+        began.
         """
         if not is_remote(self.uri):
             return nullcontext()
@@ -189,7 +190,7 @@ class Storage:
         )
 
     def run_concurrently(self, *steps: Callable[[], object]) -> None:
-        """Takes steps that do not need each other: at once where each has round trips."""
+        """Run independent steps: concurrently if they have round trips."""
         if len(steps) > 1 and is_remote(self.uri):
             run_concurrently(steps)
             return
@@ -197,43 +198,43 @@ class Storage:
             step()
 
     def put(self, path: str, data: bytes) -> None:
-        """Writes a file in place of any older one; a reader sees all of one or all of the other."""
+        """Write or replace a file; a reader sees the whole of either content."""
         self.native.put(path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Writes a file unless one is there; False when there was one."""
+        """Write a file unless it exists; return False if it did."""
         return self.native.put_if_absent(path, data)
 
     def set_modified(self, path: str, modified_ms: int) -> bool:
-        """Has a file count as changed at another time, in epoch ms.
+        """Set the modification time of a file, in epoch ms.
 
-        False where the storage alone says when it was, as in buckets.
+        Returns False if only the storage can set it, as on object stores.
         """
         return self.native.set_modified(path, modified_ms)
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        """The whole file and its version, which `replace_version` compares; None without a file."""
+        """Return a file and its version, which `replace_version` compares; None without a file."""
         return self.native.read_version(path)
 
     def replace_version(
         self, path: str, data: bytes, expected: str | None, *, durable: bool = False
     ) -> str | None:
-        """Writes a file if its version is `expected` still, None for no file.
+        """Write a file if its version is still `expected`, None for no file.
 
-        Gives the new version, None where another writer was first. Each content must be new.
-        durable: it means something after a crash of the machine. Raises `UnsupportedTableFeature`
-        where the storage has neither conditional writes nor locks.
+        Returns the new version, None if another writer was first. Each content must be new.
+        durable: it is synced to disk, to survive a crash of the machine. Raises
+        `UnsupportedTableFeature` if the storage has neither conditional writes nor locks.
         """
         return self.native.replace_version(path, data, expected, durable)
 
     def delete(self, path: str) -> bool:
-        """Removes a file; False when there was none."""
+        """Delete a file; return False if there was none."""
         return self.native.delete(path)
 
     def delete_all(self, paths: Iterable[str]) -> None:
-        """Removes files, in no order; those that are gone already are fine.
+        """Delete files, in no order; missing ones are ignored.
 
-        In a bucket many go at a time.
+        On object stores many are deleted with one request.
         """
         if is_remote(self.uri):
             self.native.delete_all(list(paths))
@@ -242,16 +243,16 @@ class Storage:
             self.delete(path)
 
     def delete_dir(self, path: str) -> None:
-        """Removes a folder and all below it; a missing one is fine."""
+        """Delete a directory and everything below it; a missing one is ignored."""
         self.native.delete_dir(path)
 
 
 def _absolute(path: Path) -> str:
-    """A relative path means the folder of now, also after a chdir or in another process."""
+    """Resolve a relative path now, so that it survives a chdir and other processes."""
     if path.is_absolute():
         return str(path)
     try:
         return str(Path.cwd() / path)
     except FileNotFoundError as error:
-        msg = f"{str(path)!r} is below this process's folder, which is gone"
+        msg = f"{str(path)!r} is relative to the working directory, which no longer exists"
         raise ConfigError(msg, hint="Give an absolute path.") from error

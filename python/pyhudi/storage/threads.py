@@ -1,4 +1,4 @@
-"""Threads that the system may refuse, which is an error of the tree."""
+"""Threads; if the system refuses to start one, the error is a `StorageError`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pyhudi.errors import StorageError
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """As its base; `StorageError` where the system gives no thread."""
+    """Its base class, with `StorageError` if the system refuses to start a thread."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As of the base."""
+        """As in the base class."""
         with _name_thread():
             return super().submit(fn, *args, **kwargs)
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread. Raises `StorageError` where the system gives none."""
+    """Start a thread. Raises `StorageError` if the system refuses it."""
     with _name_thread():
         thread.start()
 
@@ -34,4 +34,4 @@ def _name_thread() -> Iterator[None]:
         if "start new thread" not in str(error):
             raise
         hint = "Raise ulimit -u, end other processes, or use fewer threads."
-        raise StorageError("the system gives no more threads", hint=hint) from error
+        raise StorageError("the system refuses to start more threads", hint=hint) from error
