@@ -1,6 +1,6 @@
-"""The embedded engine: threads of this process, at once because the Rust core releases the GIL.
+"""The embedded engine: threads of this process, parallel because the Rust core releases the GIL.
 
-Nothing is tried again: a failure here has no other machine that might do better.
+Nothing is retried: no other machine could succeed where this one failed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from pyhudi.storage.threads import ThreadPool
 
 _LOOK_AHEAD = 16 * 1024 * 1024
 _FEW = 200
-"""Files that one machine deletes and records as fast as a cluster begins to."""
+"""Number of files that one machine deletes before a cluster has started to."""
 _LIGHT = 64 * 1024 * 1024
-"""Bytes of all tasks of a call that are little for one machine."""
+"""Bytes of all tasks of a call that are a small amount for one machine."""
 _EXCHANGE = 8 * 1024 * 1024
-"""Bytes of an exchange's rows that are brought together in memory; more go through local files."""
+"""Bytes of an exchange's rows that are grouped in memory; more rows spill to local files."""
 
 
 class LocalEngine:
     """Runs tasks on threads. Configuration only: it can be pickled and shared.
 
     Args:
-        threads: how many tasks run at once; as many as there are processors by default. With 1,
+        threads: how many tasks run concurrently; the number of processors by default. With 1,
             everything happens in the calling thread, in task order.
-        look_ahead_bytes: how much a scan may hold of rows that nobody has asked for yet; 16 MiB by
-            default.
+        look_ahead_bytes: how many bytes of rows a scan may read ahead; 16 MiB by default.
 
     Raises:
         ConfigError: one of them is less than 1.
@@ -57,23 +56,24 @@ class LocalEngine:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
 
     def with_progress(self, tell: Callable[[Step], None]) -> LocalEngine:
-        """An engine like this one that tells of every call of `run` and every finished task of it.
+        """Return a copy of this engine that reports progress to `tell`.
 
         Args:
-            tell: called from any thread, but by one at a time.
+            tell: called for every call of `run` and every finished task, from any thread, never
+                concurrently.
 
         Returns:
             The engine. It cannot be pickled if `tell` cannot.
         """
-        told = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
-        told._chosen, told._tell = self._chosen, tell
-        return told
+        engine = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
+        engine._chosen, engine._tell = self._chosen, tell
+        return engine
 
     def for_small_io(self) -> LocalEngine:
-        """An engine like this one for tasks that wait for storage and hold little: many at once.
+        """Return a copy of this engine for tasks that wait for storage: many run concurrently.
 
         Returns:
-            The engine; this one where somebody chose how many tasks it runs.
+            The engine; this one if the user chose the number of tasks.
         """
         if self._chosen:
             return self
@@ -94,13 +94,13 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.run`. When it ends, also by a failure, none of its tasks runs any more.
+        """As `Engine.run`. When it ends, also by a failure, none of its tasks is running any more.
 
         Args:
-            work: what gives the result of a task; called from several threads.
-            tasks: what there is to do.
+            work: returns the result of a task; called from several threads.
+            tasks: the tasks.
             stage: number of this call within the transaction, for write tokens.
-            label: what the call does, for progress.
+            label: the description of the call, for progress.
 
         Returns:
             The results in task order.
@@ -133,13 +133,13 @@ class LocalEngine:
         """As `Engine.scan`: a reader that reads ahead while its batches are used.
 
         Args:
-            work: what gives the batches of a task; called from several threads.
-            tasks: what there is to read.
+            work: returns the batches of a task; called from several threads.
+            tasks: the tasks.
             schema: of every batch.
-            label: what the call does; not shown, since a scan has no end to tell of.
+            label: the description of the call; not displayed, since a scan has no end to report.
 
         Returns:
-            The rows in task order. `SchemaMismatch` comes out while they are read.
+            The rows in task order. `SchemaMismatch` is raised while they are read.
         """
         checked = _Checked(work, schema)
         if self.threads == 1:
@@ -158,14 +158,14 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.exchange`. Rows beyond 8 MiB go through local files.
+        """As `Engine.exchange`. Rows beyond 8 MiB spill to local files.
 
         Args:
             rows: any object with the Arrow PyCapsule interface.
-            route: the name of the string column that says what belongs together.
-            work: what writes all rows of one value; called from several threads.
+            route: the name of the string column whose values group the rows.
+            work: writes all rows of one value; called from several threads.
             stage: number of this call within the transaction, for write tokens.
-            label: what the call does, for progress.
+            label: the description of the call, for progress.
 
         Returns:
             The results of all calls, ordered by route value.
@@ -177,13 +177,13 @@ class LocalEngine:
             return work(value, group_rows(), attempt)
 
         with ExitStack() as stack:
-            found = route_groups.group_by_route(stack, rows, route, _EXCHANGE)
-            results = self.run(write, found, stage=stage, label=label)
+            groups = route_groups.group_by_route(stack, rows, route, _EXCHANGE)
+            results = self.run(write, groups, stage=stage, label=label)
         return list(chain.from_iterable(results))
 
 
 class _Call(Generic[Task, Result]):
-    """The work of one `run`, which does nothing any more once a task has failed."""
+    """The work of one `run`, which stops once a task has failed."""
 
     def __init__(self, work: Callable[[Task, Attempt], Result]) -> None:
         self._work = work
@@ -191,7 +191,7 @@ class _Call(Generic[Task, Result]):
         self.failure: BaseException | None = None
 
     def __call__(self, task: Task, attempt: Attempt) -> tuple[Result, ...]:
-        """The result in a tuple, an empty one when the call has failed."""
+        """Return the result in a tuple, an empty one if the call has failed."""
         if self.failure is not None:
             return ()
         try:
@@ -206,7 +206,7 @@ class _Call(Generic[Task, Result]):
 
 
 class _Counted(Generic[Task, Result]):
-    """Work that tells how many of its tasks are finished."""
+    """Work that reports how many of its tasks are finished."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _Counted(Generic[Task, Result]):
 
 @dataclass(frozen=True)
 class _Checked(Generic[Task]):
-    """Work of a scan whose batches are looked at before anybody uses them."""
+    """Work of a scan whose batches are validated before they are used."""
 
     work: Callable[[Task], Iterator[pa.RecordBatch]]
     schema: pa.Schema
@@ -246,16 +246,16 @@ class _Checked(Generic[Task]):
 
 
 def choose_engine(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
-    """The engine for so many files or bytes: of a cluster where they are worth a job of it."""
+    """Return the engine for this many files or bytes: a cluster only if they are worth a job."""
     if isinstance(engine, LocalEngine) or files > _FEW or size > _LIGHT:
         return engine
     return LocalEngine()
 
 
 def choose_io_engine(engine: Engine, storage: Storage, size: int) -> Engine:
-    """The engine for tasks that move so many bytes in all: where that is little, they wait at once.
+    """Return the engine for tasks that move this many bytes in all: few bytes, many threads.
 
-    Only where each call to storage is a round trip.
+    Only if each call to storage is a round trip.
     """
     light = size <= _LIGHT and is_remote(storage.uri)
     return engine.for_small_io() if light and isinstance(engine, LocalEngine) else engine

@@ -1,7 +1,7 @@
-"""Memory that is free and yet held: allocators keep pages that the system counts as used.
+"""Settings of memory allocators, which keep free pages that the system counts as used.
 
-A process with a memory limit takes what it needs from the system, and gives it back between the
-stages of its work. Without a limit nothing of this is done: keeping pages is quicker.
+A process with a memory limit allocates from the system, and releases free pages between the stages
+of its work. Without a limit none of this is done: keeping pages is faster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 
 class _Sparing:
-    """Who is sparing with memory just now, and Arrow's pool of before."""
+    """The users of the low-memory mode, and Arrow's previous pool."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -29,12 +29,12 @@ _NOW = _Sparing()
 
 @contextmanager
 def low_memory_mode(limit: int | None) -> Iterator[None]:
-    """Has all of the process be sparing with memory for the block; nothing without a limit.
+    """Use the low-memory mode in all of the process for the block; nothing without a limit.
 
-    Arrow's own allocator, mimalloc, holds several times of what is used where threads let go of
-    what others made, and takes huge pages: for the block the C library's is in its place. Arrays
-    remember whose they are. That one maps large arrays for themselves, so that their pages go with
-    them; left alone it takes them from its heaps once some were let go.
+    Arrow's own allocator, mimalloc, keeps several times the used memory if threads free what other
+    threads allocated, and uses huge pages: the C library's allocator replaces it for the block.
+    Arrays remember their allocator. The C library maps large arrays separately, so that their pages
+    are freed with them; by default it takes them from its heaps once some were freed.
     """
     if limit is None:
         yield
@@ -57,9 +57,9 @@ def low_memory_mode(limit: int | None) -> Iterator[None]:
 
 
 def release_free_memory() -> None:
-    """Gives free pages back to the system where somebody is sparing with memory.
+    """Release free pages to the system in the low-memory mode.
 
-    It takes milliseconds: call it when many bytes were let go, not for each batch.
+    It takes milliseconds: call it after many bytes were freed, not for each batch.
     """
     if _NOW.users:
         _release()
@@ -71,11 +71,11 @@ def _release() -> None:
 
 
 _MAPPED = 256 << 10
-"""Bytes from which on an allocation is a mapping of its own."""
+"""Allocations of this many bytes or more get a mapping of their own."""
 _MAPPED_OTHERWISE = 32 << 20
-"""What glibc comes to by itself; asked once, it does not go on adjusting it."""
+"""The value that glibc reaches by itself; once set, glibc no longer adjusts it."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Of glibc's malloc.h."""
+"""From glibc's malloc.h."""
 
 
 def _map_from(size: int) -> None:
@@ -86,14 +86,14 @@ def _map_from(size: int) -> None:
 
 @cache
 def _of_c(name: str) -> Callable[..., object]:
-    """A function of the C library; what does nothing where it has none."""
+    """Return a function of the C library; one that does nothing if there is none."""
     if sys.platform != "linux":
         return _nothing
     import ctypes  # noqa: PLC0415 - few processes need it
 
-    found: Callable[..., object] = getattr(ctypes.CDLL(None), name, _nothing)
-    return found
+    function: Callable[..., object] = getattr(ctypes.CDLL(None), name, _nothing)
+    return function
 
 
 def _nothing(*_: int) -> None:
-    """Where there is nothing to adjust."""
+    """Do nothing."""

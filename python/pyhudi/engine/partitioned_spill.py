@@ -1,7 +1,7 @@
-"""Rows put aside by a route, in memory up to a limit and then in local files. Not a table's files.
+"""Rows spilled by a route, in memory up to a limit and then in local files. Not a table's files.
 
-What does not fit in memory goes through here on its way to the files of a table: rows come in any
-order of routes, and come back one route at a time. Rows of one route keep the order they came in,
+Rows that do not fit in memory pass through here on their way to the files of a table: they arrive
+in any order of routes, and are returned one route at a time. Rows of one route keep their order,
 unless the spill sorts them.
 """
 
@@ -24,7 +24,7 @@ Route = TypeVar("Route", str, int)
 
 _BATCH_ROWS = 16 * 1024
 _LONG_RUN = 64
-"""Rows of a route that are written as they came, where runs have so many on average."""
+"""Average run length from which rows are written unsorted."""
 _ROUTE = "__route"
 """Name of the route column while rows are sorted; no column of a table may have it."""
 
@@ -43,9 +43,9 @@ class _Place:
 
 @dataclass(frozen=True)
 class RouteRows:
-    """Rows of a route: an Arrow stream that can be read as often as wanted while the spill is open.
+    """Rows of a route: an Arrow stream that can be read repeatedly while the spill is open.
 
-    Pickled, it is the rows themselves, since another machine does not have the files.
+    It pickles as the rows themselves, since another machine does not have the files.
     """
 
     schema: pa.Schema
@@ -53,33 +53,35 @@ class RouteRows:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(place.rows for place in self.places)
 
     def __len__(self) -> int:
         return self.num_rows
 
     def slice(self, start: int, count: int | None = None) -> RouteRows:
-        """Some of the rows, in their order."""
+        """Return a range of the rows, in their order."""
         stop = self.num_rows if count is None else start + count
-        kept, first = [], 0
+        selected, first = [], 0
         for place in self.places:
             low, high = max(start - first, 0), min(stop - first, place.rows)
             if low < high:
                 size = place.size * (high - low) // place.rows
-                kept.append(_Place(place.path, place.batch, place.start + low, high - low, size))
+                selected.append(
+                    _Place(place.path, place.batch, place.start + low, high - low, size)
+                )
             first += place.rows
-        return RouteRows(self.schema, tuple(kept))
+        return RouteRows(self.schema, tuple(selected))
 
     def __add__(self, other: RouteRows) -> RouteRows:
         return RouteRows(self.schema, self.places + other.places)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """The rows in their order, some at a time: how many, and their bytes in memory."""
+        """Numbers of rows in their order, each with their bytes in memory."""
         return ((place.rows, place.size) for place in self.places)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch in memory at a time."""
+        """The rows, one batch in memory at a time."""
         path, reader = None, None
         for place in self.places:
             with local_files():
@@ -89,11 +91,11 @@ class RouteRows:
             yield batch.slice(place.start, place.rows)
 
     def to_table(self) -> pa.Table:
-        """All of the rows in memory."""
+        """Return all of the rows in memory."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -108,10 +110,10 @@ def _same(rows: pa.Table) -> pa.Table:
 
 
 class PartitionedSpill(Generic[Route]):
-    """Takes rows with their routes, and gives them back by route once all have come."""
+    """Takes rows with their routes, and returns them by route once all are added."""
 
     def __init__(self, in_memory: int, order: Sequence[str] = ()) -> None:
-        """`in_memory`: bytes held before they go to a file.
+        """`in_memory`: bytes to buffer before they are written to a file.
 
         order: columns by which the rows of one route in one file are sorted.
         """
@@ -119,25 +121,25 @@ class PartitionedSpill(Generic[Route]):
         self._order = [(name, "ascending") for name in order]
         with local_files():
             self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
-        self._held: list[pa.Table] = []
-        self._held_bytes = 0
+        self._buffered: list[pa.Table] = []
+        self._buffered_bytes = 0
         self._files = 0
         self._places: dict[Route, list[_Place]] = {}
         self._schema: pa.Schema | None = None
 
     def add(self, routes: pa.Array[Any], rows: pa.Table) -> None:
-        """Puts rows aside; `routes` has one text or number for each."""
+        """Add rows; `routes` has one string or number for each."""
         self._schema = rows.schema
         if not rows.num_rows:
             return
-        self._held.append(rows.append_column(_ROUTE, routes))
-        self._held_bytes += rows.nbytes
-        if self._held_bytes > self._limit:
+        self._buffered.append(rows.append_column(_ROUTE, routes))
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes > self._limit:
             self._write()
 
     def routes(self) -> dict[Route, RouteRows]:
-        """The rows of every route, in ascending order of routes."""
-        if self._held:
+        """Return the rows of every route, in ascending order of routes."""
+        if self._buffered:
             self._write()
         schema = self._schema
         if schema is None:
@@ -147,8 +149,8 @@ class PartitionedSpill(Generic[Route]):
         }
 
     def close(self) -> None:
-        """Removes the files."""
-        self._held = []
+        """Remove the files."""
+        self._buffered = []
         self._folder.cleanup()
 
     def __enter__(self) -> PartitionedSpill[Route]:
@@ -158,7 +160,7 @@ class PartitionedSpill(Generic[Route]):
         self.close()
 
     def _write(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
+        buffered, self._buffered, self._buffered_bytes = self._buffered, [], 0
         path = str(Path(self._folder.name) / f"{self._files}.arrow")
         self._files += 1
         numbers = count()
@@ -167,39 +169,39 @@ class PartitionedSpill(Generic[Route]):
             pa.OSFile(path, "wb") as file,
             pa.ipc.new_file(file, self._schema) as writer,
         ):
-            for route, part in self._parts(held):
+            for route, part in self._parts(buffered):
                 writer.write_batch(part)
                 place = _Place(path, next(numbers), 0, part.num_rows, part.nbytes)
                 self._places.setdefault(route, []).append(place)
-        held.clear()
+        buffered.clear()
         release_free_memory()
 
-    def _parts(self, held: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
+    def _parts(self, buffered: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """The rows in parts of one route each."""
-        if not self._order and all(map(_comes_in_runs, held)):
-            for rows in held:
+        if not self._order and all(map(_comes_in_runs, buffered)):
+            for rows in buffered:
                 (batch,) = rows.combine_chunks().to_batches()
-                kept = batch.drop_columns([_ROUTE])
+                without_route = batch.drop_columns([_ROUTE])
                 for route, start, size in _cuts(batch.column(_ROUTE)):
-                    yield route, kept.slice(start, size)
+                    yield route, without_route.slice(start, size)
             return
-        # One chunk, since taking rows from many goes through all of them for each part.
-        rows = pa.concat_tables(held).combine_chunks()
+        # One chunk, because taking rows from many chunks scans all of them for each part.
+        rows = pa.concat_tables(buffered).combine_chunks()
         order = pc.sort_indices(rows, sort_keys=[(_ROUTE, "ascending"), *self._order])
-        taken = rows.drop_columns([_ROUTE])
+        unsorted = rows.drop_columns([_ROUTE])
         for route, start, size in _cuts(rows.column(_ROUTE).combine_chunks().take(order)):
-            part = taken.take(order.slice(start, size))
+            part = unsorted.take(order.slice(start, size))
             yield route, part.combine_chunks().to_batches()[0]
 
 
 def _comes_in_runs(rows: pa.Table) -> bool:
-    """Whether rows of one route stand together, so that cutting does and nothing is sorted."""
+    """Return whether rows of one route are consecutive, so that no sort is needed."""
     routes = rows.column(_ROUTE).combine_chunks()
     return len(routes) >= _LONG_RUN * len(pc.run_end_encode(routes).values)
 
 
 def _cuts(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
-    """Runs of equal routes in pieces: (route, first row, number of rows)."""
+    """Runs of equal routes in chunks: (route, first row, number of rows)."""
     encoded = pc.run_end_encode(routes)
     start = 0
     for route, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):

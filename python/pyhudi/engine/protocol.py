@@ -1,18 +1,18 @@
-"""What an engine is: three verbs that run pyhudi's work in parallel. No pyspark here.
+"""The engine protocol: three methods that run pyhudi's work in parallel. No pyspark here.
 
-Everything Hudi does in parallel is one of the three. Planning is pure and work functions are
-module-level and picklable, so each engine runs the same pairs. Guarantees, which the contract suite
-(`tests/engine`) checks on every engine:
+All of pyhudi's parallel work is one of the three. Planning is pure and work functions are
+module-level and picklable, so each engine runs the same pairs. The contract suite (`tests/engine`)
+checks these guarantees on every engine:
 
-- A task may run twice, or die after it wrote files. Whoever writes files therefore puts a write
-  token of the attempt (`Attempt`) into each name and makes a marker first; the caller commits only
-  what was returned.
-- Results come back in task order, whatever order they ran in. A result that is missing or there
-  twice is an error, never a shorter list.
+- A task may run twice, or fail after it wrote files. Therefore a task puts a write token of the
+  attempt (`Attempt`) into each file name and creates a marker first; the caller commits only
+  returned results.
+- Results are returned in task order, regardless of the order of execution. A missing or duplicate
+  result is an error, never a shorter list.
 - The first failure ends the call with that task's exception: its type, message and attributes, if
-  it can be pickled. Tasks not begun do not begin. An engine that tries failed tasks again counts
-  only the last try as the failure.
-- An engine is asked by one thread at a time and holds nothing between calls.
+  it can be pickled. Pending tasks do not start. An engine that retries failed tasks counts only the
+  last attempt as the failure.
+- An engine is called by one thread at a time and keeps no state between calls.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Attempt:
-    """Who runs a task: the three numbers of Hudi's write token."""
+    """One attempt at a task: the three numbers of Hudi's write token."""
 
     task: int
     """Index of the task in its call, from 0.
 
-    In `exchange`, where one task may serve several route values, of the task that serves this one.
+    In `exchange`, where one task may run several route values, of the task that runs this one.
     """
     stage: int
     """Number of the engine call within the transaction."""
@@ -49,17 +49,17 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Step:
-    """How far one call of an engine is."""
+    """The progress of one call of an engine."""
 
     label: str
-    """What the call does."""
+    """The description of the call."""
     finished: int
-    """Tasks that are finished."""
+    """Finished tasks."""
     total: int
 
 
 class Engine(Protocol):
-    """Runs tasks. See the module text for what every verb guarantees."""
+    """Runs tasks. See the module docstring for the guarantees of every method."""
 
     @property
     def tasks_per_process(self) -> int:
@@ -74,7 +74,7 @@ class Engine(Protocol):
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """Runs `work(task, attempt)` for each task; results are small and picklable."""
+        """Run `work(task, attempt)` for each task; results are small and picklable."""
         ...
 
     def scan(
@@ -85,13 +85,13 @@ class Engine(Protocol):
         *,
         label: str = "",
     ) -> Any:
-        """Rows of all tasks: a `pyarrow.RecordBatchReader` here, a DataFrame on Spark.
+        """Return the rows of all tasks: a `pyarrow.RecordBatchReader` here, a DataFrame on Spark.
 
         Rows come in task order, those of one task in the order of its batches. Every batch must
-        have exactly `schema` (metadata aside); another one raises `SchemaMismatch`. Work is done
-        when the rows are asked for: a failure comes out there, once the rows before it were given
-        (Spark wraps it in an exception of its own, whose text has the original type and message).
-        A reader that is dropped, or is not read to its end, stops its tasks.
+        have exactly `schema` (metadata aside); another one raises `SchemaMismatch`. Work runs when
+        the rows are requested: a failure is raised there, after the rows before it (Spark wraps it
+        in an exception of its own, whose text has the original type and message). A reader that is
+        dropped, or is not read to its end, stops its tasks.
         """
         ...
 
@@ -104,11 +104,11 @@ class Engine(Protocol):
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """Brings all rows with one value of the string column `route` to one `work` call.
+        """Send all rows with one value of the string column `route` to one `work` call.
 
-        `work(route value, rows, attempt)` gets the rows with all their columns, in no promised
-        order, writes them and returns small results; the results of all calls come back in one
+        `work(route value, rows, attempt)` gets the rows with all their columns, in no guaranteed
+        order, writes them and returns small results; the results of all calls are returned in one
         list, ordered by route value. `rows` are Arrow data locally, a DataFrame on Spark; they are
-        evaluated once. A null in `route` is an error. What one value routes must fit in memory.
+        evaluated once. A null in `route` is an error. The rows of one value must fit in memory.
         """
         ...

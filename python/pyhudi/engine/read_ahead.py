@@ -1,9 +1,9 @@
-"""Batches of many tasks in task order, made ahead by threads within a budget of bytes.
+"""Read-ahead: batches of many tasks in task order, computed by threads within a byte budget.
 
-No thread ever waits for the consumer: a task without room gives its thread back, and taking a
-batch puts it to work again. So a reader that nobody closes blocks nothing, not even the end of the
-interpreter; who takes batches then, as threads of Arrow's read ahead, gets an error. What the
-batches mean, and their schema, is not known here.
+No thread ever waits for the consumer: a task without room releases its thread, and taking a batch
+starts it again. So an unclosed reader blocks nothing, not even the end of the interpreter; a
+consumer that takes batches then, such as Arrow's read-ahead threads, gets an error. The content of
+the batches, and their schema, is not known here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyhudi.storage.threads import ThreadPool
 
 @dataclass(eq=False)
 class _Source:
-    """One begun task: where its batches come from, and those nobody took yet."""
+    """One started task: the source of its batches, and the batches that were not taken yet."""
 
     index: int
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -44,7 +44,7 @@ class _Source:
         return next(self.iterator, None)
 
     def discard(self) -> None:
-        """Ends the task early. What fails while it closes is passed over."""
+        """End the task early. Errors while it closes are ignored."""
         self.finished = True
         close: Any = getattr(self.iterator, "close", None)
         self.iterator = None
@@ -54,11 +54,11 @@ class _Source:
 
 
 class LookAhead(Generic[Task]):
-    """Runs at most `threads` tasks at once and keeps about `budget` bytes of untaken batches.
+    """Runs at most `threads` tasks concurrently and buffers about `budget` bytes of batches.
 
-    Iterate it once. The task whose turn it is always may make one batch, whatever the budget, so
+    Iterate it once. The task whose turn it is may always compute one batch, whatever the budget, so
     a batch larger than the budget passes too. A failed task raises when its turn comes; no task
-    begins after a failure was seen.
+    starts after a failure was seen.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class LookAhead(Generic[Task]):
         self._budget = budget
         self._pool = ThreadPool(threads, thread_name_prefix="pyhudi-scan")
         # Reentrant: the garbage collector may drop the iterator, and so call `close`, on a thread
-        # that is inside.
+        # that holds the lock.
         self._changed = threading.Condition(threading.RLock())
         self._turn = 0
-        self._begun: dict[int, _Source] = {}
-        """By index: those whose last batch was not taken yet."""
+        self._started: dict[int, _Source] = {}
+        """By index: started tasks whose last batch was not taken yet."""
         self._open: list[_Source] = []
-        """The begun ones that have more to give."""
+        """Started tasks that have more batches."""
         self._next = 0
         self._failed = False
         self._buffered = 0
@@ -99,30 +99,30 @@ class LookAhead(Generic[Task]):
             _outsiders.note()
 
     def close(self) -> None:
-        """Stops all tasks; those making a batch just now stop after it. Does not wait."""
+        """Stop all tasks; those computing a batch stop after it. Does not wait."""
         with self._changed:
             self._stopping = True
             idle = [source for source in self._open if not source.busy]
-            self._begun, self._open = {}, []
+            self._started, self._open = {}, []
             self._changed.notify_all()
         self._pool.shutdown(wait=False, cancel_futures=True)
         for source in idle:
             source.discard()
 
     def _take(self, index: int) -> pa.RecordBatch | None:
-        """The next batch of the task whose turn it is, None after its last."""
+        """Return the next batch of the task whose turn it is, None after its last."""
         _outsiders.note()
         with self._changed:
             self._turn = index
             self._schedule()
-            source = self._begun.get(index)
+            source = self._started.get(index)
             while source is None or not source.ready:
                 if source is None or self._stopping:
                     raise RuntimeError("no more batches are read: the interpreter ends")
                 if source.error is not None:
                     raise source.error
                 if source.finished:
-                    del self._begun[index]
+                    del self._started[index]
                     return None
                 self._changed.wait()
             batch, size = source.ready.popleft()
@@ -131,7 +131,7 @@ class LookAhead(Generic[Task]):
             return batch
 
     def _schedule(self) -> None:
-        """Begins tasks and puts those that found room again to work. Called under the lock."""
+        """Start tasks, and resume those that have room again. Called under the lock."""
         if self._stopping:
             return
         while self._may_begin():
@@ -154,7 +154,7 @@ class LookAhead(Generic[Task]):
 
     def _begin(self) -> None:
         source = _Source(self._next, partial(self._work, self._tasks[self._next]))
-        self._begun[source.index] = source
+        self._started[source.index] = source
         self._open.append(source)
         self._next += 1
 
@@ -163,7 +163,7 @@ class LookAhead(Generic[Task]):
         return self._buffered < self._budget or urgent
 
     def _fill(self, source: _Source) -> None:
-        """A thread's work: makes batches of one task until there is no room or no more."""
+        """Compute batches of one task, on a thread, until there is no room or no more."""
         more = True
         while more:
             batch, error = None, None
@@ -178,7 +178,7 @@ class LookAhead(Generic[Task]):
     def _put(
         self, source: _Source, batch: pa.RecordBatch | None, error: BaseException | None
     ) -> bool:
-        """Hands a batch, the end or a failure to the consumer; whether to go on."""
+        """Pass a batch, the end or a failure to the consumer; return whether to go on."""
         with self._changed:
             if batch is not None:
                 size = batch.nbytes
@@ -205,19 +205,19 @@ _LEAVING_MS = 200
 
 
 class _Outsiders:
-    """Threads that Python does not know, as those that Arrow's scanners read ahead with."""
+    """Threads that Python did not start, such as those with which Arrow's scanners read ahead."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
         self._last_ms = -_LEAVING_MS
 
     def note(self) -> None:
-        """That the thread that calls may be one."""
+        """Record that the calling thread may be one."""
         if isinstance(threading.current_thread(), threading._DummyThread):  # noqa: SLF001 - no other sign
             self._last_ms = self._clock.ticks_ms()
 
     def let_go(self) -> None:
-        """Waits until they have left."""
+        """Wait until they have left."""
         while self._clock.ticks_ms() < self._last_ms + _LEAVING_MS:
             self._clock.sleep(_LEAVING_MS / 10_000)
 
@@ -227,10 +227,11 @@ _outsiders = _Outsiders()
 
 @atexit.register
 def _end_all() -> None:
-    """Sends threads away that take batches as the interpreter ends.
+    """Stop threads that take batches as the interpreter ends.
 
-    Outsiders would wait for a lock of Python's where Python is no more, and Arrow for them for
-    ever, or be within Python's code when it goes, which ends the process with an error.
+    Foreign threads would wait for a lock of the ended interpreter, and Arrow would wait for them
+    for ever; or they would be inside Python's code when it ends, which ends the process with an
+    error.
     """
     for look_ahead in list(_unfinished):
         look_ahead.close()

@@ -1,6 +1,6 @@
-"""Cutting rows by the value of their route column, without a loop over rows.
+"""Grouping of rows by the value of their route column, without a loop over rows.
 
-Shared by the engines' `exchange`. Where the rows come from and who works on them is not known here.
+Shared by the engines' `exchange`. The source of the rows and the work are not known here.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ import pyarrow.compute as pc
 from pyhudi.engine.partitioned_spill import PartitionedSpill
 
 _SPILL = 2
-"""A spill holds its rows several times while it writes them."""
+"""A spill has several copies of its rows in memory while it writes them."""
 
 GroupRows = Callable[[], pa.Table]
-"""Gives the rows of one route value."""
+"""Returns the rows of one route value."""
 
 
 def group_by_route(
     stack: ExitStack, rows: Any, route: str, in_memory: int
 ) -> list[tuple[str, GroupRows]]:
-    """Each route value, in ascending order, with its rows, which keep their order.
+    """Return each route value, in ascending order, with its rows, which keep their order.
 
-    rows: any object with the Arrow PyCapsule interface. More than `in_memory` bytes of them go to
+    rows: any object with the Arrow PyCapsule interface. Beyond `in_memory` bytes they spill to
     local files that `stack` removes. Raises as `groups` does.
     """
     own = isinstance(rows, pa.RecordBatchReader)
-    # Through a C stream errors would lose their kind.
+    # Through a C stream errors would lose their type.
     reader = rows if own else pa.RecordBatchReader.from_stream(rows)
-    held: list[pa.RecordBatch] = []
+    buffered: list[pa.RecordBatch] = []
     size = 0
     for batch in reader:
-        held.append(batch)
+        buffered.append(batch)
         size += batch.nbytes
         if size > in_memory:
             break
     else:
-        # One chunk, so that taking a group's rows does not go through all chunks for each group.
-        table = pa.Table.from_batches(held, reader.schema).combine_chunks()
+        # One chunk, so that taking a group's rows does not scan all chunks for each group.
+        table = pa.Table.from_batches(buffered, reader.schema).combine_chunks()
         return [(value, partial(table.take, indices)) for value, indices in groups(table, route)]
     spill: PartitionedSpill[str] = stack.enter_context(PartitionedSpill(in_memory // _SPILL))
-    while held:
-        _put(spill, held.pop(0), route)
+    while buffered:
+        _put(spill, buffered.pop(0), route)
     for batch in reader:
         _put(spill, batch, route)
     return [(value, part.to_table) for value, part in spill.routes().items()]
@@ -57,7 +57,7 @@ def _put(spill: PartitionedSpill[str], batch: pa.RecordBatch, route: str) -> Non
 
 
 def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:
-    """Each route value, in ascending order, with the indices of its rows.
+    """Return each route value, in ascending order, with the indices of its rows.
 
     Raises:
         TypeError: the route column does not hold strings.
@@ -70,23 +70,23 @@ def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:
 
 
 def cut(batches: Iterable[pa.RecordBatch], route: str) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each route value, of batches that come sorted by it; one value in memory.
+    """The rows of each route value, from batches sorted by it; one value in memory.
 
     Raises:
         TypeError: the route column does not hold strings.
         ValueError: it holds a null.
     """
     current: str | None = None
-    held: list[pa.RecordBatch] = []
+    buffered: list[pa.RecordBatch] = []
     for batch in batches:
         for value, start, stop in _runs(_route_values(batch, route)):
             if current is not None and value != current:
-                yield current, pa.Table.from_batches(held)
-                held = []
+                yield current, pa.Table.from_batches(buffered)
+                buffered = []
             current = value
-            held.append(batch.slice(start, stop - start))
+            buffered.append(batch.slice(start, stop - start))
     if current is not None:
-        yield current, pa.Table.from_batches(held)
+        yield current, pa.Table.from_batches(buffered)
 
 
 def _route_values(rows: pa.Table | pa.RecordBatch, route: str) -> pa.Array:

@@ -1,6 +1,6 @@
-"""Spark, which is an extra: found by name where somebody hands over a frame or an engine of it.
+"""Access to Spark, which is an extra: loaded by name when a caller passes a frame or engine of it.
 
-Nothing below `pyhudi.spark` imports it, and PySpark is imported there alone.
+Nothing below `pyhudi.spark` imports it, and only `pyhudi.spark` imports PySpark.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 
 def is_spark_frame(data: object) -> bool:
-    """Whether the data are a `pyspark.sql.DataFrame`, of a classic session or of Spark Connect."""
+    """Return whether data is a `pyspark.sql.DataFrame`, of a classic or a Spark Connect session."""
     return any(
-        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
-        for kind in type(data).__mro__
+        base_class.__name__ == "DataFrame" and base_class.__module__.startswith("pyspark.sql.")
+        for base_class in type(data).__mro__
     )
 
 
 def spark(module: str) -> Any:
-    """A module of `pyhudi.spark`. Raises `ImportError` where PySpark is not installed."""
+    """Return a module of `pyhudi.spark`. Raises `ImportError` if PySpark is not installed."""
     return import_module(f"pyhudi.spark.{module}")
