@@ -1,8 +1,8 @@
-"""Bucket indexes: which file groups a record key can be in, by its hash.
+"""Pruning by bucket indexes: the file groups that a record key can be in, by its hash.
 
-The simple one numbers its file groups; how many there are is a writer's option that no table
-stores, so it must be given. The consistent-hashing one stores its ring. Sources:
-`BucketIdentifier`, `ConsistentBucketIdentifier`, `HoodieConsistentHashingMetadata` (Hudi 1.2.0).
+The simple index numbers its file groups; their number is a writer's option that no table stores, so
+it must be set. The consistent-hashing index stores its metadata. Sources: `BucketIdentifier`,
+`ConsistentBucketIdentifier`, `HoodieConsistentHashingMetadata` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ def simple_buckets(
     config: TableConfig,
     options: Mapping[str, str],
     conjuncts: Sequence[Conjunct],
-    besides: frozenset[str],
+    excluded: frozenset[str],
 ) -> Keep | None:
-    """A test that is false for slices of other buckets than those of the wanted keys.
+    """Return a test that is false for slices of other buckets than those of the requested keys.
 
-    None when the number of buckets was not given, or the filter does not fix the hash fields.
+    None if the number of buckets is not set, or the filter does not fix the hash fields.
     """
     if BUCKETS not in options:
         return None
     index = IndexOptions.of(options)
-    count, found = index.buckets, _hash_keys(config, index, conjuncts, besides)
-    if found is None:
+    count, hash_keys = index.buckets, _hash_keys(config, index, conjuncts, excluded)
+    if hash_keys is None:
         return None
-    wanted = frozenset(_native.bucket_ids(*found, count))
+    selected = frozenset(_native.bucket_ids(*hash_keys, count))
 
     def may_match(slice_: FileSlice) -> bool:
         match = _BUCKET_FILE_ID.match(slice_.file_id)
         if match is None or int(match[1]) >= count:
             return True
-        return int(match[1]) in wanted
+        return int(match[1]) in selected
 
     return may_match
 
@@ -75,10 +75,10 @@ def simple_buckets(
 def prune_by_bucket(
     table: TableSnapshot, slices: Sequence[FileSlice], test: Keep
 ) -> list[bool] | None:
-    """Which slices stay by a test of `simple_buckets`.
+    """Return which slices a test of `simple_buckets` keeps.
 
-    None where each partition has a number of its own (`hoodie.bucket.index.partition.expressions`
-    of Hudi 1.1). Another number may be wrong, too.
+    None if partitions differ in their number of buckets
+    (`hoodie.bucket.index.partition.expressions` of Hudi 1.1). Any other number may be wrong, too.
     """
     if not all(map(test, slices)) and numbers_differ(table.storage):
         return None
@@ -91,7 +91,7 @@ def prune_by_bucket(
 def prune_by_ring(
     table: TableSnapshot, slices: Sequence[FileSlice], rings: HashRings
 ) -> list[bool]:
-    """Which slices stay by the rings of `hash_rings`."""
+    """Return which slices the metadata of `hash_rings` keeps."""
     if len(table.config.record_key_fields) == 1:
         return list(map(rings.may_match, slices))
     return _proven(table, slices, rings.may_match, rings.holds)
@@ -100,24 +100,24 @@ def prune_by_ring(
 def _proven(
     table: TableSnapshot, slices: Sequence[FileSlice], test: Keep, holds: Holds
 ) -> list[bool]:
-    """Which slices stay by a test that goes by options of writers.
+    """Return which slices a test that depends on writers' options keeps.
 
-    Of a partition slices go only where the keys in them are where the options say, either all of
-    the keys or enough to tell that the options are right.
+    Slices of a partition are pruned only if their keys are in the buckets of those options: either
+    all of the keys are, or enough to confirm the options.
     """
     stays = [test(slice_) for slice_ in slices]
-    left_out = [s for s, kept in zip(slices, stays, strict=True) if not kept]
+    left_out = [s for s, stay in zip(slices, stays, strict=True) if not stay]
     if not left_out:
         return stays
     ways = key_hashes(table.config, IndexOptions.of(table.options))
     engine = choose_io_engine(LocalEngine(), table.storage, 0)
     try:
-        found = samples(engine, KeySource.of(table), left_out, ways[0])
-    except MissingFile:  # Who reads the slice says what took it.
+        key_samples = samples(engine, KeySource.of(table), left_out, ways[0])
+    except MissingFile:  # The reader of the slice explains the loss.
         return [True] * len(slices)
     hashes: Counter[str] = Counter()
     elsewhere, in_part = set(), set()
-    for sample in found:
+    for sample in key_samples:
         partition = sample.slice.partition
         hashes[partition] += sample.hashes
         if not any(holds(way, sample.slice, sample.keys) for way in ways):
@@ -126,7 +126,7 @@ def _proven(
             in_part.add(partition)
     doubtful = elsewhere | {path for path in in_part if hashes[path] < ENOUGH_KEYS}
     return [
-        kept or slice_.partition in doubtful for slice_, kept in zip(slices, stays, strict=True)
+        stay or slice_.partition in doubtful for slice_, stay in zip(slices, stays, strict=True)
     ]
 
 
@@ -134,16 +134,16 @@ def _hash_keys(
     config: TableConfig,
     options: IndexOptions,
     conjuncts: Sequence[Conjunct],
-    besides: frozenset[str],
+    excluded: frozenset[str],
 ) -> tuple[list[str], tuple[str, ...]] | None:
-    """Keys and hash fields to hash them by: whole keys, or keys of the hash fields alone."""
+    """Return keys and their hash fields: whole keys, or keys of the hash fields alone."""
     hashed = hash_fields(config, options)
-    keys = find_record_keys(config, conjuncts, besides)
-    # What Hudi 0.15 takes for the value of a hash field may be a piece of another field's.
+    keys = find_record_keys(config, conjuncts, excluded)
+    # Hudi 0.15 may parse a piece of another field as the value of a hash field.
     if keys is None and config.key_generator != "USER_PROVIDED" and not may_be_split(config):
         fields = [name for name in config.record_key_fields if name in hashed]
-        keys = field_keys(conjuncts, fields, besides)
-        # A separator within a value may make Hudi cut the whole key elsewhere.
+        keys = field_keys(conjuncts, fields, excluded)
+        # A separator within a value may make Hudi split the whole key elsewhere.
         if keys is not None and not all(_is_plain(key, len(fields)) for key in keys):
             keys = None
     return None if keys is None else (keys, hashed)
@@ -154,7 +154,7 @@ def _is_plain(key: str, fields: int) -> bool:
 
 
 class HashRings:
-    """The rings of a consistent-hashing index, partition by partition, read when asked for."""
+    """The metadata of a consistent-hashing index by partition, read on demand."""
 
     def __init__(
         self,
@@ -169,27 +169,27 @@ class HashRings:
         self._rings: dict[str, tuple[Ring, frozenset[str], frozenset[str]] | None] = {}
 
     def may_match(self, slice_: FileSlice) -> bool:
-        """False for slices of nodes of the ring that none of the keys hashes to."""
-        known = self._hashing_of_partition(slice_.partition)
-        if known is None:
+        """Return False for slices of hash nodes without any of the keys."""
+        hashing = self._hashing_of_partition(slice_.partition)
+        if hashing is None:
             return True
-        _, everyone, wanted = known
+        _, everyone, selected = hashing
         prefix = _prefix(slice_)
-        return prefix not in everyone or prefix in wanted
+        return prefix not in everyone or prefix in selected
 
     def holds(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
-        """Whether all keys of a slice belong to it."""
-        known = self._hashing_of_partition(slice_.partition)
+        """Return whether all keys of a slice belong to it."""
+        hashing = self._hashing_of_partition(slice_.partition)
         places = key_hash.places(keys).unique().to_pylist()
-        return known is not None and {_node(known[0], p) for p in places} <= {_prefix(slice_)}
+        return hashing is not None and {_node(hashing[0], p) for p in places} <= {_prefix(slice_)}
 
     def _hashing_of_partition(
         self, partition: str
     ) -> tuple[Ring, frozenset[str], frozenset[str]] | None:
-        """The ring, the prefixes of all nodes and of the wanted ones; None to keep everything."""
+        """Return all nodes, their prefixes and the matching prefixes; None to keep everything."""
         if partition not in self._rings:
-            found = read_committed_ring(self._storage, self._timeline, partition)
-            ring = found.nodes if found is not None and not found.resizing else []
+            metadata = read_committed_ring(self._storage, self._timeline, partition)
+            ring = metadata.nodes if metadata is not None and not metadata.resizing else []
             self._rings[partition] = self._select_nodes(ring) if ring else None
         return self._rings[partition]
 
@@ -199,7 +199,7 @@ class HashRings:
 
 
 def _node(ring: Ring, place: int) -> str:
-    """The file id prefix of the node of a place: the first that is not before it."""
+    """Return the file id prefix of the node of a hash: the first node that is not before it."""
     return ring[bisect_left(ring, place, key=itemgetter(0)) % len(ring)][1]
 
 
@@ -213,19 +213,19 @@ def hash_rings(
     config: TableConfig,
     options: Mapping[str, str],
     conjuncts: Sequence[Conjunct],
-    besides: frozenset[str],
+    excluded: frozenset[str],
 ) -> HashRings | None:
-    """The table's rings, None when it has none or the filter does not fix the hash fields.
+    """Return the table's hashing metadata, None without any or if hash fields are not fixed.
 
-    Which fields are hashed no table tells; with one key field it can be no other. Raises
-    `ConfigError` where the options name a field that is none of the key.
+    No table stores which fields are hashed; with one key field it can be no other. Raises
+    `ConfigError` if the options name a field that is not part of the key.
     """
     index = IndexOptions.of(options)
     certain = len(config.record_key_fields) == 1 or bool(index.bucket_fields)
-    found = _hash_keys(config, index, conjuncts, besides) if certain else None
-    if found is None or timeline.bound is not None:
+    hash_keys = _hash_keys(config, index, conjuncts, excluded) if certain else None
+    if hash_keys is None or timeline.bound is not None:
         return None
     if not has_rings(storage):
         return None
     check_hash_fields(config, index)
-    return HashRings(storage, timeline, *found)
+    return HashRings(storage, timeline, *hash_keys)

@@ -1,8 +1,8 @@
-"""Change queries: from a range of time to the commits in it, and to tasks. No data is read here.
+"""Change queries: from a range of time to its commits, and to tasks. No data is read here.
 
-How the changes of one written file are had is `cdc_files.py`'s part. The choice of commits is that
-of `HoodieCDCExtractor` (Hudi 1.2.0). Its ranges are of requested times in every table version: a
-commit that was requested before a range began, and is complete after it, is in none.
+`cdc_files.py` determines the changes of one written file. Commits are selected as in
+`HoodieCDCExtractor` (Hudi 1.2.0). Its ranges are of requested times in every table version: a
+commit that was requested before a range began, and completed after it, is in no range.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyhudi.timeline.instant_range import InstantRange
 _WITHOUT_CHANGES = frozenset(
     {"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "BUCKET_RESCALE", "ALTER_SCHEMA"}
 )
-"""Operations that write files, but no other rows (`WriteOperationType`)."""
+"""Operations that write files but do not change rows (`WriteOperationType`)."""
 _UNKNOWN = "UNKNOWN"
 
 
 def check_changes(table: TableSnapshot) -> None:
-    """Raises `UnsupportedTableFeature` for a table whose changes cannot be read."""
+    """Raise `UnsupportedTableFeature` for a table whose changes cannot be read."""
     config = table.config
     hint = "Use diff(a, b), which compares two snapshots of any table with record keys."
     if not config.cdc_enabled:
@@ -43,12 +43,12 @@ def check_changes(table: TableSnapshot) -> None:
 
 
 def plan_changes(table: TableSnapshot, request: ChangeRequest) -> list[ChangeTask]:
-    """One task for every file that a commit of the range changed rows by, commit by commit.
+    """Return one task for every file by which a commit of the range changed rows, in commit order.
 
-    Raises `HistoryUnavailable` for a range that begins before the archived end, for a hollow commit
-    in it, for files that are gone, and for a rewritten base file without change log;
-    `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks; `CorruptTable` for a log
-    file that was cut.
+    Raises `HistoryUnavailable` for a range that begins before the end of the archive, for a hollow
+    commit in it, for missing files, and for a rewritten base file without change log;
+    `UnsupportedTableFeature` for slices with an unsupported merge rule; `CorruptTable` for a
+    truncated log file.
     """
     commits = select_commits(table, request)
     partitions = {path for _, metadata in commits for path in _partitions(metadata)}
@@ -64,7 +64,7 @@ def plan_changes(table: TableSnapshot, request: ChangeRequest) -> list[ChangeTas
 def select_commits(
     table: TableSnapshot, request: ChangeRequest
 ) -> list[tuple[Instant, CommitMetadata]]:
-    """The commits of the range that changed rows, in the order of the range.
+    """Return the commits of the range that changed rows, in the order of the range.
 
     A range is over requested times below table version 8 and over completion times from 8 on.
     """
@@ -82,13 +82,15 @@ def select_commits(
         if (request.start is None or time(instant) > request.start)
         and (request.end is None or time(instant) <= request.end)
     ]
-    known = ((instant, table.timeline.commit_metadata(instant)) for instant in chosen)
-    return [(instant, what) for instant, what in known if _changes_rows(table, instant, what)]
+    with_metadata = ((instant, table.timeline.commit_metadata(instant)) for instant in chosen)
+    return [
+        (instant, what) for instant, what in with_metadata if _changes_rows(table, instant, what)
+    ]
 
 
 def _check_archived(table: TableSnapshot, start: str | None) -> None:
     by_completion = by_completion_times(table)
-    # Archiving that died half way has left some on both timelines.
+    # An interrupted archiver leaves some commits on both timelines.
     active = {commit.requested for commit in table.timeline.commits}
     archived = [
         commit
@@ -108,7 +110,7 @@ def _check_archived(table: TableSnapshot, start: str | None) -> None:
 def _changes_rows(table: TableSnapshot, instant: Instant, metadata: CommitMetadata) -> bool:
     operation = (metadata.operation_type or _UNKNOWN).upper()
     if operation == _UNKNOWN:
-        # A table that was copy-on-write has commits of writes, and says so.
+        # A table that was copy-on-write has commits of writes, and records their operation.
         return not (table.config.is_merge_on_read and instant.action == COMMIT)
     return operation not in _WITHOUT_CHANGES
 

@@ -1,8 +1,8 @@
-"""How the changes of a commit to a file group are found: which files are read, and by which rule.
+"""The changes of a commit to a file group: the files to read, and the rule that applies.
 
-Change logs say what changed, where the commit wrote any; else it follows from the commit's files in
-one of four ways (`HoodieCDCExtractor`, `HoodieCDCInferenceCase`, Hudi 1.2.0). Below a slice that
-waits for its compaction Hudi misses the base file; it is found here all the same.
+Change logs contain the changes, if the commit wrote any; otherwise they follow from the commit's
+files in one of four ways (`HoodieCDCExtractor`, `HoodieCDCInferenceCase`, Hudi 1.2.0). In a slice
+with a pending compaction Hudi does not find the base file; pyhudi does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """What a change query asks for."""
+    """The arguments of a change query."""
 
     start: str | None
     """Exclusive; None from the beginning."""
@@ -60,14 +60,14 @@ class ChangeTask:
     partition: str
     file_id: str
     change_logs: tuple[str, ...]
-    """Of the case `as_is`: paths of the change logs. The sides of `match` are what they lack."""
+    """For the case `as_is`: paths of the change logs. `match` supplies missing images."""
     match: MatchTask
     where: Where | None = None
     limit: int | None = None
 
     @property
     def files(self) -> list[str]:
-        """Paths of the files that are read."""
+        """Paths of the files to read."""
         sides = [side.slice for side in (self.match.before, self.match.after) if side]
         bases = [side.base.path for side in sides if side.base]
         logs = [log.path for side in sides for log in side.logs]
@@ -75,10 +75,10 @@ class ChangeTask:
 
 
 class ChangeFiles:
-    """Plans commit by commit; what files there are is listed once."""
+    """Plans commit by commit; files are listed once."""
 
     def __init__(self, table: TableSnapshot, request: ChangeRequest, view: FileSystemView) -> None:
-        # Change logs hold values as they are stored, so rows of data files are given so too.
+        # Change logs have stored values, so rows of data files are returned as stored, too.
         self._table = replace(table, as_text=())
         self._request = request
         self._view = view
@@ -90,18 +90,20 @@ class ChangeFiles:
         }
 
     def of_commit(self, instant: Instant, metadata: CommitMetadata) -> Iterator[ChangeTask]:
-        """The tasks of one commit: groups that it took away, then files that it wrote."""
+        """The tasks of one commit: replaced groups, then written files."""
         for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
             for file_id in ids:
                 yield self._task_of_replaced_group(instant, partition, file_id)
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
-                found = self._task_of_written_file(
+                case_and_match = self._task_of_written_file(
                     instant, partition, stat, metadata.operation_type or ""
                 )
-                if found is not None:
+                if case_and_match is not None:
                     logs = tuple(stat.cdc_stats or ())
-                    yield self._task(instant, found[0], partition, stat.file_id, found[1], logs)
+                    yield self._task(
+                        instant, case_and_match[0], partition, stat.file_id, case_and_match[1], logs
+                    )
 
     def _task_of_replaced_group(self, instant: Instant, partition: str, file_id: str) -> ChangeTask:
         before = self._view.snapshot_slice_of((partition, file_id))
@@ -113,7 +115,7 @@ class ChangeFiles:
     def _task_of_written_file(
         self, instant: Instant, partition: str, stat: WriteStat, operation: str
     ) -> tuple[Case, MatchTask] | None:
-        """How the changes of one written file are found; None for one that holds no changes."""
+        """Return how to find the changes of one written file; None for one without changes."""
         if not stat.path:
             return None
         if stat.cdc_stats:
@@ -123,7 +125,7 @@ class ChangeFiles:
         if operation.upper() in _DELETES and stat.num_deletes and not stat.num_writes:
             before = self._older_base(instant, partition, stat)
             return "base_file_delete", self._match(before, None, MergeRule())
-        # Of keys that a new file does not have, Hudi counts deletes, too.
+        # Hudi also counts deletes of keys that a new file does not have.
         deleted = stat.num_deletes and stat.prev_commit != NO_PREVIOUS_COMMIT
         only_new = stat.num_writes == stat.num_inserts and not deleted
         if stat.num_update_writes or not only_new:
@@ -182,13 +184,13 @@ class ChangeFiles:
         )
 
     def _with_source(self, slice_: FileSlice | None) -> FileSlice | None:
-        """The slice, with the file that has the rows of its skeleton."""
+        """Return the slice, with the source file of its skeleton."""
         if slice_ is None:
             return None
         return with_sources(self._table.storage, self._table.config, [slice_])[0]
 
     def _lookups(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
-        """The base files with the images that a change log of the table's logging mode lacks."""
+        """Return the base files with images that change logs of this mode do not have."""
         mode = self._table.config.cdc_mode
         before = after = None
         if mode != "DATA_BEFORE_AFTER":
@@ -198,16 +200,16 @@ class ChangeFiles:
         return self._match(before, after, MergeRule(), rule_before=self._rule)
 
     def _log_file_task(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
-        """The slice that a log file was written to, without what the commit wrote and with it."""
+        """Return the slice of a log file, without and with the commit's changes."""
         current = str(stat.path).rsplit("/", 1)[-1]
         group = self._view.groups.get((partition, stat.file_id))
         listed = {log.name: log for log in (group.logs if group else ())}
-        # Change logs of base files that the group had are among them.
+        # The group's change logs of base files are among them.
         appended = (name for name in stat.log_files or () if not name.endswith(_CHANGE_LOG_SUFFIX))
         names = dict.fromkeys((*appended, current))
         logs = [_present(listed.get(name), name, instant) for name in names]
         (own,) = (log for log in logs if log.name == current)
-        # Blocks of others come before those of the commit, and later ones may come after them.
+        # Blocks of other commits precede those of this one, and later ones may follow.
         others_before, others_after = bool(stat.log_offset), own.may_hold_several(stat.prev_commit)
         if self._may_lack(instant, stat, names, listed.values()):
             slice_ = self._slice_of_then(instant, stat, own, names)
@@ -229,7 +231,7 @@ class ChangeFiles:
         )
 
     def _counting(self, rule: MergeRule, counts: Callable[[str], bool]) -> MergeRule:
-        """The rule, for which of the blocks of active commits only those of some count."""
+        """Return the rule with only some of the blocks of active commits valid."""
         timeline = self._table.timeline
         counted = rule.valid_instants or [commit.requested for commit in timeline.commits]
         return replace(
@@ -241,10 +243,10 @@ class ChangeFiles:
     def _may_lack(
         self, instant: Instant, stat: WriteStat, names: Collection[str], logs: Iterable[LogFile]
     ) -> bool:
-        """Whether the slice that a commit met may have log files that its stat lacks.
+        """Return whether the commit's slice may have log files that its stat does not name.
 
-        Writers that append at once do not know of each other. Without a base file the stat names
-        the log file that began the slice, which one that was complete later may come before.
+        Concurrent writers do not know of each other's log files. Without a base file the stat names
+        the log file that opened the slice, and one that completed later may precede it.
         """
         if self._table.config.version.logs_named_by_base_instant:
             return False
@@ -260,35 +262,35 @@ class ChangeFiles:
     def _slice_of_then(
         self, instant: Instant, stat: WriteStat, own: LogFile, names: Collection[str]
     ) -> FileSlice:
-        """The slice of a log file with what was complete when its commit was.
+        """Return the slice of a log file with the files that were complete when its commit was.
 
-        Hudi goes by the stat here as well, and tells images that never were (1.2.0). A writer that
-        does not know of change data capture names no slice at all.
+        Hudi uses the stat here as well, and returns images that never existed (1.2.0). A writer
+        without support for change data capture names no slice at all.
         """
         slices = self._view.slices_of((own.partition, own.file_id))
         at = next(at for at, slice_ in enumerate(slices) if own in slice_.logs)
-        found = slice_builder.snapshot_slice(slices[at:], slices[at].base_instant) or slices[at]
-        if found.base and found.base.instant < instant.requested == stat.prev_commit:
+        joined = slice_builder.snapshot_slice(slices[at:], slices[at].base_instant) or slices[at]
+        if joined.base and joined.base.instant < instant.requested == stat.prev_commit:
             raise _without_change_log(own.path, instant)
         done = self._completion_order(instant.requested)
-        met = (
+        then_complete = (
             log
-            for log in found.logs
+            for log in joined.logs
             if log.name in names or self._completion_order(log.instant) < done
         )
-        return replace(found, logs=tuple(met))
+        return replace(joined, logs=tuple(then_complete))
 
     def _completion_order(self, requested: str) -> tuple[str, str]:
-        """The place of a commit in the order of completion. Archived ones were complete at once."""
+        """Return the rank of a commit by completion. Archived ones count as completed at once."""
         return self._completed.get(requested, (requested, requested))
 
     def _base_under(
         self, instant: Instant, partition: str, stat: WriteStat
     ) -> tuple[BaseFile | None, tuple[LogFile, ...]]:
-        """The base file below a log file, and log files between them that the stat leaves out.
+        """Return the base file below a log file, and log files between them that the stat omits.
 
-        A slice that waits for its compaction has no base file, and the stat names none: then the
-        records are in the compaction's base file, once that is there, or in the slice before. A log
+        A slice with a pending compaction has no base file, and the stat names none: then the
+        records are in the compaction's base file, once it exists, or in the slice before. A log
         file from before a downgrade may name no slice at all.
         """
         if stat.base_file:
@@ -316,11 +318,11 @@ class ChangeFiles:
         return _slice(partition, stat, _present(base, name, instant), ())
 
     def _older_slice(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:
-        """What a base file was made of: log files, too, where keys have copies."""
+        """Return the slice that a base file was made from, with log files for duplicates."""
         base = self._older_base(instant, partition, stat)
         slices = self._view.slices_of((partition, stat.file_id))
         path = base.base and base.base.path
-        return next((one for one in slices if one.base and one.base.path == path), base)
+        return next((slice_ for slice_ in slices if slice_.base and slice_.base.path == path), base)
 
     def _bases(self, partition: str, stat: WriteStat) -> Sequence[BaseFile]:
         group = self._view.groups.get((partition, stat.file_id))

@@ -1,4 +1,4 @@
-"""Carrying out change tasks: files to change rows. Nothing is planned here."""
+"""Execution of change tasks: files to change rows. Nothing is planned here."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ PLACE = "place"
 def change_task(task: ChangeTask) -> Iterator[pa.RecordBatch]:
     """The changes of one file group in one commit: op, ts_ms, before, after.
 
-    Raises `HistoryUnavailable` for files that went away since the planning.
+    Raises `HistoryUnavailable` for files that were removed since the planning.
     """
-    left = task.limit
+    remaining = task.limit
     for read in _rows(_change_logs if task.change_logs else _infer_changes, task):
         times = pa.repeat(pa.scalar(task.instant), read.num_rows)
         columns = [read["op"], times, read["before"], read["after"]]
         batch = pa.RecordBatch.from_arrays(columns, ["op", "ts_ms", "before", "after"])
         batch = _filter_batch(batch, task.where)
-        if left is not None:
-            batch = batch.slice(0, left)
-            left -= batch.num_rows
+        if remaining is not None:
+            batch = batch.slice(0, remaining)
+            remaining -= batch.num_rows
         if batch.num_rows:
             yield batch
-        if left == 0:
+        if remaining == 0:
             return
 
 
 def diff_task(task: MatchTask) -> Iterator[pa.RecordBatch]:
-    """What differs between two states of a file group: op, key, before, after, changed, place.
+    """The difference between two states of a file group: op, key, before, after, changed, place.
 
     An insert or a delete may be half of a record that moved from or to another file group.
     """
@@ -53,7 +53,7 @@ def diff_task(task: MatchTask) -> Iterator[pa.RecordBatch]:
 
 
 def match_sides(task: MatchTask) -> _native.BatchReader:
-    """The changes between the two sides of a task, from their files."""
+    """Return the changes between the two sides of a task, from their files."""
     side = task.after or task.before
     logs = None
     if task.touched_logs is not None and side is not None:
@@ -93,7 +93,7 @@ def _open_side(side: ReadTask | None) -> _native.BatchReader | None:
 
 
 def _constants(side: ReadTask | None) -> list[tuple[str, pa.Array]]:
-    """Columns that the partition path tells the value of: the same on both sides."""
+    """Return columns whose value the partition path determines: the same on both sides."""
     return [(name, pa.array([value])) for name, value in (side.path_values if side else ())]
 
 
@@ -113,5 +113,5 @@ def _rows(opened: Callable[[Task], _native.BatchReader], task: Task) -> Iterator
 def _filter_batch(batch: pa.RecordBatch, where: Where | None) -> pa.RecordBatch:
     if where is None:
         return batch
-    kept = filter_rows(pa.Table.from_batches([batch]), where).combine_chunks().to_batches()
-    return kept[0] if kept else batch.slice(0, 0)
+    matches = filter_rows(pa.Table.from_batches([batch]), where).combine_chunks().to_batches()
+    return matches[0] if matches else batch.slice(0, 0)

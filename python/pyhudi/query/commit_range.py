@@ -1,8 +1,8 @@
-"""Ranges of time and the completed commits in them, archived ones included.
+"""Ranges of time and the completed commits in them, including archived ones.
 
-Ranges are requested times below table version 8 and completion times from 8 on. What the commits
-wrote is read here, which of it a query needs is not decided. Sources: `IncrementalQueryAnalyzer`
-and `TimelineUtils.handleHollowCommitIfNeeded` (Hudi 1.2.0).
+Ranges are requested times below table version 8 and completion times from 8 on. This module reads
+what the commits wrote; queries decide what they need of it. Sources: `IncrementalQueryAnalyzer` and
+`TimelineUtils.handleHollowCommitIfNeeded` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.timeline.named_instants import PlainTime, check_complete, order_time
 from pyhudi.timeline.time_travel import check_after_first_commit, first_incomplete_commit
 
 HollowCommits = Literal["fail", "block", "transition_time"]
-"""What to do below table version 8 when a write is pending that is older than completed ones."""
+"""The policy below table version 8 for a pending write that is older than completed ones."""
 
 _EARLIEST = re.compile("earliest|0+", re.IGNORECASE)
 
@@ -41,12 +41,12 @@ class IncrementalRange:
 
 @dataclass(frozen=True)
 class Selection:
-    """The completed commits of a range, by requested time, and what they wrote."""
+    """The completed commits of a range, by requested time, and their metadata."""
 
     commits: tuple[Instant, ...]
     metadata: tuple[CommitMetadata, ...]
     exact: bool
-    """Rows count by membership of their commit in the selection (else: by its range)."""
+    """Rows are selected by membership of their commit in the selection (else: by its range)."""
 
     @property
     def instants(self) -> tuple[str, ...]:
@@ -55,13 +55,13 @@ class Selection:
 
 
 def by_completion_times(table: TableSnapshot, hollow_commits: str = "fail") -> bool:
-    """Whether ranges of the table are ordered by completion times (else: by requested times)."""
+    """Return whether ranges of the table use completion times (else: requested times)."""
     by_completion = table.config.version.incremental_by_completion_time
     return by_completion or hollow_commits == "transition_time"
 
 
 def range_start(table: TableSnapshot, moment: Moment | None, *, by_completion: bool) -> str | None:
-    """The time after which a range begins; None, "earliest" and zeros are the beginning."""
+    """Return the time after which a range begins; None, "earliest" and zeros are the beginning."""
     if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
         return None
     return _bound(table, moment, by_completion=by_completion)
@@ -70,11 +70,11 @@ def range_start(table: TableSnapshot, moment: Moment | None, *, by_completion: b
 def range_bounds(
     table: TableSnapshot, start: Moment | None, end: Moment | None, *, by_completion: bool
 ) -> tuple[str | None, str | None]:
-    """The times of a range's start and end, None where it is open.
+    """Return the times of a range's start and end, None if it is open.
 
     A bound that is exactly the requested or the completion time of an instant means that instant.
 
-    Raises `ConfigError` for what is no time, and for a range that ends before it begins;
+    Raises `ConfigError` for an invalid time, and for a range that ends before it begins;
     `HistoryUnavailable` for a bound that is an instant which is not complete.
     """
     after = range_start(table, start, by_completion=by_completion)
@@ -98,27 +98,27 @@ def _bound(table: TableSnapshot, moment: Moment, *, by_completion: bool) -> str:
 
 
 def check_range_begun(table: TableSnapshot, until: str | None, *, by_completion: bool) -> None:
-    """Raises `HistoryUnavailable` for a range that ends before the table's first commit."""
+    """Raise `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
         span = InstantRange(until=until, by_completion=by_completion)
         check_after_first_commit(table.timeline, span, f"the range's end {until}")
 
 
 def select_commits(table: TableSnapshot, span: IncrementalRange) -> Selection:
-    """The completed commits of a range, archived ones included.
+    """Return the completed commits of a range, including archived ones.
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
     timeline, by_completion = table.timeline, by_completion_times(table, span.hollow_commits)
     times = InstantRange(span.start, span.end, by_completion)
     active = _readable(table, span.hollow_commits)
-    found = {instant.requested: instant for instant in active if times.holds(instant)}
+    in_range = {instant.requested: instant for instant in active if times.holds(instant)}
     archived = {
         instant.requested: instant
         for instant in _read_archived_commits(table, times)
-        if instant.requested not in found and timeline.is_committed(instant.requested)
+        if instant.requested not in in_range and timeline.is_committed(instant.requested)
     }
-    commits = tuple(commit for _, commit in sorted({**found, **archived}.items()))
+    commits = tuple(commit for _, commit in sorted({**in_range, **archived}.items()))
     metadata = tuple(
         timeline.archive.commit_metadata(commit)
         if commit.requested in archived
@@ -129,11 +129,11 @@ def select_commits(table: TableSnapshot, span: IncrementalRange) -> Selection:
 
 
 def next_start(table: TableSnapshot, span: IncrementalRange) -> str | None:
-    """The `start` of the range that follows: no commit is in both, and none is left out.
+    """Return the `start` of the range that follows: no commit is in both, and none is omitted.
 
     None while there is no commit. Raises `HistoryUnavailable` for a hollow commit under the policy
-    "fail", `ConfigError` for a table as of an earlier time, which later commits are missing from
-    that were completed before others of its.
+    "fail", `ConfigError` for a table as of an earlier time: later commits are missing from it that
+    completed before some of its own.
     """
     order = InstantRange(by_completion=by_completion_times(table, span.hollow_commits))
     if table.timeline.bound is not None and order.by_completion:
@@ -149,14 +149,14 @@ def next_start(table: TableSnapshot, span: IncrementalRange) -> str | None:
 
 
 def _readable(table: TableSnapshot, policy: HollowCommits) -> Sequence[Instant]:
-    """Completed active commits that a range may take."""
+    """Return the completed active commits that a range may include."""
     if table.config.version.incremental_by_completion_time:
         return table.timeline.commits
     return without_hollow(table, policy)
 
 
 def without_hollow(table: TableSnapshot, policy: HollowCommits) -> Sequence[Instant]:
-    """Completed commits that a range by requested times may take."""
+    """Return the completed commits that a range by requested times may include."""
     commits = table.timeline.commits
     pending = first_incomplete_commit(table.timeline)
     if policy == "transition_time" or pending is None:
@@ -165,16 +165,16 @@ def without_hollow(table: TableSnapshot, policy: HollowCommits) -> Sequence[Inst
         _check_not_overtaken(
             commits,
             pending,
-            "give hollow_commits='block' (only what was before it) or 'transition_time' (ranges of "
+            "give hollow_commits='block' (only commits before it) or 'transition_time' (ranges of "
             "completion times)",
         )
     return [commit for commit in commits if commit.requested < pending.requested]
 
 
 def check_no_hollow(table: TableSnapshot, until: str | None) -> None:
-    """Raises `HistoryUnavailable` for a range by requested times into which rows can still come.
+    """Raise `HistoryUnavailable` if rows may still be added to a range by requested times.
 
-    until: its end, inclusive; None where it is open.
+    until: its end, inclusive; None if it is open.
     """
     pending = first_incomplete_commit(table.timeline)
     if pending is not None and (until is None or until >= pending.requested):
@@ -192,19 +192,19 @@ def _check_not_overtaken(commits: Sequence[Instant], pending: Instant, instead: 
 
 
 def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequence[Instant]:
-    """Archived commits of a span. The archive is not touched where it can hold none.
+    """Return archived commits of a range. The archive is read only if it can have any.
 
-    Raises `HistoryUnavailable` for a span of completion times that were not noted (Hudi before
-    0.14): what was archived then is in a span without a start, and in one that starts later than
-    the archive ends it is not.
+    Raises `HistoryUnavailable` for a range of completion times that were not stored (Hudi before
+    0.14): commits archived then are in a range without a start, and are not in one that starts
+    after the end of the archive.
     """
     timeline, after = table.timeline, times.after
     reaches_back = after is None or timeline.is_before_start(after)
     if not times.by_completion:
         return timeline.archive.commits(times) if reaches_back else ()
-    found = timeline.archive.commits(times)
+    dated = timeline.archive.commits(times)
     if not reaches_back or table.config.layout.completion_in_name:
-        return found
+        return dated
     undated = [
         i for i in timeline.archive.commits(InstantRange(until=times.until)) if i.completed is None
     ]
@@ -213,20 +213,20 @@ def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequenc
             f"when the archived commit {undated[-1].requested} was completed is not recorded",
             hint="Give no start, or hollow_commits='block', which uses requested times.",
         )
-    return (*undated, *found)
+    return (*undated, *dated)
 
 
 def check_archive_is_whole(table: TableSnapshot, span: IncrementalRange, chosen: Selection) -> None:
-    """A commit of the range that a later one built on must be known, or its rows would lack.
+    """Check that commits of the range on which later ones built are known: no rows are missing.
 
     Raises `HistoryUnavailable` naming one that is on neither timeline.
     """
-    known = {*chosen.instants, *(instant.requested for instant in table.timeline.instants)}
+    instants = {*chosen.instants, *(instant.requested for instant in table.timeline.instants)}
     for metadata in chosen.metadata:
-        for before in {stat.prev_commit for stat in metadata.write_stats} - known:
+        for before in {stat.prev_commit for stat in metadata.write_stats} - instants:
             in_range = before.isdecimal() and (span.start is None or before > span.start)
             if in_range and table.timeline.is_before_start(before):
                 raise HistoryUnavailable(
-                    f"the commit {before} is in the asked-for range, but neither on the active nor "
+                    f"the commit {before} is in the requested range, but neither on the active nor "
                     f"on the archived timeline in {table.timeline.archive.folder}",
                 )

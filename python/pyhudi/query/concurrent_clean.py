@@ -1,8 +1,8 @@
-"""A reader whose files go while it reads: what took them, where that was nobody's fault.
+"""Detection of files that were removed while a reader was reading: by which action.
 
-A scan is of one moment. Files of that moment stay as long as cleaners keep them, which is ten
-commits by default; a reader that is slower than those cannot go on. Up to version 6 it opens log
-files of writes beside it too, whose blocks do not count; they go where a write is withdrawn.
+A scan reads one snapshot. Cleaners keep its files for a while, by default for ten commits; a reader
+that is slower cannot go on. Up to version 6 it also opens log files of concurrent writes, whose
+blocks are not committed; they are removed if a write is withdrawn.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ _REMOVING = (CLEAN, RESTORE, ROLLBACK)
 Item = TypeVar("Item")
 
 
-def detect_concurrent_clean(found: Iterable[Item], table: TableSnapshot) -> Iterator[Item]:
-    """What a scan of a table gives, which is as it was when the scan was made.
+def detect_concurrent_clean(items: Iterable[Item], table: TableSnapshot) -> Iterator[Item]:
+    """Pass on the items of a scan, whose table is the scan's snapshot.
 
-    Raises `HistoryUnavailable` for a file that was removed since by who was free to. `MissingFile`
-    for another one tells a likely cause.
+    Raises `HistoryUnavailable` for a file that another action was free to remove since.
+    `MissingFile` for another file names a likely cause.
     """
     try:
-        yield from found
+        yield from items
     except MissingFile as error:
-        taken = _find_remover(table, (error.file or "").rsplit("/", 1)[-1])
-        if taken is None:
+        remover = _find_remover(table, (error.file or "").rsplit("/", 1)[-1])
+        if remover is None:
             raise explain_missing_file(error, table.config, table.timeline.uncut) from error
-        msg = f"{taken} removed files of the snapshot that is read: {without_hint(error)}"
+        msg = f"{remover} removed files of the snapshot being read: {without_hint(error)}"
         hint = (
-            "refresh() the handle and read again. hoodie.clean.commits.retained says for how many "
-            "commits files stay."
+            "refresh() the handle and read again. hoodie.clean.commits.retained sets for how many "
+            "commits files are kept."
         )
         raise HistoryUnavailable(msg, hint=hint) from error
 
 
 def _find_remover(table: TableSnapshot, name: str) -> str | None:
-    """What may have removed a file since the table was looked at."""
+    """Return the action that may have removed a file since the snapshot."""
     try:
         now = table.reload()
     except HudiError:
         return None
-    known = set(table.timeline.uncut.instants)
-    newest = max((instant.requested for instant in known), default=None)
+    earlier = set(table.timeline.uncut.instants)
+    newest = max((instant.requested for instant in earlier), default=None)
     archived = now.timeline.archive.instants(InstantRange(after=newest))
     removers = (
         *(instant for instant in archived if instant.action in _REMOVING),
         *now.timeline.filter_completed(*_REMOVING),
         *now.timeline.pending(*_REMOVING),
     )
-    since = [instant for instant in removers if instant not in known]
+    since = [instant for instant in removers if instant not in earlier]
     if since:
         return str(since[-1])
     withdrawn = was_never_committed(now.timeline, now.config.version, name)

@@ -1,7 +1,7 @@
-"""From a table at two moments to tasks, one a file group that differs. No data is read here.
+"""From two snapshots of a table to tasks, one per file group that differs. No data is read here.
 
-A record can have moved between groups (clustering, overwrites, a changed partition), so what a
-group's task cannot pair within the group is paired over all of them by whoever runs the tasks.
+A record can have moved between groups (clustering, overwrites, a changed partition), so the
+executor of the tasks pairs over all groups what one group's task cannot pair.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyhudi.table.table_snapshot import TableSnapshot
 def plan_diff(
     before: TableSnapshot, after: TableSnapshot, held_bytes: int, log_bytes: int | None = None
 ) -> list[MatchTask]:
-    """One task for each file group whose newest slice differs, or several for a big one.
+    """Return one task for each file group whose newest slice differs, or several for a large one.
 
-    held_bytes: about how much of the older side a task may hold in memory. log_bytes: how much of
-    each side's log records, None for no limit.
+    held_bytes: approximate memory of a task for the older side. log_bytes: memory for each side's
+    log records, None for no limit.
 
-    Raises `UnsupportedTableFeature` for slices whose merge rule pyhudi lacks, and for a table
+    Raises `UnsupportedTableFeature` for slices with an unsupported merge rule, and for a table
     whose rows have no key.
     """
     old, new = _slices(before), _slices(after)
@@ -48,7 +48,7 @@ def _slices(table: TableSnapshot) -> dict[GroupKey, FileSlice]:
 
 @dataclass(frozen=True)
 class _Sides:
-    """What all tasks share: the table at both moments, and what is read of it."""
+    """The settings that all tasks share: both snapshots, and the columns to read."""
 
     before: TableSnapshot
     after: TableSnapshot
@@ -71,11 +71,11 @@ def _tasks(
         key_fields=key_columns(sides.after.config),
         touched_logs=None if logs is None else tuple(log.path for log in logs),
     )
-    # Without the other side rows are passed through; where only logs differ, keys of them are held.
-    held = old.size if old and new else 0
+    # Without the other side rows pass through; if only logs differ, their keys are buffered.
+    buffered_bytes = old.size if old and new else 0
     if logs is not None:
-        held = min(held, sum(log.size for log in logs))
-    buckets = bucket_count(held, held_bytes)
+        buffered_bytes = min(buffered_bytes, sum(log.size for log in logs))
+    buckets = bucket_count(buffered_bytes, held_bytes)
     if buckets == 1:
         yield task
     for bucket in range(buckets) if buckets > 1 else ():
@@ -98,9 +98,9 @@ def _names(slice_: FileSlice) -> tuple[str | None, list[str]]:
 
 
 class _Touched:
-    """Groups that a commit between two moments wrote to, found out when first asked.
+    """Groups that a commit between two snapshots wrote to, computed on first use.
 
-    Their files can be the same at both moments, and yet hold another number of commits.
+    Their files can be the same in both snapshots, and still have blocks of more commits.
     """
 
     def __init__(self, before: TableSnapshot, after: TableSnapshot) -> None:
@@ -112,21 +112,21 @@ class _Touched:
 
     @cached_property
     def _groups(self) -> set[GroupKey] | None:
-        """None where the commits are not known any more."""
+        """The groups; None if the commits are no longer known."""
         if self._timeline.first_active is None or self._since < self._timeline.first_active:
             return None
         commits = (commit for commit in self._timeline.commits if commit.requested > self._since)
-        known = (self._timeline.commit_metadata(commit) for commit in commits)
+        metadata_of_commits = (self._timeline.commit_metadata(commit) for commit in commits)
         return {
             (partition, stat.file_id)
-            for metadata in known
+            for metadata in metadata_of_commits
             for partition, stats in metadata.partition_to_write_stats.items()
             for stat in stats
         }
 
 
 def _logs_that_differ(old: FileSlice | None, new: FileSlice | None) -> list[LogFile] | None:
-    """The log files that can make the difference, where the base file is the same."""
+    """Return the log files that can make the difference, if the base file is the same."""
     if old is None or new is None or old.base is None or new.base is None:
         return None
     if old.base.name != new.base.name:

@@ -1,8 +1,8 @@
-"""The rows that a filter finds in one slice: how many, their keys, or they with new values.
+"""The rows of one slice that match a filter: their number, their keys, or with new values.
 
-Where the slice has other rows of their keys, what is to be written by key cannot be.
+If the slice has duplicates of their keys, they cannot be written by key.
 
-Runs on an engine's workers; what goes back to the caller is little.
+Runs on an engine's workers; the results are small.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
 _KEYS_AT_ONCE = 256 * 1024
-"""Keys in memory while copies of them are looked for; each time the base file's are read."""
+"""Keys in memory per search for duplicates; each search reads the base file's keys."""
 
 
 def count_rows(task: ReadTask, _attempt: Attempt) -> int:
-    """How many rows the task gives."""
+    """Count the rows of the task."""
     return sum(batch.num_rows for batch in read_task(task))
 
 
 @dataclass(frozen=True)
 class FindTask:
-    """Find the rows of one slice that a verb changes by their keys."""
+    """Find the rows of one slice that an operation changes by their keys."""
 
     read: ReadTask
-    """Gives their record keys."""
+    """Reads their record keys."""
     copies: KeySource | None
-    """How copies are looked for; None where keys do not repeat."""
+    """Reads duplicates; None if keys are unique."""
 
 
 def count_updated(task: FindTask, _attempt: Attempt) -> int:
-    """How many rows are to be updated.
+    """Count the rows to update.
 
-    Raises `SchemaMismatch` where the base file has several rows of a key of theirs.
+    Raises `SchemaMismatch` if the base file has duplicates of their keys.
     """
     count = 0
     for keys in _some_keys(task.read, _KEYS_AT_ONCE if task.copies else 1):
@@ -61,56 +61,56 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
 
 
 def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bool]:
-    """The keys of the rows that are to be deleted, each once, and whether one has several rows.
+    """Return the keys of the rows to delete, each once, and whether there are duplicates.
 
-    Raises `SchemaMismatch` where not all of these are to be deleted.
+    Raises `SchemaMismatch` if not all duplicates are to be deleted.
     """
-    found = _keys(task.read)
-    keys = found.unique()
+    all_keys = _keys(task.read)
+    keys = all_keys.unique()
     if task.copies is None:
         return keys, False
     several = find_duplicate_keys(task.copies, task.read.slice, keys)
     if len(several):
-        _check_all_found(task.read, found, several)
+        _check_all_found(task.read, all_keys, several)
     return keys, len(several) > 0
 
 
-def _check_all_found(read: ReadTask, found: pa.Array[Any], several: pa.Array[Any]) -> None:
-    """Counts what can be seen, since log records stand for some of the base file's rows."""
+def _check_all_found(read: ReadTask, selected: pa.Array[Any], several: pa.Array[Any]) -> None:
+    """Compare the visible rows, since log records replace some of the base file's rows."""
     live = _keys(replace(read, where=None))
-    seen, asked = (keys.filter(pc.is_in(keys, value_set=several)) for keys in (live, found))
-    ones = [pa.repeat(pa.scalar(1), len(seen)), pa.repeat(pa.scalar(-1), len(asked))]
-    rows = pa.table({"key": pa.concat_arrays([seen, asked]), "rows": pa.concat_arrays(ones)})
-    left = rows.group_by("key", use_threads=False).aggregate([("rows", "sum")])
-    left = left.filter(pc.greater(left.column("rows_sum"), 0))
-    if left.num_rows:
-        key = left.column("key")[0].as_py()
+    visible, deleted = (keys.filter(pc.is_in(keys, value_set=several)) for keys in (live, selected))
+    ones = [pa.repeat(pa.scalar(1), len(visible)), pa.repeat(pa.scalar(-1), len(deleted))]
+    rows = pa.table({"key": pa.concat_arrays([visible, deleted]), "rows": pa.concat_arrays(ones)})
+    remaining = rows.group_by("key", use_threads=False).aggregate([("rows", "sum")])
+    remaining = remaining.filter(pc.greater(remaining.column("rows_sum"), 0))
+    if remaining.num_rows:
+        key = remaining.column("key")[0].as_py()
         raise duplicate_keys_error(
             f"the table has duplicates of the key {key!r}, and only some of them are deleted"
         )
 
 
 def _keys(read: ReadTask) -> pa.Array[Any]:
-    """What a task gives whose one column is the record key."""
+    """Return the record keys of a task with that one column."""
     batches = [batch.column(0).cast(pa.string()) for batch in read_task(read)]
     return pa.concat_arrays([pa.array([], pa.string()), *batches])
 
 
-def _some_keys(read: ReadTask, least: int) -> Iterator[pa.Array[Any]]:
-    """As `_keys`, at least so many at a time but for the last."""
-    held: list[pa.Array[Any]] = []
+def _some_keys(read: ReadTask, min_count: int) -> Iterator[pa.Array[Any]]:
+    """As `_keys`, at least `min_count` at a time except for the last batch."""
+    buffered: list[pa.Array[Any]] = []
     for batch in read_task(read):
-        held.append(batch.column(0).cast(pa.string()))
-        if sum(map(len, held)) >= least:
-            yield pa.concat_arrays(held)
-            held = []
-    if held:
-        yield pa.concat_arrays(held)
+        buffered.append(batch.column(0).cast(pa.string()))
+        if sum(map(len, buffered)) >= min_count:
+            yield pa.concat_arrays(buffered)
+            buffered = []
+    if buffered:
+        yield pa.concat_arrays(buffered)
 
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """The rows that a read task gives, with other values in some columns: an Arrow stream.
+    """The rows of a read task, with other values in some columns: an Arrow stream.
 
     The task's columns are the record key, the partition path, then the table's columns.
     """
@@ -118,10 +118,10 @@ class ChangedRows:
     task: ReadTask
     changes: Mapping[str, SetValue]
     null_elements: bool = False
-    """Lists that are set may have some."""
+    """Lists that are set may contain nulls."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a batch in memory at a time.
+        """The rows, one batch in memory at a time.
 
         Raises `SchemaMismatch` for values that do not fit their columns.
         """
@@ -129,7 +129,7 @@ class ChangedRows:
             yield from self.apply(pa.Table.from_batches([batch])).to_batches()
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """Rows with the new values."""
+        """Return rows with the new values."""
         schema = data_schema(self.task.schema)
         new = project(rows, self.changes)
         columns = {
@@ -142,7 +142,7 @@ class ChangedRows:
         return data.combine_chunks()
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""
         empty = pa.schema([self.task.schema.field(name) for name in self.task.output])
         schema = self.apply(empty.empty_table()).schema
         return pa.RecordBatchReader.from_batches(schema, self.batches())
@@ -153,14 +153,14 @@ class ChangedRows:
 
 @dataclass(frozen=True)
 class SettableRows:
-    """Rows that are to get other values, and those that they cannot get."""
+    """Rows that get new values, and the values that the merge mode ignores."""
 
     rows: ChangedRows
     kept: IgnoredUpdateValues
 
 
 def check_values(task: SettableRows, _attempt: Attempt) -> None:
-    """Raises `UnsupportedTableFeature` for values that would not stand."""
+    """Raise `UnsupportedTableFeature` for values that the merge mode would ignore."""
     for batch in read_task(task.rows.task):
         old = pa.Table.from_batches([batch])
         task.kept.check(old, task.rows.apply(old), task.rows.changes)

@@ -1,7 +1,7 @@
-"""Which file slices are read for rows that are to be changed, and how. Pure.
+"""Read tasks for the rows that an operation changes. Pure.
 
-They are those that a filter may find, or that are known by keys. A filter finds what it finds in a
-scan. Unlike a scan they give every column as it is stored, since what they read is written again.
+They read slices that a filter may match, or that are known by keys. A filter matches the same rows
+as in a scan. Unlike a scan they return every column as stored, since the rows are written again.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ def plan_select(
     memory_limit: int | None,
     keys: KeySpec | None = None,
 ) -> list[ReadTask]:
-    """One task for each slice that may hold rows that the filter finds, which gives `columns`.
+    """Return one task, with output `columns`, for each slice that may match the filter.
 
-    keys: how keys are made, where rows have none stored. Raises `ConfigError` for no filter, and as
-    `parse_where` does.
+    keys: the rules for keys, if rows have none stored. Raises `ConfigError` without a filter, and
+    as `parse_where` does.
     """
     if where is None:
         msg = "where is missing"
         raise ConfigError(msg, hint='Give a filter, or where="true" for all rows.')
     read = replace(table, as_text=text_columns(table.config, table.columns))
-    shown = scan_schema(read)
-    found = parse_where(where, shown if table.config.populate_meta_fields else data_schema(shown))
-    request = _request(read, columns, memory_limit, keys, found)
+    projected = scan_schema(read)
+    condition = parse_where(
+        where, projected if table.config.populate_meta_fields else data_schema(projected)
+    )
+    request = _request(read, columns, memory_limit, keys, condition)
     return [_as_stored(task, columns, keys) for task in plan_scan(read, request)]
 
 
@@ -58,9 +60,9 @@ def plan_slices(
     memory_limit: int | None,
     keys: KeySpec | None = None,
 ) -> list[ReadTask]:
-    """One task for each of some newest slices, which gives `columns` of all rows.
+    """Return one task, with output `columns` of all rows, for each of some newest slices.
 
-    Raises `CorruptTable` for a log file that was cut; the rest as `plan_select`.
+    Raises `CorruptTable` for a truncated log file; the rest as `plan_select`.
     """
     request = _request(table, columns, memory_limit, keys)
     check_listed(table.storage, table.options, table.timeline, slices)
@@ -77,7 +79,7 @@ def _request(
     keys: KeySpec | None,
     where: Where | None = None,
 ) -> ScanRequest:
-    """For the columns, and for those that missing keys are made of."""
+    """Request the columns, and those from which missing keys are generated."""
     if table.config.populate_meta_fields:
         return ScanRequest(output=columns, where=where, memory_limit=memory_limit)
     if keys is None:

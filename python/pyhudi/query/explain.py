@@ -1,4 +1,4 @@
-"""What a planning decided, for people: how files were listed, and what each index left out."""
+"""The explanation of a scan plan: how files were listed, and what each index pruned."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ PRUNED = pa.schema(
 
 @dataclass(frozen=True)
 class Step:
-    """What one index left out."""
+    """The result of one index."""
 
     index: str
     """Such as `partition path`, `column_stats(fare)`, `record_index`."""
     before: int
-    """Partitions or file slices that it was asked about."""
+    """Partitions or file slices that it was applied to."""
     partitions: tuple[str, ...] = ()
-    """Partitions that it left out."""
+    """Partitions that it pruned."""
     slices: tuple[FileSlice, ...] = ()
-    """File slices that it left out."""
+    """File slices that it pruned."""
     of: Literal["partitions", "file slices"] = "partitions"
-    """What it was asked about."""
+    """The unit that it was applied to."""
 
     def __str__(self) -> str:
-        gone = len(self.partitions) + len(self.slices)
-        return f"{self.index}: pruned {gone} of {self.before} {self.of}"
+        pruned = len(self.partitions) + len(self.slices)
+        return f"{self.index}: pruned {pruned} of {self.before} {self.of}"
 
     def __repr__(self) -> str:
         return f"<Step {self}>"
@@ -46,22 +46,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation(HtmlRepr):
-    """How a scan was planned. `str()` of it is a text for people."""
+    """How a scan was planned. `str()` of it is a readable text."""
 
     listing: str
-    """Where the list of files came from, and why."""
+    """The source of the list of files, and why."""
     partitions: int
-    """Partitions whose files were looked at."""
+    """Partitions whose files were listed."""
     slices: int
     """File slices that the scan reads."""
     size: int
     """Bytes of their files."""
     steps: tuple[Step, ...] = field(default=())
-    """The indexes that were asked, in order, also those that left nothing out."""
+    """The indexes in order of use, including those that pruned nothing."""
 
     @property
     def pruned(self) -> pa.Table:
-        """What was left out: columns partition, file_id, base_file, pruned_by.
+        """The pruned items: columns partition, file_id, base_file, pruned_by.
 
         file_id is null for a whole partition, base_file also for log files alone.
         """
@@ -95,7 +95,7 @@ class Explanation(HtmlRepr):
 def prune(
     index: str, slices: Sequence[FileSlice], keep: Sequence[bool]
 ) -> tuple[list[FileSlice], Step]:
-    """The slices to keep, and the step that tells of the others."""
-    left = [slice_ for slice_, stays in zip(slices, keep, strict=True) if stays]
-    gone = tuple(slice_ for slice_, stays in zip(slices, keep, strict=True) if not stays)
-    return left, Step(index, len(slices), slices=gone, of="file slices")
+    """Return the slices to keep, and the step that records the pruned ones."""
+    remaining = [slice_ for slice_, stays in zip(slices, keep, strict=True) if stays]
+    pruned = tuple(slice_ for slice_, stays in zip(slices, keep, strict=True) if not stays)
+    return remaining, Step(index, len(slices), slices=pruned, of="file slices")

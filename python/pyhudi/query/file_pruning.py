@@ -1,7 +1,7 @@
-"""From a table and a request to the file slices that a scan reads, and how they were found.
+"""From a table and a request to the file slices that a scan reads, and their explanation.
 
-The metadata table lists partitions and files where it can be used, else storage does. Partitions
-that cannot match are left out before any of their files is listed, slices after.
+The metadata table lists partitions and files if it can be used, otherwise storage does. Partitions
+that cannot match are pruned before their files are listed, slices afterwards.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class SelectedSlices:
 
 
 def select_file_slices(table: TableSnapshot, request: ScanRequest) -> SelectedSlices:
-    """The slices that a scan reads; those that cannot hold a wanted row are left out.
+    """Return the slices that a scan reads, without those that cannot have a matching row.
 
-    Raises `CorruptTable` for a log file that was cut and `MissingFile` for a file that is gone,
-    where storage lists the files;
-    `HistoryUnavailable` for an earlier time whose files a cleaner of file versions removed.
+    Raises `CorruptTable` for a truncated log file and `MissingFile` for a missing file, if storage
+    lists the files; `HistoryUnavailable` for an earlier time whose files a cleaner of file versions
+    removed.
     """
     for anew in (False, True):
         with suppress(OutdatedError):
@@ -53,20 +53,23 @@ def select_file_slices(table: TableSnapshot, request: ScanRequest) -> SelectedSl
 def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -> SelectedSlices:
     conjuncts = request.where.conjuncts if request.where else ()
     test = partition_filter(table.config, table.columns, conjuncts)
-    wanted = _Counted(test)
+    selected = _Counted(test)
     access = MetadataAccess(table.storage, table.config, table.timeline, table.options, anew=anew)
     pruner = Pruner(table, request, access)
-    found = _by_metadata(table, wanted, access, pruner)
-    listing, by_storage = "by the metadata table", found is None
-    if found is None:
+    view_and_steps = _by_metadata(table, selected, access, pruner)
+    listing, by_storage = "by the metadata table", view_and_steps is None
+    if view_and_steps is None:
         listing = f"by listing storage ({access.reason})"
-        wanted.forget()
-        found = FileSystemView(table.storage, table.config, table.timeline, wanted.test), []
-    view, steps = found
+        selected.forget()
+        view_and_steps = (
+            FileSystemView(table.storage, table.config, table.timeline, selected.test),
+            [],
+        )
+    view, steps = view_and_steps
     check_versions(table.timeline, view, test)
     only_base = request.read_optimized or not table.config.is_merge_on_read
     slices = view.base_slices() if only_base else view.slices()
-    by_path = wanted.steps()
+    by_path = selected.steps()
     if by_storage:
         check_listing_complete(table.storage, table.config, table.timeline)
         check_complete(table, view, base_only=only_base)
@@ -90,16 +93,16 @@ def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -
 
 
 def _by_metadata(
-    table: TableSnapshot, wanted: _Counted, access: MetadataAccess, pruner: Pruner
+    table: TableSnapshot, selected: _Counted, access: MetadataAccess, pruner: Pruner
 ) -> tuple[FileSystemView, list[Step]] | None:
-    """The view over the files that the metadata table lists, None when it cannot be used."""
+    """Return the view of the files that the metadata table lists, None if it cannot be used."""
     paths = access.use(_LISTED, lambda metadata: metadata.data_partitions())
     if paths is None:
         return None
-    left, steps = pruner.partitions([path for path in paths if wanted(path)])
+    remaining, steps = pruner.partitions([path for path in paths if selected(path)])
 
-    # A table that its names tell to be refused is so, and not listed by storage instead.
-    files = access.use(_LISTED, lambda metadata: metadata.data_files(left))
+    # A table that its file names prove unsupported raises, and is not listed by storage instead.
+    files = access.use(_LISTED, lambda metadata: metadata.data_files(remaining))
     if files is None:
         return None
     source = GivenFiles(files)
@@ -107,7 +110,7 @@ def _by_metadata(
 
 
 class _Counted:
-    """A test of partition paths that remembers what it was asked."""
+    """A test of partition paths that records its results."""
 
     def __init__(self, test: Callable[[str], bool] | None) -> None:
         self.test: Callable[[str], bool] | None = None if test is None else self
@@ -127,5 +130,5 @@ class _Counted:
     def steps(self) -> list[Step]:
         if self._test is None:
             return []
-        gone = tuple(path for path, kept in self._answers.items() if not kept)
-        return [Step("partition path", len(self._answers), gone)]
+        pruned = tuple(path for path, is_selected in self._answers.items() if not is_selected)
+        return [Step("partition path", len(self._answers), pruned)]

@@ -1,12 +1,12 @@
 """Incremental queries: from the commits of a range (`commit_range`) to their files and read tasks.
 
-Rows that commits of the range wrote, as they stand at the end of the range; deletes do not show.
-Only the files in the commits' write stats are looked at. Sources:
+They return rows that commits of the range wrote, as of the end of the range; deletes are not
+included. Only the files in the commits' write stats are read. Sources:
 `MergeOnReadIncrementalRelationV1` and `V2` (Hudi 1.2.0).
 
-Commits that left the active timeline are read from the archive, where Hudi below version 8 passes
-them over. Where a file was cleaned away the rows that are still current can stand in for it (a full
-scan, filtered by commit): Hudi does so from version 8 on unasked, and so do we, with a warning.
+Archived commits are read from the archive, while Hudi below version 8 ignores them. If a file was
+cleaned, the rows that are still current can replace it (a full scan, filtered by commit): Hudi does
+so from version 8 on by default, and so does pyhudi, with a warning.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 
 def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
-    """Whether a table can be asked for the range at all.
+    """Check that a table supports an incremental query of the range.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
     that exclude each other, `HistoryUnavailable` for a range before the first commit.
@@ -72,7 +72,9 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
             hint=f"It is one of {', '.join(get_args(HollowCommits))}.",
         )
     if span.hollow_commits == "transition_time" and span.fallback_full_scan:
-        raise ConfigError("fallback_full_scan does not go with hollow_commits='transition_time'")
+        raise ConfigError(
+            "fallback_full_scan cannot be combined with hollow_commits='transition_time'"
+        )
     by_completion = by_completion_times(table, span.hollow_commits)
     check_range_begun(table, span.end, by_completion=by_completion)
 
@@ -80,10 +82,10 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
 def plan_incremental(
     table: TableSnapshot, request: ScanRequest, span: IncrementalRange
 ) -> list[ReadTask]:
-    """One task for every file slice that may hold rows of the range, by partition and file id.
+    """Return one task for every file slice that may have rows of the range, in order of their keys.
 
-    Raises `HistoryUnavailable` for a hollow commit, and for files that are gone;
-    `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
+    Raises `HistoryUnavailable` for a hollow commit, and for missing files;
+    `UnsupportedTableFeature` if a slice has an unsupported merge rule.
     """
     chosen = select_commits(table, span)
     if not chosen.commits:
@@ -103,22 +105,22 @@ def plan_incremental(
 
 
 def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) -> None:
-    """Whether a full scan may stand in for files that are gone; it is a loss, so it is told."""
-    told = f"{missing} was written in the asked-for range and was cleaned since"
-    asked = span.fallback_full_scan
-    if asked is None and table.config.version.incremental_by_completion_time:
+    """Check whether a full scan may replace missing files; rows are lost, so it warns."""
+    loss = f"{missing} was written in the requested range and has been cleaned since"
+    fallback = span.fallback_full_scan
+    if fallback is None and table.config.version.incremental_by_completion_time:
         warn(
-            f"{told}: the result misses rows of the range that were updated after it "
-            "(fallback_full_scan=False raises instead, True takes it without this warning)",
+            f"{loss}: the result misses rows of the range that were updated after it "
+            "(fallback_full_scan=False raises instead, True accepts it without this warning)",
         )
-    elif not asked:
+    elif not fallback:
         raise HistoryUnavailable(
-            told, hint="fallback_full_scan=True gives the rows of the range that are still current."
+            loss, hint="fallback_full_scan=True gives the rows of the range that are still current."
         )
 
 
 def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[ReadTask]:
-    """Records of some columns only are completed from the whole slice, with older files.
+    """Complete records with some columns only from the whole slice, with older files.
 
     Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
     """
@@ -137,43 +139,43 @@ def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[Read
 
 
 def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
-    """The filter on rows that commits of the selection wrote."""
-    column, kind = pc.field(COMMIT_TIME), pa.string()
+    """Return the filter on rows that commits of the selection wrote."""
+    column, string = pc.field(COMMIT_TIME), pa.string()
     if chosen.exact:
-        instants = pa.array(chosen.instants, kind)
+        instants = pa.array(chosen.instants, string)
         return Where(column.isin(instants), (COMMIT_TIME,), ((COMMIT_TIME, "in", instants),))
     last = chosen.instants[-1]
-    upper = Where(column <= last, (COMMIT_TIME,), ((COMMIT_TIME, "<=", pa.array([last], kind)),))
+    upper = Where(column <= last, (COMMIT_TIME,), ((COMMIT_TIME, "<=", pa.array([last], string)),))
     if span.start is None:
         return upper
-    bound = ((COMMIT_TIME, ">", pa.array([span.start], kind)),)
+    bound = ((COMMIT_TIME, ">", pa.array([span.start], string)),)
     return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
 def _slices(table: TableSnapshot, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
-    """The newest slice of every touched group, out of files that the commits wrote alone."""
+    """Return the newest slice of every written group, from files of the commits alone."""
     conjuncts = request.where.conjuncts if request.where else ()
-    wanted = partition_filter(table.config, table.columns, conjuncts, incremental=True)
+    is_selected = partition_filter(table.config, table.columns, conjuncts, incremental=True)
     files = _collect_written_files(chosen)
-    if wanted is not None:
-        files = {partition: of for partition, of in files.items() if wanted(partition)}
+    if is_selected is not None:
+        files = {partition: of for partition, of in files.items() if is_selected(partition)}
     view = FileSystemView(
         table.storage, table.config, table.timeline, files=GivenFiles(files), with_replaced=True
     )
     slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
-    gone = _collect_replaced_groups(chosen)
-    left = [slice_ for slice_ in slices if slice_.key not in gone]
+    replaced = _collect_replaced_groups(chosen)
+    remaining = [slice_ for slice_ in slices if slice_.key not in replaced]
     if not checks_sizes(table.options):
-        return [slice_.unchecked for slice_ in left]
+        return [slice_.unchecked for slice_ in remaining]
     commits = frozenset(chosen.instants)
-    return [_with_growing_logs(slice_, commits) for slice_ in left]
+    return [_with_growing_logs(slice_, commits) for slice_ in remaining]
 
 
 def _with_growing_logs(slice_: FileSlice, commits: frozenset[str]) -> FileSlice:
-    """The slice, with its log files that later commits may have appended to marked as such.
+    """Mark log files of the slice to which later commits may have appended.
 
-    What no commit of the selection gave its name is named by a base instant. That can be of a
-    compaction after which the range ends, so that the slice is not the one of the name.
+    Log files not named by a commit of the selection are named by a base instant. That can be of a
+    compaction after the end of the range, so that the slice's base instant differs from the name.
     """
     logs = tuple(
         log if log.instant in commits else replace(log, appended=True) for log in slice_.logs
@@ -182,46 +184,47 @@ def _with_growing_logs(slice_: FileSlice, commits: frozenset[str]) -> FileSlice:
 
 
 def _collect_written_files(chosen: Selection) -> dict[str, list[Entry]]:
-    """The files of the write stats by partition, each once; a log file can be in several."""
-    found: dict[str, dict[str, Entry]] = {}
+    """Return the files of the write stats by partition, each once; a log file can be in several."""
+    entries: dict[str, dict[str, Entry]] = {}
     for metadata in chosen.metadata:
         for partition, stats in metadata.partition_to_write_stats.items():
-            of_partition = found.setdefault(partition, {})
+            of_partition = entries.setdefault(partition, {})
             of_partition.update(
                 (stat.path, Entry(stat.path, stat.file_size_in_bytes, 0))
                 for stat in stats
                 if stat.path
             )
-    return {partition: list(found[partition].values()) for partition in sorted(found)}
+    return {partition: list(entries[partition].values()) for partition in sorted(entries)}
 
 
 def _collect_replaced_groups(chosen: Selection) -> set[tuple[str, str]]:
-    """Groups that commits of the selection took away.
+    """Return groups that commits of the selection replaced.
 
-    Not those that others did: a clustering that was planned before the last commit of the range and
-    is complete after its end takes no rows of the range away. Hudi 1.2.0 loses them, 1.0.2 not.
+    Not those that other commits did: a clustering that was planned before the last commit of the
+    range and completes after its end removes no rows of the range. Hudi 1.2.0 loses them, 1.0.2
+    does not.
     """
     return {key for metadata in chosen.metadata for key in metadata.replaced}
 
 
 def _first_missing(table: TableSnapshot, slices: Sequence[FileSlice]) -> str | None:
-    """A file of the slices that is not on storage any more."""
+    """Return a file of the slices that storage no longer has, or None."""
     touched = sorted({slice_.partition for slice_ in slices})
-    there = {file.path for _, files in list_files(table.storage, touched) for file in files}
+    existing = {file.path for _, files in list_files(table.storage, touched) for file in files}
     needed = (
         file.path
         for slice_ in slices
         for file in (*([slice_.base] if slice_.base else ()), *slice_.logs)
     )
-    return next((path for path in needed if path not in there), None)
+    return next((path for path in needed if path not in existing), None)
 
 
 def _block_filter(table: TableSnapshot, chosen: Selection) -> MergeRule:
-    """How slices are merged: log blocks of the selected commits alone count.
+    """Return the merge rule in which only log blocks of the selected commits are valid.
 
-    A log compaction only repeats what others wrote. Its blocks count where one that they stand for
-    does (`BaseHoodieLogRecordReader.scanInternal`, 1.2.0), with all their rows; those that Hudi
-    writes have its own commit time, also where an older commit wrote them.
+    A log compaction only repeats the records of others. Its blocks are valid if one that they
+    replace is (`BaseHoodieLogRecordReader.scanInternal`, 1.2.0), with all their rows; those that
+    Hudi writes have its own commit time, even for records of an older commit.
     """
     rule = merge_rule(table)
     if not table.config.is_merge_on_read:

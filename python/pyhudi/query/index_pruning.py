@@ -1,7 +1,7 @@
-"""Leaving out what cannot hold a wanted row: partitions by statistics, file slices by indexes.
+"""Pruning of items without a matching row: partitions by statistics, file slices by indexes.
 
 `metadata/partition_types/` reads each index of the metadata table; `metadata/pruning_context.py`
-decides what may be concluded from it.
+determines the conclusions that it allows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 
 Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
-"""Which slices may match; None when the index turns out to know nothing."""
+"""Returns which slices may match; None if the index has no information."""
 
 
 @dataclass(frozen=True)
 class Pruner:
-    """The indexes of a table against one scan's filter."""
+    """The indexes of a table applied to one scan's filter."""
 
     table: TableSnapshot
     request: ScanRequest
@@ -38,19 +38,21 @@ class Pruner:
         return PruningContext(self.table, self.request, self.access)
 
     def partitions(self, paths: Sequence[str]) -> tuple[list[str], list[Step]]:
-        """The partitions that may hold wanted rows, by what indexes tell of whole partitions."""
-        found, steps = list(paths), []
-        for kind, name in self._kinds:
-            for index, look in kind.partition_lookups(self._question, name):
-                keep = self.access.use(INSTEAD, partial(look, paths=found)) if found else None
+        """Return the partitions that may have matching rows, by indexes of whole partitions."""
+        remaining, steps = list(paths), []
+        for partition_type, name in self._kinds:
+            for index, look in partition_type.partition_lookups(self._question, name):
+                keep = (
+                    self.access.use(INSTEAD, partial(look, paths=remaining)) if remaining else None
+                )
                 if keep is not None:
-                    gone = tuple(p for p, stays in zip(found, keep, strict=True) if not stays)
-                    steps.append(Step(index, len(found), gone))
-                    found = [p for p, stays in zip(found, keep, strict=True) if stays]
-        return found, steps
+                    pruned = tuple(p for p, stays in zip(remaining, keep, strict=True) if not stays)
+                    steps.append(Step(index, len(remaining), pruned))
+                    remaining = [p for p, stays in zip(remaining, keep, strict=True) if stays]
+        return remaining, steps
 
     def slices(self, slices: list[FileSlice]) -> tuple[list[FileSlice], list[Step]]:
-        """The slices that may hold wanted rows, by every index that knows of the filter."""
+        """Return the slices that may have matching rows, by every index for the filter."""
         steps: list[Step] = []
         for index, look in self._lookups() if self._question.conjuncts else ():
             keep = look(slices) if slices else None
@@ -61,17 +63,17 @@ class Pruner:
 
     @property
     def _kinds(self) -> list[tuple[MetadataPartitionType, str]]:
-        """Those that can be asked, cheap ones first."""
+        """Usable metadata partitions, cheap ones first."""
         listed = [name for name in self.table.config.metadata_partitions if self.access.has(name)]
-        return sorted(kinds_of(listed), key=lambda known: known[0].lookup_cost)
+        return sorted(kinds_of(listed), key=lambda named_type: named_type[0].lookup_cost)
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
-        """The indexes that can tell something, cheap ones first."""
-        # What the record index tells of keys no bucket can tell more of.
+        """The indexes with information for the filter, cheap ones first."""
+        # If the record index has the keys, buckets cannot prune more.
         if self._question.key_locations is None:
             yield from self._by_bucket()
-        for kind, name in self._kinds:
-            for index, look in kind.lookups(self._question, name):
+        for partition_type, name in self._kinds:
+            for index, look in partition_type.lookups(self._question, name):
                 yield index, partial(self._apply_look, look)
 
     def _apply_look(self, look: Look, slices: Sequence[FileSlice]) -> list[bool] | None:
@@ -79,12 +81,12 @@ class Pruner:
 
     def _by_bucket(self) -> Iterator[tuple[str, Keep]]:
         table, conjuncts = self.table, self._question.conjuncts
-        besides = self._question.converted_columns
-        test = simple_buckets(table.config, table.options, conjuncts, besides)
+        converted = self._question.converted_columns
+        test = simple_buckets(table.config, table.options, conjuncts, converted)
         if test is not None:
             yield "bucket index", lambda slices: prune_by_bucket(table, slices, test)
         rings = hash_rings(
-            table.storage, table.timeline, table.config, table.options, conjuncts, besides
+            table.storage, table.timeline, table.config, table.options, conjuncts, converted
         )
         if rings is not None:
             yield "bucket index (hash ring)", lambda slices: prune_by_ring(table, slices, rings)

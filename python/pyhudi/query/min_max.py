@@ -1,8 +1,8 @@
-"""The least and greatest value of a column: by column statistics where those are exact, else read.
+"""Minimum and maximum of a column: by column statistics if those are exact, otherwise by reading.
 
-Statistics are exact for base files without log files, of types whose bounds no writer cuts and no
-value escapes: whole numbers, dates, times in microseconds and decimals. Text may be cut, NaN is in
-no footer, log files replace rows, and a renamed column has statistics by another name.
+Statistics are exact for base files without log files, of types whose bounds are never truncated and
+cover all values: integers, dates, times in microseconds and decimals. Strings may be truncated, NaN
+is in no footer, log files replace rows, and a renamed column has statistics by another name.
 """
 
 from __future__ import annotations
@@ -33,52 +33,54 @@ Bounds = tuple[Any, Any]
 def bounds_from_statistics(
     table: TableSnapshot, request: ScanRequest, tasks: Sequence[ReadTask]
 ) -> tuple[pa.Array[Any], list[ReadTask]]:
-    """Bounds that statistics tell of the only column of the request; the tasks that are to be read.
+    """Return bounds that statistics have for the request's only column, and tasks left to read.
 
-    Those have no filter any more that their partition answers.
+    Filters that the partition path decides are removed from those tasks.
     """
     (column,) = request.output
-    kind = table.columns.field(column).type
-    left = [task for task in map(resolve_path_filter, tasks) if task is not None]
-    nothing = pa.array([], kind)
+    data_type = table.columns.field(column).type
+    remaining = [task for task in map(resolve_path_filter, tasks) if task is not None]
+    nothing = pa.array([], data_type)
     access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
-    question = PruningContext(table, request, access)
-    usable = _has_exact_bounds(kind) and column not in question.converted_columns
-    if not (usable and access.has(COLUMN_STATS) and question.bounds_hold):
-        return nothing, left
-    bases = [_whole_base(task) for task in left]
-    known = [base for base in bases if base is not None]
-    stats = _statistics(access, column, kind, known)
+    context = PruningContext(table, request, access)
+    usable = _has_exact_bounds(data_type) and column not in context.converted_columns
+    if not (usable and access.has(COLUMN_STATS) and context.bounds_hold):
+        return nothing, remaining
+    bases = [_whole_base(task) for task in remaining]
+    whole_bases = [base for base in bases if base is not None]
+    stats = _statistics(access, column, data_type, whole_bases)
     if stats is None:
-        return nothing, left
+        return nothing, remaining
     sure = pc.and_(stats["min"].is_valid(), stats["max"].is_valid())
-    told = {base.path for base, is_sure in zip(known, sure.to_pylist(), strict=True) if is_sure}
-    rest = [
+    with_bounds = {
+        base.path for base, is_sure in zip(whole_bases, sure.to_pylist(), strict=True) if is_sure
+    }
+    unread = [
         task
-        for task, base in zip(left, bases, strict=True)
-        if base is None or base.path not in told
+        for task, base in zip(remaining, bases, strict=True)
+        if base is None or base.path not in with_bounds
     ]
-    return pa.concat_arrays([stats["min"].filter(sure), stats["max"].filter(sure)]), rest
+    return pa.concat_arrays([stats["min"].filter(sure), stats["max"].filter(sure)]), unread
 
 
-def bounds_of(kind: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds:
-    """The least and greatest of all values; None and None where there is none but nulls.
+def bounds_of(data_type: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds:
+    """Return minimum and maximum of all values; None and None if all are null.
 
-    Raises `ConfigError` for a type that has no order, `UnsupportedTableFeature` for a date or time
+    Raises `ConfigError` for a type without order, `UnsupportedTableFeature` for a date or time
     beyond those of Python, which end with the year 9999.
     """
-    found: list[Any] = []
+    ends: list[Any] = []
     for array in arrays:
         try:
-            one = pc.min_max(array)
+            bounds = pc.min_max(array)
         except pa.ArrowNotImplementedError as error:
-            raise ConfigError(f"values of type {kind} have no order") from error
-        found += [one["min"], one["max"]]
-    values = [value for value in found if value.is_valid]
+            raise ConfigError(f"values of type {data_type} have no order") from error
+        ends += [bounds["min"], bounds["max"]]
+    values = [value for value in ends if value.is_valid]
     if not values:
         return None, None
-    one = pc.min_max(pa.array(values, kind))
-    return _of_python(one["min"]), _of_python(one["max"])
+    bounds = pc.min_max(pa.array(values, data_type))
+    return _of_python(bounds["min"]), _of_python(bounds["max"])
 
 
 def _of_python(value: pa.Scalar[Any]) -> Any:
@@ -91,24 +93,24 @@ def _of_python(value: pa.Scalar[Any]) -> Any:
 
 
 def _statistics(
-    access: MetadataAccess, column: str, kind: pa.DataType, bases: Sequence[BaseFile]
+    access: MetadataAccess, column: str, data_type: pa.DataType, bases: Sequence[BaseFile]
 ) -> pa.RecordBatch | None:
-    """Of the column in each file, None where the metadata table cannot be read."""
+    """Return the statistics of the column in each file, None if they cannot be read."""
     partitions = pa.array([base.partition for base in bases], pa.string())
     names = pa.array([base.name for base in bases], pa.string())
     try:
         return access.use(
             INSTEAD,
-            lambda table: table.partition(COLUMN_STATS).stats(column, kind, partitions, names),
+            lambda table: table.partition(COLUMN_STATS).stats(column, data_type, partitions, names),
         )
     except OutdatedError:
         return None
 
 
-def _has_exact_bounds(kind: pa.DataType) -> bool:
-    micros = at.is_timestamp(kind) and kind.unit == "us"
-    whole = at.is_int32(kind) or at.is_int64(kind) or at.is_date32(kind)
-    return bool(whole or micros or at.is_decimal128(kind))
+def _has_exact_bounds(data_type: pa.DataType) -> bool:
+    micros = at.is_timestamp(data_type) and data_type.unit == "us"
+    whole = at.is_int32(data_type) or at.is_int64(data_type) or at.is_date32(data_type)
+    return bool(whole or micros or at.is_decimal128(data_type))
 
 
 def _whole_base(task: ReadTask) -> BaseFile | None:

@@ -1,8 +1,7 @@
-"""Pairing records that moved between file groups: half of them is a delete here, half an insert.
+"""Pairing of records that moved between file groups: a delete in one, an insert in another.
 
-What single groups gave as inserts and deletes is put aside and paired by key once all groups are
-through. What is held at a time is bounded: the rest waits in a local file and is gone through once
-for each bucket of keys.
+Inserts and deletes of single groups are spilled, and paired by key after all groups. Memory is
+bounded: the rest is in a local file, which is read once per bucket of keys.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pyhudi.query.change_reader import PLACE
 _KEY = "key"
 
 _SPILL = 4
-"""A spill holds this part of the memory before it writes."""
+"""A spill buffers this part of the memory before it writes."""
 
 # Names that no data column has.
 _KEY_COLUMN = "_hoodie_record_key"
@@ -27,10 +26,10 @@ _PLACE_COLUMN = "_hoodie_partition_path"
 
 
 def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The rows of `diff_task` over all groups, with moved records made updates, or left out.
+    """Return the rows of `diff_task` over all groups, with moved records as updates, or left out.
 
-    A record that is the same in another file group is no change. held_bytes: about how much of what
-    was put aside is in memory at once.
+    A record that is the same in another file group is not a change. held_bytes: approximate memory
+    for spilled rows.
     """
     in_memory = min(held_bytes // _SPILL, IN_MEMORY)
     deleted, inserted = Spill(rows.schema, in_memory), Spill(rows.schema, in_memory)
@@ -52,8 +51,8 @@ def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.
 
 
 def _of(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
-    found = batch.filter(pc.equal(batch["op"], op))
-    return [found] if found.num_rows else []
+    rows = batch.filter(pc.equal(batch["op"], op))
+    return [rows] if rows.num_rows else []
 
 
 def _match_moved_rows(deleted: Spill, inserted: Spill, held_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -74,7 +73,7 @@ def _match_moved_rows(deleted: Spill, inserted: Spill, held_bytes: int) -> Itera
 
 
 def _flat(spill: Spill, side: str, images: pa.Schema) -> pa.RecordBatchReader:
-    """The images of one side as columns, with key and place."""
+    """Return the images of one side as columns, with key and place."""
     schema = pa.schema([*images, (_KEY_COLUMN, pa.string()), (_PLACE_COLUMN, pa.string())])
 
     def batches() -> Iterable[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""Tasks that pair the rows of a file group at two moments by key. Planning only.
+"""Tasks that pair the rows of a file group in two snapshots by key. Planning only.
 
-What is held of the older side decides memory, so a big one is cut into buckets of keys, each of
-which is a task that reads the files again.
+The older side determines the memory, so a large one is split into buckets of keys, each of which is
+a task that reads the files again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pyhudi.slices.read_tasks import (
 from pyhudi.table.table_snapshot import TableSnapshot
 
 HELD_BYTES = 256 * 1024 * 1024
-"""About how much of an older side is held at once, by default."""
+"""Approximate memory for an older side, by default."""
 
 _GROWTH = 8
-"""How much larger than in its file a row may be in memory, as a guess."""
+"""Estimated ratio of a row's size in memory to its size in the file."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class MatchTask:
     """Further columns whose difference makes an update."""
     key_fields: tuple[str, ...]
     touched_logs: tuple[str, ...] | None = None
-    """Log files whose keys are the only ones that can differ; None when any can."""
+    """Log files with the only keys that can differ; None if any can."""
     bucket: tuple[int, int] | None = None
-    """Only keys of this bucket of so many."""
+    """Only keys of this bucket, and the number of buckets."""
     as_json: bool = False
-    """Images as JSON text."""
+    """Images as JSON strings."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,9 +55,9 @@ class MatchTask:
 
 
 def image_schema(table: TableSnapshot) -> pa.Schema:
-    """The table's data columns, nullable, as scans give them."""
-    shown = scan_schema(table)
-    return pa.schema([f.with_nullable(True) for f in shown if not is_meta(f.name)])
+    """Return the table's data columns, nullable, as scans return them."""
+    projected = scan_schema(table)
+    return pa.schema([f.with_nullable(True) for f in projected if not is_meta(f.name)])
 
 
 def plan_side(
@@ -67,24 +67,24 @@ def plan_side(
     columns: Sequence[str],
     memory_limit: int | None = None,
 ) -> ReadTask | None:
-    """The reading of one side's columns and keys. Raises as `slice_tasks` does.
+    """Plan the read of one side's columns and keys. Raises as `slice_tasks` does.
 
     memory_limit: bytes for its log records, None for no limit.
     """
     if slice_ is None:
         return None
-    wanted = tuple(dict.fromkeys((*columns, *_roots(table))))
-    request = ScanRequest(output=wanted, memory_limit=memory_limit)
+    needed = tuple(dict.fromkeys((*columns, *_roots(table))))
+    request = ScanRequest(output=needed, memory_limit=memory_limit)
     return slice_tasks(table, request, [slice_], rule)[0]
 
 
 def _roots(table: TableSnapshot) -> list[str]:
-    """The columns that hold the record key: of a nested field the column around it."""
+    """Return the columns of the record key: for a nested field the column around it."""
     names = table.columns.names
     fields = key_columns(table.config)
     return [name if name in names else name.partition(".")[0] for name in fields]
 
 
-def bucket_count(held: int, limit: int) -> int:
-    """How many buckets keep each below the limit, from the bytes of the files to be held."""
-    return max(1, -(-held * _GROWTH // limit))
+def bucket_count(buffered_bytes: int, limit: int) -> int:
+    """Return the number of buckets that keeps each below the limit, from the bytes of the files."""
+    return max(1, -(-buffered_bytes * _GROWTH // limit))

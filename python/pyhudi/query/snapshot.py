@@ -1,7 +1,7 @@
-"""From a table and a request to read tasks, one a file slice. No data is read here.
+"""From a table and a request to read tasks, one per file slice. No data is read here.
 
-Which columns a filter needs, which partitions can be left out and how a slice is merged is decided
-here; `slices/read.py` carries it out, in this process or in another.
+This module determines the columns for a filter, the pruned partitions and the merge rule;
+`slices/read.py` executes the tasks, in this process or in another.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:
-    """One task for every file slice that may hold wanted rows, by partition and file id.
+    """Return one task for every file slice that may have matching rows, in order of their keys.
 
-    Raises `UnsupportedTableFeature` when a slice must be merged by a rule that pyhudi lacks.
+    Raises `UnsupportedTableFeature` if a slice has an unsupported merge rule.
     """
     return slice_tasks(table, request, scan_slices(table, request), merge_rule(table))
 
 
 def scan_slices(table: TableSnapshot, request: ScanRequest) -> list[FileSlice]:
-    """The slices that a scan reads, those that cannot match left out."""
+    """Return the slices that a scan reads, without those that cannot match."""
     return select_file_slices(table, request).slices
 
 
 def output_columns(
     names: Sequence[str], columns: Sequence[str] | None, *, meta: Sequence[str], meta_fields: bool
 ) -> tuple[str, ...]:
-    """The columns of a scan's result: those asked for, in that order, else all in table order.
+    """Return the columns of a scan's result: the requested ones in that order, else all.
 
     names: all columns of the table. meta: those of them that are Hudi's own.
     """

@@ -1,8 +1,7 @@
-"""How far a stream of commits has come, and the next step. Pure but for commit metadata.
+"""Progress of a stream of commits, and its next step. Pure except for commit metadata.
 
-A stream goes by completion times from table version 8 on and by requested times below, where it
-stops before a write that is pending: either way, later commits only come after those that were
-read.
+A stream uses completion times from table version 8 on and requested times below, where it stops
+before a pending write: in both cases, later commits come only after those that were read.
 """
 
 from __future__ import annotations
@@ -21,34 +20,34 @@ from pyhudi.timeline import CommitMetadata, Instant
 
 @dataclass(frozen=True)
 class StepLimit:
-    """How much of a stream is read at once; one commit is, however large."""
+    """Limit of one step of a stream, which always reads at least one commit."""
 
     instants: int | None = None
     size: int | None = None
     """Bytes of the files that the commits wrote."""
 
     def is_reached(self, instants: int, size: int) -> bool:
-        """Whether it would be, with so many commits of so many bytes."""
+        """Return whether this many commits with this many bytes exceed the limit."""
         over = self.instants is not None and instants > self.instants
         return over or (self.size is not None and size > self.size)
 
 
 def order_of(table: TableSnapshot) -> str:
-    """What times of the table's stream are: "completion" or "requested"."""
+    """Return the type of the stream's times: "completion" or "requested"."""
     return "completion" if by_completion_times(table) else "requested"
 
 
 def newest_time(table: TableSnapshot) -> str | None:
-    """The time up to which a stream can be read, None in a table without commits."""
+    """Return the time up to which a stream can be read, None in a table without commits."""
     return next_start(table, IncrementalRange(None, None, "block"))
 
 
 def next_time(
     table: TableSnapshot, after: str | None, until: str | None, limit: StepLimit | None
 ) -> str | None:
-    """The time up to which the next step reads, `after` if there is nothing to read.
+    """Return the time up to which the next step reads, `after` if there is nothing to read.
 
-    after: exclusive, None from the beginning. until: no further than this. limit: None for all.
+    after: exclusive, None from the beginning. until: the maximum. limit: None for all.
     """
     newest = newest_time(table)
     if newest is not None and until is not None:
