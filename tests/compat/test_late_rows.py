@@ -1,4 +1,4 @@
-"""Incremental ranges with records that came late: what both readers find (docs/reading.md)."""
+"""Incremental ranges with records that came late: what both readers find (hudi-differences.md)."""
 
 from __future__ import annotations
 

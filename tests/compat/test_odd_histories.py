@@ -52,7 +52,7 @@ UNLISTED = {
 }
 """Hudi 1.x cannot bootstrap with column statistics."""
 LATEST = ("latest", "non-defaults", "dms")
-"""Payloads by which 0.15.0 keeps the greater ordering value among log records (reading.md)."""
+"""Payloads by which 0.15.0 keeps the larger ordering value of log records: hudi-differences.md."""
 DAYS = {**COLUMNS, "day": "string"}
 
 
@@ -131,7 +131,7 @@ def odd_tables(version: int) -> list[OddTable]:
             )
             for name, (properties, by) in generators.items()
             for kind in ("cow", "mor")
-            # 0.15.0 reads the text of the path in place of such a column (reading.md).
+            # 0.15.0 reads the text of the path in place of such a column (hudi-differences.md).
             if not (version == 6 and name == "times")
         ),
         one("consistent", "mor", options=RESIZING, opened=BUCKETS),

@@ -1,4 +1,4 @@
-"""The site of `make docs` has every page, the pages about errors and starting say what there is."""
+"""The site of `make docs` has every page, and pages that name code name code that exists."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ CLASS = re.compile(r"^\| `(?P<name>\w+)` \|", re.MULTILINE)
 SHELL = re.compile(r"^```bash\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"`(?:table)?\.(?P<name>\w+)")
 PROPERTY = re.compile(r"hoodie\.[\w.]+\w")
+MESSAGE = re.compile(r"^```text\n(?P<name>\w+): (?P<text>[^\n]+)\n```$", re.MULTILINE)
 REFERENCE = re.compile(r"^::: (?P<home>pyhudi[\w.]*)$", re.MULTILINE)
 
 
@@ -98,6 +99,27 @@ def test_unsupported_pages_name_properties_of_errors() -> None:
     named = set().union(*map(properties_in_errors, modules))
     assert len(named) > 10
     assert sorted(name for name in named if name not in pages) == []
+
+
+def source_strings() -> set[str]:
+    """Return the string constants of the package, and the constant parts of its f-strings."""
+    trees = (ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.glob("python/**/*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_troubleshooting_page_shows_messages_of_the_source() -> None:
+    page = (DOCS / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = [(match["name"], match["text"]) for match in MESSAGE.finditer(page)]
+    assert len(messages) >= 15
+    assert {name for name, _ in messages} <= {name for name, _ in inspect.getmembers(errors)}
+    source = "\n".join(source_strings())
+    parts = [part.strip() for _, text in messages for part in text.split("…")]
+    assert [part for part in parts if part not in source] == []
 
 
 def test_reference_has_every_public_name() -> None:

@@ -128,7 +128,7 @@ class BothReaders:
         return ours, self._without_lost(theirs, ours, table, span)
 
     def _partition_columns(self, table: HudiTable) -> tuple[str, ...]:
-        """Columns that the release has otherwise than 1.2.0 in incremental queries (reading.md)."""
+        """Columns of incremental queries that differ from 1.2.0 (hudi-differences.md)."""
         encoded = table.config.url_encode and self._hudi.hudi == "0.15.0"
         return table.config.partition_fields if encoded else ()
 
@@ -138,7 +138,7 @@ class BothReaders:
         """Without late records that Hudi shows though they lost to a row of a base file.
 
         The base file was written in the range, as a compaction does, and the row before it: Hudi
-        drops it before it merges (reading.md).
+        drops it before it merges (hudi-differences.md).
         """
         if all(row["ts"] != LATE for row in theirs):
             return theirs

@@ -18,7 +18,7 @@ from tests.unit.test_write_memory import MIB, TABLE, stream
 ROWS, WIDTH = 40_000, 1000
 LIMIT = 8 * MIB
 MARGIN = 104
-"""MiB; docs/reading.md says 128 of what is larger. Tables in memory take three times as much."""
+"""MiB; how-reads-work.md allows 128 for larger data. Tables in memory take three times as much."""
 VERB = """
 import sys
 import pyarrow.compute, pyarrow.dataset
