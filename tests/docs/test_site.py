@@ -131,7 +131,7 @@ def test_reference_has_every_public_name() -> None:
 
 
 def test_coming_from_page_names_existing_methods() -> None:
-    lines = (DOCS / "coming-from.md").read_text(encoding="utf-8").splitlines()
+    lines = (DOCS / "explanation" / "coming-from.md").read_text(encoding="utf-8").splitlines()
     cells = [line.split(" | ")[2] for line in lines if line.startswith("| ")]
     named = {match["name"] for cell in cells for match in HERE.finditer(cell)}
     known = {*dir(pyhudi.HudiTable), *dir(pyhudi.Scan), *dir(Inspect)}
