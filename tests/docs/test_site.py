@@ -138,11 +138,11 @@ def test_coming_from_page_names_existing_methods() -> None:
     assert {"upsert", "scan", "to_pandas", "compact"} < named <= known
 
 
-def test_start_page_commands_run(
+def test_first_table_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = DOCS / "start.md"
+    page = DOCS / "tutorials" / "first-table.md"
     names: dict[str, object] = {"__name__": "snippet"}
     for snippet in blocks(page):
         snippet.run(page, names)
