@@ -405,9 +405,9 @@ def test_create_accepts_ddl_and_struct_schema(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        (W + "operation", "bootstrap", "no operation"),
+        (W + "operation", "bootstrap", "does not write a DataFrame"),
         (W + "keygenerator.class", "com.example.Mine", "none of Hudi's own"),
-        (W + "payload.class", "com.example.Mine", "gives no table"),
+        (W + "payload.class", "com.example.Mine", "cannot set for a new table"),
         (W + "insert.drop.duplicates", "true", "insert.dup.policy=drop"),
         ("hoodie.bulkinsert.sort.mode", "PARTITION_PATH_REPARTITION", "GLOBAL_SORT"),
     ],
@@ -499,7 +499,7 @@ def test_conflicting_aliases_are_refused(
 ) -> None:
     (first,), (second,) = one, other
     for given in ({**one, **other}, {**other, **one}):
-        with pytest.raises(ConfigError, match="leave one out") as caught:
+        with pytest.raises(ConfigError, match="set only one") as caught:
             WriteRequest.of(given)
         assert first in str(caught.value)
         assert second in str(caught.value)

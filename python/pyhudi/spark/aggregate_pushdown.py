@@ -1,8 +1,8 @@
-"""Aggregates that the tasks of a read begin: what crosses to Spark is a row a group, and no column.
+"""Partial aggregates in the tasks of a read: one row for each group crosses to Spark.
 
-Sums of numbers, counts and extremes of plain columns are made of parts: each task gives those of
-its rows, and Spark makes the whole of them, which has the name and the type of its own aggregate.
-All else is Spark's alone.
+Sums of numbers, counts and extremes of simple columns are computed in parts: each task aggregates
+its rows, and Spark combines the parts, under the name and type of its own aggregate. All other
+aggregates are Spark's alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _AGGREGATE = re.compile(
     re.IGNORECASE,
 )
 _ROWS = "1"
-"""In place of a column: all rows count."""
+"""Name instead of a column: all rows count."""
 _CHUNK = 256 * 1024
 """Rows that are aggregated at a time."""
 _WORTH = 2
-"""Rows of a group, on average, below which rows are given as they are."""
+"""Average rows of a group below which rows are passed on unchanged."""
 _MOST = 2**63 - 1
 
 
@@ -42,17 +42,17 @@ class Part:
 
     function: str
     column: str
-    """Its name, `_ROWS` for none."""
+    """Name of the column, `_ROWS` for none."""
     name: str
-    """Of the result."""
+    """Name of the result."""
 
     @property
     def part_name(self) -> str:
-        """Of the column that tasks give."""
+        """Name of the column with the parts of the tasks."""
         return f"_pyhudi_{self.function}_{self.column}"
 
     def type_in(self, schema: pa.Schema) -> pa.DataType | None:
-        """Of what tasks give; None where Spark has to do it all."""
+        """Return the type of the parts; None if Spark must aggregate alone."""
         if self.function == "count":
             return pa.int64()
         stored = schema.field(self.column).type
@@ -64,7 +64,10 @@ class Part:
         return stored if whole else None
 
     def whole(self, functions: Any) -> Any:
-        """Spark's aggregate of the parts. functions: `pyspark.sql.functions` of the session."""
+        """Return Spark's aggregate of the parts.
+
+        functions: `pyspark.sql.functions` of the session.
+        """
         part = functions.col(self.part_name)
         if self.function == "count":
             zero = functions.lit(0).cast("bigint")
@@ -74,7 +77,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """What the tasks of one aggregate give: the columns that rows are grouped by, and parts."""
+    """The result columns of the tasks of one aggregate: grouping columns and parts."""
 
     by: tuple[str, ...]
     parts: tuple[Part, ...]
@@ -82,19 +85,19 @@ class Parts:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that are read."""
+        """The columns that are read."""
         named = (part.column for part in self.parts if part.column != _ROWS)
         return tuple(dict.fromkeys((*self.by, *named)))
 
     def over(self, frame: Any, by: Sequence[Any]) -> Any:
-        """Spark's aggregate of a frame of parts. by: what the user has named."""
+        """Return Spark's aggregate of a frame of parts. by: the user's grouping columns."""
         of_client = is_connect(frame)
         functions = import_module(f"pyspark.sql.{'connect.' * of_client}functions")
         whole = [part.whole(functions) for part in self.parts]
         return frame.groupBy(*by).agg(*whole) if by else frame.agg(*whole)
 
     def of_pack(self, pack: Pack[Any]) -> Iterator[pa.RecordBatch]:
-        """The parts of a pack's rows."""
+        """Yield the parts of a pack's rows."""
         is_worth = True
         for chunk in _chunks(read_pack(pack)):
             if is_worth and _is_exact(chunk, self.parts):
@@ -105,20 +108,20 @@ class Parts:
             yield from table.combine_chunks().to_batches()
 
     def _group_chunk(self, chunk: pa.Table) -> pa.Table:
-        asked: list[Any] = [
+        requested: list[Any] = [
             ([], "count_all") if part.column == _ROWS else (part.column, part.function)
             for part in self.parts
         ]
-        # Keys come first, then what was asked for, whose names may be those of keys.
+        # Keys come first, then the requested aggregates, whose names may equal those of keys.
         return self._cast_columns(
-            chunk.group_by(self.by, use_threads=False).aggregate(asked).columns
+            chunk.group_by(self.by, use_threads=False).aggregate(requested).columns
         )
 
     def _whole(self, chunk: pa.Table) -> pa.Table:
         return self._cast_columns([pa.array([_of_all(chunk, part)]) for part in self.parts])
 
     def _rows(self, chunk: pa.Table) -> pa.Table:
-        """Each row by itself."""
+        """Return a part for each row."""
         columns = [chunk.column(name) for name in self.by]
         return self._cast_columns([*columns, *(_of_each(chunk, part) for part in self.parts)])
 
@@ -130,9 +133,10 @@ class Parts:
 def parts_of(
     by: Sequence[Any], verb: str, given: tuple[Any, ...], schema: pa.Schema
 ) -> Parts | None:
-    """How tasks begin an aggregate of groups; None where Spark has to do it all.
+    """Return the partial aggregate of groups; None if Spark must aggregate alone.
 
-    by: as `groupBy` takes them. verb, given: what is asked of the groups. schema: of the rows.
+    by: arguments of `groupBy`. verb, given: the aggregate method and its arguments. schema: schema
+    of the rows.
     """
     named = map(plain_name, by)
     grouping = [name for name in named if name is not None and name in schema.names]
@@ -141,30 +145,34 @@ def parts_of(
         return None
     if any(part is None or (part.column not in (*schema.names, _ROWS)) for part in parts):
         return None
-    found = tuple(part for part in parts if part is not None)
-    types = [part.type_in(schema) for part in found]
+    result = tuple(part for part in parts if part is not None)
+    types = [part.type_in(schema) for part in result]
     keys = [schema.field(name) for name in grouping]
-    if any(one is None for one in types) or not all(_is_key(key.type) for key in keys):
+    if any(part_type is None for part_type in types) or not all(_is_key(key.type) for key in keys):
         return None
-    if len({part.part_name for part in found}) < len(found):
+    if len({part.part_name for part in result}) < len(result):
         return None
-    made = [pa.field(part.part_name, one) for part, one in zip(found, types, strict=True)]
-    return Parts(tuple(grouping), found, pa.schema([*keys, *made]))
+    part_fields = [
+        pa.field(part.part_name, part_type) for part, part_type in zip(result, types, strict=True)
+    ]
+    return Parts(tuple(grouping), result, pa.schema([*keys, *part_fields]))
 
 
 def _parse_aggregates(verb: str, given: tuple[Any, ...]) -> list[Part | None]:
     if verb == "count":
         return [Part("count", _ROWS, "count")]
     if verb != "agg":
-        plain = all(isinstance(name, str) and PLAIN_NAME.fullmatch(name) for name in given)
-        fits = plain and verb in ("sum", "min", "max")
-        return [Part(verb, name, f"{verb}({name})") for name in given] if fits else [None]
+        are_names = all(isinstance(name, str) and PLAIN_NAME.fullmatch(name) for name in given)
+        is_supported = are_names and verb in ("sum", "min", "max")
+        return [Part(verb, name, f"{verb}({name})") for name in given] if is_supported else [None]
     if len(given) == 1 and isinstance(given[0], dict):
-        # Of several, Spark decides the order.
+        # Of several entries, Spark decides the order.
         single = len(given[0]) == 1
         texts = [f"{how}({name})" if single else None for name, how in given[0].items()]
     else:
-        texts = [None if isinstance(one, str) else sql_of(one) for one in given]
+        texts = [
+            None if isinstance(expression, str) else sql_of(expression) for expression in given
+        ]
     return [_part(text) for text in texts]
 
 
@@ -174,7 +182,7 @@ def _part(text: str | None) -> Part | None:
         return None
     function, column, name = match["function"].lower(), match["column"], match["name"]
     if column in ("*", "1", "unresolvedstar()"):
-        # What Spark calls it otherwise differs by release.
+        # The name that Spark chooses otherwise differs by release.
         return Part(function, _ROWS, name) if function == "count" and name else None
     return Part(function, column, name or f"{function}({column})")
 
@@ -185,23 +193,23 @@ def _is_key(stored: pa.DataType) -> bool:
 
 
 def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
+    chunk: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if sum(one.num_rows for one in held) >= _CHUNK:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
+        chunk.append(batch)
+        if sum(part.num_rows for part in chunk) >= _CHUNK:
+            yield pa.Table.from_batches(chunk)
+            chunk = []
+    if chunk:
+        yield pa.Table.from_batches(chunk)
 
 
 def _is_exact(chunk: pa.Table, parts: Sequence[Part]) -> bool:
-    """Whether no sum of the chunk's rows can leave its type, which Arrow does not tell."""
+    """Return whether no sum of the chunk's rows can overflow, which Arrow does not report."""
     for part in parts:
         if part.function == "sum" and chunk.column(part.column).type == pa.int64():
             ends = pc.min_max(chunk.column(part.column)).as_py()
-            most = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
-            if most * chunk.num_rows > _MOST:
+            max_value = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+            if max_value * chunk.num_rows > _MOST:
                 return False
     return True
 

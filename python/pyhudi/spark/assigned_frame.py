@@ -1,4 +1,4 @@
-"""Rows of a DataFrame by where they go: counted on the driver, written where they meet by file."""
+"""Rows of a DataFrame by destination: counted on the driver, written by file on executors."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ _DROPPED = "dropped"
 
 @dataclass(frozen=True)
 class PlacedFrame:
-    """See `write.rows.AssignedRows`."""
+    """Assigned rows, see `write.rows.AssignedRows`."""
 
     context: WriteContext
     frame: DataFrame
     schema: pa.Schema
-    """Of the rows, with record key and partition path in front."""
+    """Schema of the rows, with record key and partition path in front."""
     counts: Counts
     names: Sequence[tuple[str, str]] = ()
-    """Of each file group, what the rows that go there have as `DESTINATION` and `GROUP`."""
+    """For each file group, the values of `DESTINATION` and `GROUP` in its rows."""
     away: int = 0
-    """Rows for file groups in another partition than they say."""
+    """Rows for file groups in another partition than the row names."""
     cross_partition_duplicates: int = 0
     known: int = 0
     order: tuple[str, ...] = ()
-    """What the rows of a new file are sorted by."""
+    """Columns that sort the rows of a new file."""
     firsts: Mapping[tuple[str, int], int] | None = None
-    """Of rows that are only to be added: see `Route`."""
+    """For append-only rows: see `Route`."""
     seen: FileGroups = frozenset()
     sizes: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
-    """Of rows that are only to be added: see `Placed.stretches`."""
+    """For append-only rows: see `Placed.stretches`."""
 
     @classmethod
     def of_tagged(
@@ -79,9 +79,9 @@ class PlacedFrame:
         order: tuple[str, ...] = (),
         anew: bool = False,
     ) -> PlacedFrame:
-        """Rows with `PLACED` columns, counted.
+        """Return rows with `PLACED` columns, counted.
 
-        anew: the file groups that are there go, so rows go to buckets that are to be made.
+        anew: the existing file groups are replaced, so rows go to buckets that are to be created.
         """
         away = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
         dropped = sf.col(CROSSED) if CROSSED in tagged.columns else sf.lit(0)
@@ -91,21 +91,21 @@ class PlacedFrame:
             sf.sum(dropped).alias(_DROPPED),
             _count_existing(tagged),
         )
-        found = collect(counted, "find where rows are")
-        new = [row for row in found if row[ACTION] == NEW]
-        placed = [row for row in found if row[ACTION] != NEW]
-        places = sorted({(row[DESTINATION], row[GROUP]) for row in placed})
-        paths = sorted({row[DESTINATION] for row in found})
+        rows = collect(counted, "find where rows are")
+        new = [row for row in rows if row[ACTION] == NEW]
+        assigned = [row for row in rows if row[ACTION] != NEW]
+        locations = sorted({(row[DESTINATION], row[GROUP]) for row in assigned})
+        paths = sorted({row[DESTINATION] for row in rows})
         groups = [] if anew else context.groups(paths)[0]
-        groups = context.index.with_new(context, groups, places)
+        groups = context.index.with_new(context, groups, locations)
         names = [context.index.place(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, Updates] = {}
-        leaving: dict[int, int] = {}
-        for row in placed:
+        deleted_keys: dict[int, int] = {}
+        for row in assigned:
             number, count = numbers[row[DESTINATION], row[GROUP]], row["count"]
             if row[ACTION] == REMOVE:
-                leaving[number] = leaving.get(number, 0) + count
+                deleted_keys[number] = deleted_keys.get(number, 0) + count
                 continue
             before = updates.get(number, Updates(0))
             deletes = before.deletes + (count if row[DELETED] else 0)
@@ -113,12 +113,14 @@ class PlacedFrame:
         inserts = dict.fromkeys(sorted(row[DESTINATION] for row in new), 0)
         for row in new:
             inserts[row[DESTINATION]] += row["count"]
-        kept = [row[_AWAY] or 0 for row in placed if row[ACTION] == UPDATE and not row[DELETED]]
-        # A row that moves is there twice: once to be removed.
-        crossed = sum(row[_DROPPED] for row in found if row[ACTION] != REMOVE)
-        counts = Counts(groups, updates, leaving, inserts)
+        away_rows = [
+            row[_AWAY] or 0 for row in assigned if row[ACTION] == UPDATE and not row[DELETED]
+        ]
+        # A row that changes its partition is there twice: once to be removed.
+        crossed = sum(row[_DROPPED] for row in rows if row[ACTION] != REMOVE)
+        counts = Counts(groups, updates, deleted_keys, inserts)
         known = sum(row[KNOWN] for row in new)
-        return cls(context, tagged, schema, counts, names, sum(kept), crossed, known, order)
+        return cls(context, tagged, schema, counts, names, sum(away_rows), crossed, known, order)
 
     @classmethod
     def of_new(
@@ -131,63 +133,63 @@ class PlacedFrame:
         *,
         known: bool = False,
     ) -> PlacedFrame:
-        """Rows for new files alone, numbered by partition path, before the clean-up.
+        """Return rows for new files only, numbered by partition path, before the recovery.
 
-        known: those are counted whose keys the table has.
+        known: count rows whose keys are in the table.
         """
-        told = pa.schema([(KNOWN, pa.bool_())] if known else [])
-        counted = with_fields(with_fields(with_fields(schema, NUMBERED), told), COUNTED)
+        known_field = pa.schema([(KNOWN, pa.bool_())] if known else [])
+        counted = with_fields(with_fields(with_fields(schema, NUMBERED), known_field), COUNTED)
         counted = with_fields(counted, MEASURED)
         remote = RemoteContext.of(context, None if known else ())
         frame = keep.keep(map_batches(rows, Count(remote, known), counted))
         by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
         rows_of = collect(by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame)), "make keys")
         # Rows that delete are in no stretch, and are not counted.
-        found = sorted(
+        stretches = sorted(
             (row[0], row[1], -1 if row[2] is None else row[2], Stretch(row[3], row[4] or 0))
             for row in rows_of
         )
-        firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in found])
+        firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in stretches])
         sizes: dict[str, list[Stretch]] = {path: [] for path in totals}
-        for path, _, _, stretch in found:
+        for path, _, _, stretch in stretches:
             sizes[path].append(stretch)
         counts = Counts((), inserts=totals)
         live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
-        copies = sum(row[KNOWN] for row in rows_of)
+        known_rows = sum(row[KNOWN] for row in rows_of)
         context = context.recover()
-        new = cls(context, live, schema, counts, known=copies, order=order, firsts=firsts)
+        new = cls(context, live, schema, counts, known=known_rows, order=order, firsts=firsts)
         return replace(new, sizes=sizes)
 
     def also_in(self, partitions: Iterable[str]) -> PlacedFrame:
-        """See `PlacedRows.also_in`."""
+        """Return the rows with more partitions; see `PlacedRows.also_in`."""
         inserts = {**dict.fromkeys(partitions, 0), **self.counts.inserts}
         return replace(self, counts=replace(self.counts, inserts=inserts))
 
     @property
     def kept_away(self) -> int:
-        """Rows that keep another partition than they say, where rows may not move."""
+        """Rows that keep another partition than they name, if the index does not move rows."""
         index = self.context.index
         return self.away if index.is_global and not index.moves else 0
 
     @property
     def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
-        """None for each file group that keys leave."""
+        """None for each file group from which keys are deleted."""
         return dict.fromkeys(self.counts.leaving)
 
     @property
     def absent(self) -> None:
-        """The driver has no keys."""
+        """None: the driver has no keys."""
         return
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
-        """See `AssignedRows`; of rows that are only to be added."""
+        """Return the stretches of append-only rows; see `AssignedRows`."""
         return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
-        """Brings the rows together by file and writes them."""
+        """Route the rows to their files and write them."""
         if not files:
             return []
-        known = self._count_existing(files)
+        existing = self._count_existing(files)
         route = Route(
             {self.names[file.group]: n for n, file in enumerate(files) if file.group is not None},
             _ranges(files),
@@ -198,16 +200,16 @@ class PlacedFrame:
         written = self.context.engine.exchange(
             map_batches(self.frame, route, schema),
             ROUTE,
-            WriteRoute(tuple(files), known, self.schema, self.order),
+            WriteRoute(tuple(files), existing, self.schema, self.order),
             stage=WRITE_STAGE,
             label=f"write files of {instant}",
         )
-        total = sum(known) + sum(self.counts.inserts.values())
+        total = sum(existing) + sum(self.counts.inserts.values())
         check_all_written(sum(written.rows for written in written), total)
         return [written.stats for written in written]
 
     def _count_existing(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
-        """For each file how many rows and keys go to it that are not new."""
+        """Return for each file the number of rows and keys that are not new."""
         updates, leaving = self.counts.updates, self.counts.leaving
         return tuple(
             updates.get(file.group, Updates(0)).rows + leaving.get(file.group, 0)
@@ -218,24 +220,24 @@ class PlacedFrame:
 
 
 def _count_existing(frame: DataFrame) -> Column:
-    """Number of the rows whose keys the table has."""
+    """Return the number of rows whose keys are in the table."""
     known = sf.col(KNOWN).cast("long") if KNOWN in frame.columns else sf.lit(0)
     return sf.sum(known).alias(KNOWN)
 
 
 def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """As `Route.files` has it."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    """Return the mapping for `Route.files`."""
+    stops_by_path: dict[str, list[tuple[int, int]]] = {}
     for number, file in enumerate(files):
         if file.inserts:
-            found.setdefault(file.task.partition, []).append((file.inserts.stop, number))
-    return {path: tuple(sorted(stops)) for path, stops in found.items()}
+            stops_by_path.setdefault(file.task.partition, []).append((file.inserts.stop, number))
+    return {path: tuple(sorted(stops)) for path, stops in stops_by_path.items()}
 
 
 def _firsts(
     found: list[tuple[str, int, int]],
 ) -> tuple[dict[tuple[str, int], int], dict[str, int]]:
-    """The place of each task's first row of a path among all of the path, and their number."""
+    """Return the offset of each task's first row among all of its path, and the total rows."""
     firsts: dict[tuple[str, int], int] = {}
     totals: dict[str, int] = {}
     for path, task, count in found:

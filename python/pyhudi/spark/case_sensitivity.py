@@ -1,4 +1,4 @@
-"""Names of columns as a session compares them: by `spark.sql.caseSensitive`."""
+"""Column names as a session compares them: by `spark.sql.caseSensitive`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from pyhudi.errors import SchemaMismatch
 
 
 def case_counts(spark: SparkSession) -> bool:
-    """Whether names that differ in case alone are different."""
+    """Return whether names that differ only in case are different."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def resolve_name(name: str, names: Iterable[str], *, case: bool) -> str | None:
-    """The one of some names that a name means, or None.
+    """Return the one of the names that a name refers to, or None.
 
-    Raises `SchemaMismatch` where it means several.
+    Raises `SchemaMismatch` if it refers to several.
     """
-    given = list(names)
-    if name in given or case:
-        return name if name in given else None
-    found = [each for each in given if each.lower() == name.lower()]
-    if len(found) > 1:
-        raise SchemaMismatch(f"{name!r} means several columns: {', '.join(found)}")
-    return found[0] if found else None
+    candidates = list(names)
+    if name in candidates or case:
+        return name if name in candidates else None
+    matches = [each for each in candidates if each.lower() == name.lower()]
+    if len(matches) > 1:
+        raise SchemaMismatch(f"{name!r} means several columns: {', '.join(matches)}")
+    return matches[0] if matches else None
 
 
 def quote_name(name: str) -> str:
-    """A column's name as Spark's SQL takes it, whatever is in it."""
+    """Quote a column's name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def rename_columns(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The frame, its columns under those of some names that mean the same."""
-    known = list(names)
+    """Return the frame with its columns renamed to the equivalent names."""
+    targets = list(names)
     case = case_counts(frame.sparkSession)
-    new = [resolve_name(name, known, case=case) or name for name in frame.columns]
+    new = [resolve_name(name, targets, case=case) or name for name in frame.columns]
     return frame if new == frame.columns else frame.toDF(*new)

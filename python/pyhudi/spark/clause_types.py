@@ -1,7 +1,7 @@
-"""Values that several clauses give one column: in one expression Spark gives all of them one type.
+"""Types of the values that several clauses set in one column.
 
-It may change some of them, such as whole numbers beside one that is a double, before anybody sees
-that they do not fit the table.
+In one expression, Spark gives all values one type. It may change some of them, such as integers
+together with a double, before pyhudi can check that they match the table.
 """
 
 from __future__ import annotations
@@ -19,57 +19,58 @@ Made = Sequence[tuple[int, Column]]
 
 _DIGITS = {st.ByteType: 3, st.ShortType: 5, st.IntegerType: 10, st.LongType: 19}
 _FLOATING = {st.FloatType: (5, 6), st.DoubleType: (10, 15)}
-"""So many digits of whole numbers and of decimals come back from them as they were."""
+"""Digits of integers and of decimals that the type stores exactly."""
 
 
 def by_clause(made: Made, chosen: Column) -> Column:
-    """For each row what its clause has made; null for clauses that have made nothing.
+    """Return for each row the value of its clause; null for clauses without a value.
 
     made: at least one value.
     """
     (first, value), *rest = made
-    found = sf.when(chosen == first, value)
+    result = sf.when(chosen == first, value)
     for at, value in rest:
-        found = found.when(chosen == at, value)
-    return found
+        result = result.when(chosen == at, value)
+    return result
 
 
 def cast_values(
     rows: DataFrame, made: Mapping[str, Made], types: Mapping[str, st.DataType], chosen: Column
 ) -> dict[str, Made]:
-    """The values, with casts where they have several types, or none but that of null.
+    """Return the values, with casts if they have several types, or only nulls.
 
-    Moments and times without a zone become each other as Spark casts them, by the session's zone.
+    Timestamps with and without a zone are converted as Spark casts them, with the session's zone.
+    Raises `SchemaMismatch` if no type holds the values of all clauses.
 
-    types: the table's. Raises `SchemaMismatch` where no type holds the values of all clauses.
+    types: the table's types.
     """
     values = [(name, at, value) for name, each in made.items() for at, value in each]
     schema = rows.select(*(value.alias(str(n)) for n, (_, _, value) in enumerate(values))).schema
-    kinds: dict[str, list[st.DataType]] = {name: [] for name in made}
-    found: dict[str, Made] = {name: [] for name in made}
+    types_by_column: dict[str, list[st.DataType]] = {name: [] for name in made}
+    result: dict[str, Made] = {name: [] for name in made}
     for (name, at, value), field in zip(values, schema, strict=True):
-        kind = _match_time_zones(field.dataType, types[name])
-        same = kind == field.dataType
-        found[name] = [*found[name], (at, value if same else value.cast(kind))]
-        if not isinstance(kind, st.NullType):
-            kinds[name].append(kind)
-    for name, own in kinds.items():
-        # What is nothing but null has no type of its own.
-        if len({kind.simpleString() for kind in own}) == 1:
+        value_type = _match_time_zones(field.dataType, types[name])
+        same = value_type == field.dataType
+        result[name] = [*result[name], (at, value if same else value.cast(value_type))]
+        if not isinstance(value_type, st.NullType):
+            types_by_column[name].append(value_type)
+    for name, own in types_by_column.items():
+        # A value that is always null has no type of its own.
+        if len({value_type.simpleString() for value_type in own}) == 1:
             continue
-        if all(carries(kind, types[name]) for kind in own):
-            found[name] = [(at, value.cast(types[name])) for at, value in found[name]]
-        elif not _try_common_type(rows, found[name], own, chosen):
-            listed = ", ".join(dict.fromkeys(kind.simpleString() for kind in own))
+        if all(carries(value_type, types[name]) for value_type in own):
+            result[name] = [(at, value.cast(types[name])) for at, value in result[name]]
+        elif not _try_common_type(rows, result[name], own, chosen):
+            listed = ", ".join(dict.fromkeys(value_type.simpleString() for value_type in own))
             raise SchemaMismatch(
                 f"clauses give {name!r} values of the types {listed}, which have no common type",
                 hint=f"Cast each to {types[name].simpleString()}.",
             )
-    return found
+    return result
 
 
 def _match_time_zones(kind: st.DataType, wanted: st.DataType) -> st.DataType:
-    """A type with times as another type has them, with or without a zone."""
+    """Return a type with its timestamps zoned as in another type."""
     match kind, wanted:
         case (st.TimestampType(), st.TimestampNTZType()) | (
             st.TimestampNTZType(),
@@ -103,14 +104,14 @@ def _match_time_zones(kind: st.DataType, wanted: st.DataType) -> st.DataType:
 def _try_common_type(
     rows: DataFrame, made: Made, own: Sequence[st.DataType], chosen: Column
 ) -> bool:
-    if not all(isinstance(kind, st.NumericType) for kind in own):
+    if not all(isinstance(value_type, st.NumericType) for value_type in own):
         return False
     common = rows.select(by_clause(made, chosen)).schema[0].dataType
-    return all(carries(kind, common) for kind in own)
+    return all(carries(value_type, common) for value_type in own)
 
 
 def carries(kind: st.DataType, wider: st.DataType) -> bool:
-    """Whether each value of a type is one of another type, too."""
+    """Return whether each value of a type is also a value of another type."""
     if isinstance(kind, st.NullType) or kind.simpleString() == wider.simpleString():
         return True
     match kind, wider:
@@ -120,8 +121,8 @@ def carries(kind: st.DataType, wider: st.DataType) -> bool:
             return carries(kind.keyType, wider.keyType) and carries(kind.valueType, wider.valueType)
         case st.StructType(), st.StructType():
             return kind.names == wider.names and all(
-                carries(one.dataType, other.dataType)
-                for one, other in zip(kind, wider, strict=True)
+                carries(ours.dataType, theirs.dataType)
+                for ours, theirs in zip(kind, wider, strict=True)
             )
         case st.FloatType(), st.DoubleType():
             return True
@@ -136,7 +137,7 @@ def carries(kind: st.DataType, wider: st.DataType) -> bool:
 
 
 def _whole_digits(kind: st.DataType) -> int:
-    """Whole numbers of so many digits are values of a type."""
+    """Return the number of digits up to which all integers are values of a type."""
     if isinstance(kind, st.DecimalType):
         return int(kind.precision - kind.scale)
     if type(kind) in _FLOATING:

@@ -1,4 +1,4 @@
-"""How the columns of a DataFrame fit those of a table, at any depth; by types alone."""
+"""Compatibility of a DataFrame's columns with those of a table, at any depth, by types only."""
 
 from __future__ import annotations
 
@@ -17,37 +17,40 @@ from pyhudi.spark.executor_steps import arrow_schema
 from pyhudi.write.merge_clauses import Clause, join_sides
 
 Met: TypeAlias = "tuple[str, pa.DataType | None, pa.DataType]"
-"""A column or what is below one: where it is, its type in the data, None without it, and in the
-table."""
+"""A column or a nested field: its path, its type in the data (None if missing) and in the table."""
 
 
 def missing_columns(given: pa.Schema, wanted: pa.Schema, *, case: bool) -> list[str]:
-    """What the data lack of the table's columns and fields, with dots before fields.
+    """Return the table's columns and fields that the data do not have, with dotted paths.
 
-    case: names that differ in case alone are different.
+    case: names that differ only in case are different.
     """
-    return [path for path, kind, _ in _match_fields(given, wanted, "", case=case) if kind is None]
+    return [
+        path
+        for path, data_type, _ in _match_fields(given, wanted, "", case=case)
+        if data_type is None
+    ]
 
 
 def check_zones(frame: DataFrame, wanted: Iterable[pa.Field[Any]]) -> None:
-    """Raises `SchemaMismatch` for moments that would come into a column without a zone.
+    """Raise `SchemaMismatch` for timestamps with a zone that go into a column without one.
 
-    They have other digits in UTC than the session shows, unless its zone is UTC. wanted: columns of
-    the table.
+    Their digits in UTC differ from what the session displays, unless its zone is UTC. wanted:
+    columns of the table.
     """
-    given = arrow_schema(frame)
-    _check_met(frame.sparkSession, _match_fields(given, wanted, "", case=True))
+    input_schema = arrow_schema(frame)
+    _check_met(frame.sparkSession, _match_fields(input_schema, wanted, "", case=True))
 
 
 def check_set_zones(
     spark: SparkSession, source: pa.Schema, target: pa.Schema, clauses: Iterable[Clause]
 ) -> None:
-    """The same for what the clauses of a merge set."""
+    """Check the values that the clauses of a merge set, as `check_zones` does."""
     both = join_sides(source.empty_table(), target.empty_table())
     for clause in clauses:
         for name, value in (clause.values or {}).items():
-            made = project_values(both, {name: value.expression}).schema.field(0).type
-            _check_met(spark, _match_types(made, value.kind, name, case=True))
+            value_type = project_values(both, {name: value.expression}).schema.field(0).type
+            _check_met(spark, _match_types(value_type, value.kind, name, case=True))
 
 
 def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
@@ -75,9 +78,9 @@ def _match_fields(
 ) -> Iterator[Met]:
     by_name = {field.name: field.type for field in given}
     for field in wanted:
-        found = resolve_name(field.name, by_name, case=case)
-        kind = None if found is None else by_name[found]
-        yield from _match_types(kind, field.type, prefix + field.name, case=case)
+        match = resolve_name(field.name, by_name, case=case)
+        data_type = None if match is None else by_name[match]
+        yield from _match_types(data_type, field.type, prefix + field.name, case=case)
 
 
 def _match_types(

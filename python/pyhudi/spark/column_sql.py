@@ -1,6 +1,6 @@
-"""What Spark's columns say: their SQL text, and the names in them. Nothing is decided here.
+"""SQL text of Spark's columns, and the names in it.
 
-A column of a classic session is asked in the JVM, one of Spark Connect in its own message.
+A column of a classic session is read in the JVM, one of Spark Connect in its own message.
 """
 
 from __future__ import annotations
@@ -10,46 +10,46 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _HARMLESS = re.compile(r"\bcount\(\s*(?:\*|1|unresolvedstar\(\))\s*\)|\*\s*\(", re.IGNORECASE)
-"""What counts rows, and what surely multiplies."""
+"""Text that counts rows, or certainly multiplies."""
 _STAR = re.compile(
     r"unresolvedstar|unresolvedregex|(?<![\w)'\"`\]\s])\s*\*|^\s*\*|\*\s*(?:[),.]|$)", re.IGNORECASE
 )
-"""A star or a pattern that stands for columns, and not a multiplication."""
+"""A star or a pattern that represents columns, and is not a multiplication."""
 _OF_DISTINCT = "DISTINCT "
-"""What a text begins with that leaves it out."""
+"""Prefix of a text that does not contain it itself."""
 _DISTINCT = re.compile(r"\(distinct ", re.IGNORECASE)
 _NAME = PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def sql_of(column: Any) -> str | None:
-    """The SQL text of a column; text is taken for SQL. None where it cannot be told."""
+    """Return the SQL text of a column; a string is SQL already. None if it is unknown."""
     if isinstance(column, str):
         return column
     if hasattr(column, "_jc"):
-        return _classic_sql(column._jc)  # noqa: SLF001 - nobody else has the text in full
+        return _classic_sql(column._jc)  # noqa: SLF001 - the only complete text
     expression = getattr(column, "_expr", None)
     return None if expression is None else _connect_sql(expression)
 
 
 def names_in(given: Iterable[Any], columns: Sequence[str]) -> frozenset[str] | None:
-    """Which of the columns anything given speaks of, or more. None: perhaps of all.
+    """Return the columns that any of the arguments refers to, or more; None for possibly all.
 
     given: names, SQL texts, columns and lists of them.
     """
     lower = {name.lower(): name for name in columns}
-    found: set[str] = set()
+    names: set[str] = set()
     for item in given:
         if isinstance(item, list | tuple):
             inner = names_in(item, columns)
             if inner is None:
                 return None
-            found |= inner
+            names |= inner
             continue
         text = _words_of(item)
         if text is None or _speaks_of_all(text):
             return None
-        found.update(lower[word] for word in _all_words(text) if word in lower)
-    return frozenset(found)
+        names.update(lower[word] for word in _all_words(text) if word in lower)
+    return frozenset(names)
 
 
 def _speaks_of_all(text: str) -> bool:
@@ -58,14 +58,14 @@ def _speaks_of_all(text: str) -> bool:
 
 
 def flat(cols: Sequence[Any]) -> list[Any]:
-    """As Spark takes columns: one by one, or in one list."""
+    """Return Spark's column arguments, which are passed one by one or in one list."""
     if len(cols) == 1 and isinstance(cols[0], list | tuple):
         return list(cols[0])
     return list(cols)
 
 
 def plain_name(column: Any) -> str | None:
-    """The name of what is nothing but a column."""
+    """Return the name of a column that is not an expression."""
     text = sql_of(column)
     if text is None or not PLAIN_NAME.fullmatch(text):
         return None
@@ -77,7 +77,7 @@ def _all_words(text: str) -> set[str]:
 
 
 def _words_of(item: Any) -> str | None:
-    """A text with every name in it."""
+    """Return a text with every name of a column."""
     if isinstance(item, str) or hasattr(item, "_jc"):
         return sql_of(item)
     expression = getattr(item, "_expr", None)
@@ -99,13 +99,13 @@ def _classic_sql(column: Any) -> str | None:
         text, whole = _expression_sql(expression), expression.toString()
     except (Py4JError, PySparkException):
         return None
-    # The SQL of a function that is not resolved leaves it out.
+    # The SQL text of an unresolved function omits it.
     is_lost = _DISTINCT.search(whole) and not _DISTINCT.search(text)
     return f"{_OF_DISTINCT}{text}" if is_lost else text
 
 
 def _expression_sql(expression: Any) -> str:
-    """The text of an expression in the JVM. That of 4.x has operators before operands."""
+    """Return the text of an expression in the JVM; 4.x puts operators before operands."""
     text: str = expression.sql()
     if expression.getClass().getSimpleName() != "UnresolvedFunction":
         return text
@@ -129,23 +129,23 @@ _PLAIN_LITERALS = {"ByteType", "ShortType", "IntegerType", "LongType", "StringTy
 
 
 def _connect_sql(expression: Any) -> str | None:
-    """The text of a comparison; of what is none only that it is unknown."""
-    kind = type(expression).__name__
-    if kind == "ColumnReference":
+    """Return the text of a comparison; of other expressions only a placeholder."""
+    type_name = type(expression).__name__
+    if type_name == "ColumnReference":
         name: str = expression._unparsed_identifier  # noqa: SLF001
         return name
-    if kind == "SQLExpression":
+    if type_name == "SQLExpression":
         return f"({expression._expr})"  # noqa: SLF001
-    if kind == "LiteralExpression":
+    if type_name == "LiteralExpression":
         return _connect_literal(expression)
-    if kind != "UnresolvedFunction":
+    if type_name != "UnresolvedFunction":
         return None
     parts = [_connect_sql(part) or "?" for part in expression._args]  # noqa: SLF001
     return _comparison_sql(expression._name, parts)  # noqa: SLF001
 
 
 def _comparison_sql(name: str, parts: Sequence[str]) -> str | None:
-    """A comparison of parts, as SQL has it."""
+    """Return a comparison of parts as SQL."""
     if name in _OPERATORS and len(parts) == 2:  # noqa: PLR2004
         return f"({parts[0]} {_OPERATORS[name]} {parts[1]})"
     if name in ("isNull", "isnull", "isNotNull", "isnotnull") and len(parts) == 1:

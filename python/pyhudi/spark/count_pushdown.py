@@ -1,4 +1,4 @@
-"""How many rows a scan has, counted by pyhudi: no row crosses to Spark."""
+"""Row count of a scan, computed by pyhudi: no row crosses to Spark."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pyhudi.slices.task_packing import Pack, PackSizes, pack_tasks, split_tasks,
 from pyhudi.spark.engine import SparkEngine
 
 _FOOTERS_HERE = 64
-"""So many footers the driver reads by itself: a job of Spark costs more."""
+"""Number of footers that the driver reads itself: a Spark job costs more."""
 
 
 def count_rows(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> int:
-    """The rows of the scan, whose columns should be few. Raises what `Scan.count` does."""
+    """Count the rows of the scan, whose columns should be few. Raises as `Scan.count`."""
     label = f"count {scan.table.storage.uri}"
-    told, tasks = rows_from_commits(scan.table.timeline, scan.tasks)
+    counted, tasks = rows_from_commits(scan.table.timeline, scan.tasks)
     footers = [task for task in tasks if is_whole_base_file(task)]
-    others = [task for task in tasks if not is_whole_base_file(task)]
-    # A footer is one task's: only what is read is worth being split.
-    parts = split_tasks(others, sizes)
+    remaining = [task for task in tasks if not is_whole_base_file(task)]
+    # One task reads a footer; only the other files are worth splitting.
+    parts = split_tasks(remaining, sizes)
     whole: list[ReadTask] = []
     if len(footers) > _FOOTERS_HERE:
         footers, whole = whole, footers
@@ -35,7 +35,7 @@ def count_rows(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> int:
         yield from LocalEngine().run(count_task, footers, label=label)
         yield from engine.run(_count_pack, packs, label=label)
 
-    return told + sum(detect_concurrent_clean(counts(), scan.table))
+    return counted + sum(detect_concurrent_clean(counts(), scan.table))
 
 
 def _count_pack(pack: Pack[ReadTask], attempt: Attempt) -> int:

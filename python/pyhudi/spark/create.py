@@ -1,4 +1,4 @@
-"""Making a table for Spark without rows: its columns are said as Spark says them."""
+"""Creates an empty table with columns in Spark's types."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def create_table(
     key: str | Sequence[str] | None,
     **how: Any,
 ) -> HudiTable:
-    """Makes an empty table: `pyhudi.create_table` with Spark's types.
+    """Create an empty table: `pyhudi.create_table` with Spark's types.
 
     Args:
-        spark: a classic or Spark Connect session, which the handle's verbs run on.
-        uri: where the table is to lie.
+        spark: a classic or Spark Connect session, which the handle's methods run on.
+        uri: location of the table.
         schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". Columns are
-            nullable, and text is of any length, whatever it says.
+            nullable, and strings have any length, whatever it says.
         key: as in `pyhudi.create_table`.
         how: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
 
     Returns:
-        The new table's handle.
+        A handle of the new table.
 
     Raises:
-        UnsupportedTableFeature: a column of a type that no table can have, or pyhudi could not
-            write to such a table.
-        ConfigError: there is a table already, or arguments do not fit.
+        UnsupportedTableFeature: a column has an unsupported type, or pyhudi could not write to such
+            a table.
+        ConfigError: a table exists already, or arguments do not fit together.
     """
     if isinstance(schema, str):
-        # Spark makes no rows of text with a length.
+        # Spark makes no rows of strings with a length.
         schema = spark.createDataFrame([], _TEXT_OF_A_LENGTH.sub("string", schema)).schema
     return create.create_table(
         uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **how

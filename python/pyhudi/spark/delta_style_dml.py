@@ -1,8 +1,8 @@
-"""Writing by key what Spark has worked out from the table's rows, if nobody changed them meanwhile.
+"""Writes by key what Spark computed from the table's rows, if no commit changed them.
 
-Spark reads the table as it was at one moment. The write is planned at a later one, and completed
-later still: where a commit came between, the work is done again from its beginning, as every verb
-is that gave way (`write/conflict_retries.py`), the last time under the table's lock.
+Spark reads a snapshot of the table. The write is planned later, and completed later still: if a
+commit came between, the operation is retried from the beginning, like every write that aborted on a
+conflict (`write/conflict_retries.py`), the last time under the table's lock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from pyhudi.write.write_context import WritableTable, WriteContext
 
 @dataclass(frozen=True)
 class Change:
-    """What is asked for: the clauses, over the table alone or joined with a source."""
+    """The requested change: the clauses, over the table alone or joined with a source."""
 
     clauses: Sequence[SparkClause]
     source: DataFrame | None = None
@@ -58,38 +58,38 @@ class Change:
 
     @property
     def deletes_alone(self) -> bool:
-        """Whether rows go and none comes or changes."""
+        """Whether rows are deleted and none is added or updated."""
         return all(clause.kind == "delete" for clause in self.clauses)
 
     @property
     def may_meet_twice(self) -> bool:
-        """Several rows of the source may match one that goes: nothing is doubtful, as in Delta."""
+        """Whether several source rows may match one deleted row, as in Delta."""
         return len(self.clauses) == 1 and self.deletes_alone and self.clauses[0].condition is None
 
 
 class ChangingTable(HudiTable):
-    """A table's handle with the verb that carries out what Spark works out."""
+    """A table handle with a method for changes that Spark computes."""
 
     def change(self, change: Change) -> WriteResult:
-        """Carries it out in one commit. Raises as the verbs do, and as `changed` does."""
+        """Run a change in one commit. Raises as the write methods and `apply_change` do."""
         return self._write(apply_change, False, change)
 
 
 def apply_change(table: WritableTable, change: Change) -> WriteResult:
-    """Has Spark work out what changes, and writes it.
+    """Have Spark compute what changes, and write it.
 
-    Raises `SchemaMismatch` where several rows of a source match one of the table or a row that
-    comes has the key of another, `ConfigError` for new values of key and partition columns and
-    smaller ones of ordering columns, `UnsupportedTableFeature` for tables without keys and values
-    that the table's rules take for none.
+    Raises `SchemaMismatch` if several rows of a source match one of the table or an inserted row
+    has an existing key, `ConfigError` for new values of key and partition columns and smaller ones
+    of ordering columns, `UnsupportedTableFeature` for tables without keys and values that the
+    table's merge rules ignore.
     """
-    now = HudiTable(table.storage, table.engine, table.options)
-    facts = _facts(now, change)
-    target = frame_of(now.scan())
+    handle = HudiTable(table.storage, table.engine, table.options)
+    facts = _facts(handle, change)
+    target = frame_of(handle.scan())
     spark = target.sparkSession
     with job_group(spark, f"pyhudi change: {table.storage.uri}"), CachedFrames() as keep:
         clauses = resolve_clauses(target, change.source, facts, change.clauses)
-        _check_sequence(now.config, clauses)
+        _check_sequence(handle.config, clauses)
         frame = merge_frame(target, change.source, change.condition, facts, clauses)
         context = open_write(table, None, input_rows.memory_limit(None, frame))
         check_appends(context, "a change of rows that Spark found", appends=False)
@@ -98,17 +98,19 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
             frame = frame.dropDuplicates(list(ids))
         frame = keep.keep(frame)
         counts = _count_by_clause(frame, ids, change)
-        _check_copies(now, target, frame, ids, clauses)
+        _check_copies(handle, target, frame, ids, clauses)
         by_kind = {
-            kind: sum(counts.get(at, 0) for at, one in enumerate(clauses) if one.kind == kind)
-            for kind in ("update", "insert", "delete")
+            clause_type: sum(
+                counts.get(at, 0) for at, clause in enumerate(clauses) if clause.kind == clause_type
+            )
+            for clause_type in ("update", "insert", "delete")
         }
-        with _assign_rows(context, frame, facts, clauses, change) as placed:
-            _check_unmoved(now, placed.context)
-            _check_found(placed, by_kind)
-            commit_checks = [*check_missing_keys(placed), check_partitions_unchanged(None)]
+        with _assign_rows(context, frame, facts, clauses, change) as assigned:
+            _check_unmoved(handle, assigned.context)
+            _check_found(assigned, by_kind)
+            went_by = [*check_missing_keys(assigned), check_partitions_unchanged(None)]
             operation = DELETE if change.deletes_alone else UPSERT
-            return write(placed, operation, deletes=True, commit_checks=commit_checks)
+            return write(assigned, operation, deletes=True, went_by=went_by)
 
 
 def _facts(now: HudiTable, change: Change) -> TargetFacts:
@@ -140,7 +142,7 @@ def _facts(now: HudiTable, change: Change) -> TargetFacts:
 
 
 def _ordering(config: TableConfig) -> tuple[str, ...]:
-    """The columns whose smaller values lose."""
+    """Return the columns whose smaller values lose."""
     rule = field_merge(config)
     mode = config.merge.mode if rule is None else rule.mode
     own = None if rule is None else rule.ordering_fields
@@ -149,29 +151,30 @@ def _ordering(config: TableConfig) -> tuple[str, ...]:
 
 
 def _check_sequence(config: TableConfig, clauses: Sequence[SparkClause]) -> None:
-    """Refuses to set a text that is compared as the numbers in it."""
+    """Raise for an update of a text column that is compared as the numbers in it."""
     rule = field_merge(config)
     if rule is None or not rule.sequence_ordering:
         return
     ordering = _ordering(config)
     for clause in clauses:
-        found = [name for name in ordering if name in (clause.values or {})]
-        if clause.kind == "update" and found:
+        ordering_values = [name for name in ordering if name in (clause.values or {})]
+        if clause.kind == "update" and ordering_values:
             raise UnsupportedTableFeature(
-                f"{PAYLOAD_CLASS} is {config.merge.payload_class}: an update of {found[0]!r}",
-                hint="Leave the column, or upsert whole rows.",
+                f"{PAYLOAD_CLASS} is {config.merge.payload_class}: an update of "
+                f"{ordering_values[0]!r}",
+                hint="Leave the column out, or upsert whole rows.",
             )
 
 
 def _ids(context: WriteContext) -> tuple[str, ...]:
-    """The columns that tell rows apart."""
+    """Return the columns that identify a row."""
     config = context.config
     more = () if context.index.is_global else config.partition_fields
     return tuple(dict.fromkeys((*config.record_key_fields, *more)))
 
 
 def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[int, int]:
-    """How many keys each clause takes, by its number. Raises where that cannot be written."""
+    """Return the number of keys of each clause. Raises if they cannot be written."""
     rows = frame.groupBy(*(column_of(name) for name in ids)).agg(
         sf.count("*").alias("n"),
         sf.max(CLAUSE).alias(CLAUSE),
@@ -184,25 +187,25 @@ def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Ma
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
-    found = collect(total, "find rows that change")
+    clause_rows = collect(total, "find rows that change")
     copies_go = change.source is None and change.deletes_alone
-    if any(row["most"] > 1 for row in found) and not copies_go:
-        what = "" if change.source is None else "several rows of the source match one row, or "
+    if any(row["most"] > 1 for row in clause_rows) and not copies_go:
+        cause = "" if change.source is None else "several rows of the source match one row, or "
         raise SchemaMismatch(
-            f"a key is written twice: {what}the table has several rows of a key",
-            hint="Leave one row a key in the source, or tell by conditions which one counts.",
+            f"a key is written twice: {cause}the table has several rows of a key",
+            hint="Keep one row per key in the source, or select it by the conditions.",
         )
-    if any(row[MOVED] for row in found):
+    if any(row[MOVED] for row in clause_rows):
         raise ConfigError(
-            "key or partition columns are given other values",
+            "key or partition columns would get other values",
             hint="Delete the rows and insert them again.",
         )
-    if any(row[OLDER] for row in found):
+    if any(row[OLDER] for row in clause_rows):
         raise ConfigError(
-            "ordering columns are given smaller values: the rows would lose against what exists",
-            hint="Leave the ordering columns, or give them greater values.",
+            "ordering columns would get smaller values: the rows would lose to the existing ones",
+            hint="Leave the ordering columns out, or set greater values.",
         )
-    return {row[CLAUSE]: row["keys"] for row in found}
+    return {row[CLAUSE]: row["keys"] for row in clause_rows}
 
 
 def _check_copies(
@@ -212,7 +215,7 @@ def _check_copies(
     ids: Sequence[str],
     clauses: Sequence[SparkClause],
 ) -> None:
-    """Raises `SchemaMismatch` where a row that changes has a copy of its key that does not."""
+    """Raise `SchemaMismatch` if a changed row has a duplicate of its key that does not change."""
     if keys_are_unique(now.state.timeline):
         return
     old = [at for at, clause in enumerate(clauses) if clause.kind != "insert"]
@@ -221,12 +224,12 @@ def _check_copies(
     keys = touched.select(*(column_of(name) for name in ids)).distinct().toDF(*names)
     every = target.select(*(column_of(name) for name in ids))
     same = [column_of(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
-    met = every.join(keys, reduce(lambda one, two: one & two, same), "left_semi")
-    both = met.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
+    matches = every.join(keys, reduce(lambda left, right: left & right, same), "left_semi")
+    both = matches.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
     (row,) = collect(both, "look for copies of keys")
     if row["n"] != row["m"]:
         raise duplicate_keys_error(
-            f"{row['m']} rows change and the table has {row['n']} of their keys"
+            f"{row['m']} rows change, and the table has {row['n']} rows with their keys"
         )
 
 
@@ -238,22 +241,22 @@ def _assign_rows(
     clauses: Sequence[SparkClause],
     change: Change,
 ) -> Iterator[AssignedRows]:
-    """The rows where they go."""
+    """Yield the rows assigned to file groups."""
     if change.deletes_alone:
         with assign_deletes(
             context, frame.select(*(column_of(name) for name in facts.fixed))
-        ) as gone:
-            yield gone
+        ) as deleted:
+            yield deleted
         return
-    given = frame.drop(MOVED, OLDER)
+    changed = frame.drop(MOVED, OLDER)
     with merge_by_key(
-        context, given, [_by_number(at, one, facts) for at, one in enumerate(clauses)]
-    ) as (placed):
-        yield placed
+        context, changed, [_by_number(at, clause, facts) for at, clause in enumerate(clauses)]
+    ) as (merged):
+        yield merged
 
 
 def _by_number(at: int, clause: SparkClause, facts: TargetFacts) -> MergeClause:
-    """The clause as a merge by key carries it out, whose source says which rows are its."""
+    """Return the clause for a merge by key, with a condition on its number in the source."""
     values = None
     if clause.kind != "delete":
         names = [*(clause.values or {}), *(facts.fixed if clause.kind == "insert" else ())]
@@ -268,26 +271,26 @@ def _of_source(name: str) -> str:
 
 
 def _check_unmoved(now: HudiTable, context: WriteContext) -> None:
-    """Raises `CommitConflict` where the write is planned on another state than Spark has read."""
-    seen = {commit.requested for commit in now.state.timeline.commits}
+    """Raise `CommitConflict` if the write is planned on another snapshot than Spark has read."""
+    read = {commit.requested for commit in now.state.timeline.commits}
     planned = {commit.requested for commit in context.timeline.commits}
-    if seen != planned:
-        first = min(seen ^ planned)
+    if read != planned:
+        first = min(read ^ planned)
         raise retryable_conflict(f"{first} was completed while Spark looked for rows")
 
 
 def _check_found(placed: AssignedRows, by_kind: Mapping[str, int]) -> None:
-    """Raises `SchemaMismatch` where a row would be passed over."""
+    """Raise `SchemaMismatch` if a row would be ignored."""
     counts = placed.counts
     written = sum(counts.inserts.values()) + sum(each.rows for each in counts.updates.values())
     if written < by_kind["update"] + by_kind["insert"]:
         raise SchemaMismatch(
-            f"{by_kind['update'] + by_kind['insert'] - written} rows would be inserted with keys "
-            "that the table has, under a condition that does not match them, or as deleted ones",
+            f"{by_kind['update'] + by_kind['insert'] - written} rows would be inserted with "
+            "existing keys, because the condition does not match these rows, or as deleted rows",
             hint="Match by the record key.",
         )
-    gone = sum(counts.leaving.values())
-    if gone < by_kind["delete"]:
+    deleted = sum(counts.leaving.values())
+    if deleted < by_kind["delete"]:
         raise SchemaMismatch(
-            f"the index does not find {by_kind['delete'] - gone} rows that are to be deleted"
+            f"the index does not find {by_kind['delete'] - deleted} rows to delete"
         )

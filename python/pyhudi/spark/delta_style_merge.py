@@ -1,7 +1,7 @@
-"""What a merge changes, worked out by Spark: target and source joined, each row with its clause.
+"""The changes of a merge, computed by Spark: target and source joined, each row with its clause.
 
-Nothing is written here. A row of the result is one row of the table that changes, goes or comes:
-its key and partition columns, the number of the clause that took it, and the values it sets.
+Nothing is written here. A row of the result is one row of the table that is updated, deleted or
+inserted: its key and partition columns, the number of its clause, and the values that it sets.
 """
 
 from __future__ import annotations
@@ -23,63 +23,63 @@ When = Literal["matched", "not_matched", "not_matched_by_source"]
 Kind = Literal["update", "delete", "insert"]
 
 CLAUSE = "_pyhudi_clause"
-"""Number of the clause that took the row, from 0 on."""
+"""Number of the row's clause, from 0 on."""
 MOVED = "_pyhudi_moved"
-"""The clause gives key or partition columns other values."""
+"""Whether the clause changes key or partition columns."""
 OLDER = "_pyhudi_older"
-"""The clause gives the ordering columns smaller values, so that the row would lose."""
+"""Whether the clause sets smaller ordering values, so that the row would lose."""
 _THERE, _COMES = "_pyhudi_there", "_pyhudi_comes"
 _TARGET, _SOURCE = "_pyhudi_target_", "_pyhudi_source_"
 
 
 @dataclass(frozen=True)
 class SparkClause:
-    """A clause as the caller gives it."""
+    """A clause of the caller."""
 
     when: When
     kind: Kind
     condition: str | Column | None = None
     values: Mapping[str, Any] | None = None
-    """None of an update or insert: all columns of the table, from the source's of the same names.
-    """
+    """Values by column. None in an update or insert: all columns of the table, from the source's
+    columns of the same names."""
 
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What the frame's makers know of the table."""
+    """Properties of the table for building the frame."""
 
     columns: tuple[str, ...]
     fixed: tuple[str, ...]
     """Key and partition columns."""
     ordering: tuple[str, ...]
-    """None where the last write wins."""
+    """Ordering columns; empty if the last write wins."""
     alias: str | None = None
     null_loses: bool = False
-    """A row with a null in an ordering column loses to any newer one."""
+    """Whether a row with a null in an ordering column loses to any newer one."""
 
 
 def as_column(value: Any) -> Column:
-    """A condition or value as Spark has it: text is SQL."""
+    """Return a condition or value as a Column: a string is SQL."""
     if isinstance(value, str):
         return sf.expr(value)
     return value if hasattr(value, "eqNullSafe") else sf.lit(value)
 
 
 def column_of(name: str) -> Column:
-    """The column of a name, whatever is in it."""
+    """Return the column of a name, with any characters in it."""
     return sf.col(quote_name(name))
 
 
 def resolve_clauses(
     target: DataFrame, source: DataFrame | None, facts: TargetFacts, clauses: Sequence[SparkClause]
 ) -> list[SparkClause]:
-    """The clauses with values under the table's names.
+    """Return the clauses with values under the table's names.
 
-    Raises `SchemaMismatch` for a column that a side lacks, `ConfigError` for no values, and for two
-    of one column.
+    Raises `SchemaMismatch` for a column that a side does not have, `ConfigError` for a clause
+    without values, and for two values of one column.
     """
     case = case_counts(target.sparkSession)
-    found = []
+    result = []
     for clause in clauses:
         values: dict[str, Any] | None = None
         if clause.kind != "delete" and clause.values is None:
@@ -96,12 +96,12 @@ def resolve_clauses(
         elif clause.kind != "delete":
             values = {}
             for name, value in _assignments_of(clause):
-                known = _resolve_column(name, facts, case=case)
-                if known in values:
-                    raise ConfigError(f"a clause sets the column {known!r} twice")
-                values[known] = value
-        found.append(SparkClause(clause.when, clause.kind, clause.condition, values))
-    return found
+                column = _resolve_column(name, facts, case=case)
+                if column in values:
+                    raise ConfigError(f"a clause sets the column {column!r} twice")
+                values[column] = value
+        result.append(SparkClause(clause.when, clause.kind, clause.condition, values))
+    return result
 
 
 def _assignments_of(clause: SparkClause) -> list[tuple[str, Any]]:
@@ -114,12 +114,12 @@ def _resolve_column(name: str, facts: TargetFacts, *, case: bool) -> str:
     bare = name
     if facts.alias is not None and name.startswith(f"{facts.alias}."):
         bare = name[len(facts.alias) + 1 :]
-    found = resolve_name(bare.strip("`"), facts.columns, case=case)
-    if found is None:
+    match = resolve_name(bare.strip("`"), facts.columns, case=case)
+    if match is None:
         raise SchemaMismatch(
             f"the table has no column {name!r}", hint=f"It has {', '.join(facts.columns)}."
         )
-    return found
+    return match
 
 
 def merge_frame(
@@ -130,20 +130,22 @@ def merge_frame(
     clauses: Sequence[SparkClause],
 ) -> DataFrame:
     """Return the rows that the clauses (of `resolve_clauses`) match; an update has no source."""
-    kept = dict.fromkeys((*facts.fixed, *facts.ordering))
-    there = target.select(
-        "*", *(column_of(name).alias(_TARGET + name) for name in kept), sf.lit(True).alias(_THERE)
+    target_columns = dict.fromkeys((*facts.fixed, *facts.ordering))
+    target_rows = target.select(
+        "*",
+        *(column_of(name).alias(_TARGET + name) for name in target_columns),
+        sf.lit(True).alias(_THERE),
     )
     if facts.alias is not None:
-        there = there.alias(facts.alias)
-    both = there
+        target_rows = target_rows.alias(facts.alias)
+    both = target_rows
     if source is not None:
-        comes = source.select(
+        source_rows = source.select(
             "*",
             *(column_of(name).alias(_SOURCE + name) for name in source.columns),
             sf.lit(True).alias(_COMES),
         )
-        both = there.join(comes, as_column(condition), _join(clauses))
+        both = target_rows.join(source_rows, as_column(condition), _join(clauses))
     number: Column | None = None
     for at, clause in enumerate(clauses):
         holds = _applies(clause, alone=source is None)
@@ -157,38 +159,38 @@ def merge_frame(
     }
     fixed = {name: _values_of_fixed_column(name, clauses) for name in facts.fixed}
     made = cast_values(rows, {**made, **fixed}, types, chosen)
-    worked_out = rows.select(
+    computed = rows.select(
         *(_key_column(made[name], chosen).alias(name) for name in fixed),
         *(by_clause(made[name], chosen).alias(name) for name in made if name not in fixed),
         chosen,
         _differs(facts.fixed, clauses, chosen).alias(MOVED),
         *(column_of(_TARGET + name) for name in facts.ordering),
     )
-    # Of what was worked out: the text of a value may give another one each time.
+    # From the computed values: a non-deterministic expression may give another one each time.
     older = _is_older(facts, types, clauses, chosen).alias(OLDER)
-    return worked_out.select(*(column_of(name) for name in made), chosen, MOVED, older)
+    return computed.select(*(column_of(name) for name in made), chosen, MOVED, older)
 
 
 def _join(clauses: Sequence[SparkClause]) -> str:
-    asked = {clause.when for clause in clauses}
-    if {"not_matched", "not_matched_by_source"} <= asked:
+    requested = {clause.when for clause in clauses}
+    if {"not_matched", "not_matched_by_source"} <= requested:
         return "full_outer"
-    if "not_matched" in asked:
+    if "not_matched" in requested:
         return "right_outer"
-    return "left_outer" if "not_matched_by_source" in asked else "inner"
+    return "left_outer" if "not_matched_by_source" in requested else "inner"
 
 
 def _applies(clause: SparkClause, *, alone: bool) -> Column:
-    """Whether a row is of a clause's kind and meets its condition; null counts as no."""
+    """Return whether a row matches a clause's type and condition; null counts as no."""
     holds = sf.lit(True)
     if not alone:
-        there, comes = sf.col(_THERE).isNotNull(), sf.col(_COMES).isNotNull()
-        kinds = {
-            "matched": there & comes,
-            "not_matched": ~there & comes,
-            "not_matched_by_source": there & ~comes,
+        in_target, in_source = sf.col(_THERE).isNotNull(), sf.col(_COMES).isNotNull()
+        matches = {
+            "matched": in_target & in_source,
+            "not_matched": ~in_target & in_source,
+            "not_matched_by_source": in_target & ~in_source,
         }
-        holds = kinds[clause.when]
+        holds = matches[clause.when]
     return holds if clause.condition is None else holds & as_column(clause.condition)
 
 
@@ -201,7 +203,7 @@ def _values_of_column(name: str, clauses: Sequence[SparkClause]) -> Made:
 
 
 def _values_of_fixed_column(name: str, clauses: Sequence[SparkClause]) -> Made:
-    """What inserts give a key or partition column, and last the table's own value."""
+    """Return inserted values of a key or partition column, and last the table's own value."""
     made = [
         (at, as_column((clause.values or {}).get(name)))
         for at, clause in enumerate(clauses)
@@ -211,13 +213,13 @@ def _values_of_fixed_column(name: str, clauses: Sequence[SparkClause]) -> Made:
 
 
 def _key_column(made: Made, chosen: Column) -> Column:
-    """A key or partition column: the table's own, of a new row that of the clause."""
+    """Return a key or partition column: the table's own value, or that of the insert clause."""
     *inserted, (_, own) = made
     return by_clause(inserted, chosen).otherwise(own) if inserted else own
 
 
 def _updates(names: Sequence[str], clauses: Sequence[SparkClause]) -> list[tuple[int, SparkClause]]:
-    """The updates that set one of some columns."""
+    """Return the updates that set one of the columns."""
     return [
         (at, clause)
         for at, clause in enumerate(clauses)
@@ -233,7 +235,7 @@ def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Colum
             for name, value in (clause.values or {}).items()
             if name in fixed
         ]
-        made.append((at, ~reduce(lambda one, two: one & two, same)))
+        made.append((at, ~reduce(lambda left, right: left & right, same)))
     return _is_told(made, chosen)
 
 
@@ -250,20 +252,21 @@ def _is_older(
         new = {name: column_of(name) if name in values else own[name] for name in facts.ordering}
         older = _ordering_struct(new, types) < _ordering_struct(own, types)
         if facts.null_loses:
-            older = reduce(lambda one, two: one & two.isNotNull(), own.values(), older)
+            older = reduce(lambda left, right: left & right.isNotNull(), own.values(), older)
         made.append((at, older))
     return _is_told(made, chosen)
 
 
 def _is_told(made: Made, chosen: Column) -> Column:
-    """Whether a row's clause has made what is true; null and nothing count as no."""
+    """Return whether a row's clause has a true value; null and no value count as no."""
     return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
 
 
 def _ordering_struct(columns: Mapping[str, Column], types: Mapping[str, st.DataType]) -> Column:
-    """Ordering columns to be compared; null counts as zero where there is one.
+    """Return ordering columns for comparison; null counts as zero if the type has one.
 
-    As `rust/merge/src/ordering.rs` compares them; in a struct null is smaller than all else.
+    The order is that of `rust/merge/src/ordering.rs`; in a struct, null is smaller than all other
+    values.
     """
     compared = []
     for name, column in columns.items():
@@ -273,10 +276,10 @@ def _ordering_struct(columns: Mapping[str, Column], types: Mapping[str, st.DataT
     return sf.struct(*compared)
 
 
-def _zero(kind: st.DataType) -> Column | None:
-    if isinstance(kind, st.NumericType):
-        return sf.lit(0).cast(kind)
-    return sf.expr(_ZEROS[type(kind)]) if type(kind) in _ZEROS else None
+def _zero(data_type: st.DataType) -> Column | None:
+    if isinstance(data_type, st.NumericType):
+        return sf.lit(0).cast(data_type)
+    return sf.expr(_ZEROS[type(data_type)]) if type(data_type) in _ZEROS else None
 
 
 _ZEROS = {

@@ -1,6 +1,6 @@
-"""A Hudi table in the manner of Delta's `DeltaTable`: conditions and values are Spark's own.
+"""A Hudi table in the style of Delta's `DeltaTable`, with Spark's conditions and values.
 
-Thin: what is asked for is collected here, worked out in `delta_style_merge.py` and written in
+The code is thin: requests are collected here, computed in `delta_style_merge.py` and written in
 `delta_style_dml.py`. Names are Delta's, so that programs need few changes.
 """
 # ruff: noqa: N802, N803 - names of methods and arguments are Delta's
@@ -33,11 +33,11 @@ Condition: TypeAlias = "str | Column | None"
 
 
 class SparkHudiTable:
-    """A table for Spark programs; made by `forPath`.
+    """A table for Spark programs; open one with `forPath`.
 
-    Conditions and values are text in Spark's SQL or Columns by name (`col("t.id")`): a Column of a
+    Conditions and values are Spark SQL strings or Columns by name (`col("t.id")`): a Column of a
     frame (`frame["id"]`) belongs to that frame. Each change is one commit, made by record key: a
-    change that cannot be told by key raises an error.
+    change that is not possible by key raises an error.
     """
 
     def __init__(self, table: ChangingTable, spark: SparkSession, name: str | None = None) -> None:
@@ -54,13 +54,13 @@ class SparkHudiTable:
         storage_options: Mapping[str, str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> SparkHudiTable:
-        """Opens the table of a folder.
+        """Open the table at a location.
 
         Args:
             spark: a classic or Spark Connect session.
-            path: the table's folder.
+            path: location of the table.
             storage_options: as in `pyhudi.open_table`.
-            options: likewise.
+            options: as in `pyhudi.open_table`.
 
         Returns:
             The table.
@@ -82,23 +82,23 @@ class SparkHudiTable:
         *,
         storage_options: Mapping[str, str] | None = None,
     ) -> bool:
-        """Whether there is a table in a folder."""
+        """Return whether a location has a table."""
         return has_table(Storage(os.fspath(path), storage_options))
 
     def alias(self, aliasName: str) -> SparkHudiTable:
-        """The table under a name that conditions call it by."""
+        """Return the table under an alias for conditions."""
         return SparkHudiTable(self._table, self._spark, aliasName)
 
     def toDF(self) -> DataFrame:
-        """The rows of the table as it is now."""
+        """Return the rows of the current table."""
         frame = frame_of(self._table.refresh().scan())
         return frame if self._alias is None else frame.alias(self._alias)
 
     def delete(self, condition: Condition = None) -> WriteResult:
-        """Removes the rows that meet a condition, all without one.
+        """Delete the rows that match a condition, or all rows without one.
 
         Raises:
-            SchemaMismatch: the table has copies of a key that the condition tells apart.
+            SchemaMismatch: the table has duplicates of a key of which only some match.
             UnsupportedTableFeature: rows have no key, or pyhudi does not write to the table.
         """
         return self._change(SparkClause("matched", "delete", condition))
@@ -108,29 +108,29 @@ class SparkHudiTable:
         condition: Condition = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002
     ) -> WriteResult:
-        """Gives columns of the rows that meet a condition new values.
+        """Update columns of the rows that match a condition.
 
         Args:
             condition: which rows; None for all.
-            set: by column text in Spark's SQL, a Column, or a value that is neither.
+            set: new values by column: a Spark SQL string, a Column, or another value.
 
         Returns:
             What was written.
 
         Raises:
-            ConfigError: nothing is set, key or partition columns get other values, or ordering
-                columns smaller ones.
-            SchemaMismatch: a column is unknown, or a value does not fit it.
+            ConfigError: nothing is set, key or partition columns would change, or ordering columns
+                would get smaller values.
+            SchemaMismatch: a column is unknown, or a value does not match it.
             UnsupportedTableFeature: rows have no key, pyhudi does not write to the table, or its
-                rules keep what is stored in the place of a value.
+                merge rules would keep the stored value instead of a new one.
         """
         return self._change(SparkClause("matched", "update", condition, dict(set or {})))
 
     def merge(self, source: DataFrame, condition: str | Column) -> HudiMergeBuilder:
-        """A builder that merges a source into the table; `execute` carries it out.
+        """Return a builder that merges a source into the table; `execute` runs it.
 
         Args:
-            source: a DataFrame, with an alias where names are in both.
+            source: a DataFrame, with an alias if both sides have the same names.
             condition: which of its rows match which of the table's.
 
         Returns:
@@ -139,15 +139,15 @@ class SparkHudiTable:
         return HudiMergeBuilder(self._table, Change((), source, condition, self._alias))
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """Who did what to the table, the newest first: `HudiTable.history` of pyhudi."""
+        """Return who did what to the table, the newest first: pyhudi's `HudiTable.history`."""
         return _frame(self._spark, self._table.refresh().history(limit))
 
     def detail(self) -> DataFrame:
-        """One row: what the table is."""
+        """Return one row that describes the table."""
         table = self._table.refresh()
         config = table.config
         commits = table.state.timeline.commits
-        found = {
+        values = {
             "format": "hudi",
             "name": table.name,
             "location": table.uri,
@@ -161,34 +161,34 @@ class SparkHudiTable:
             "properties": [*sorted(config.properties.items())],
         }
         return _frame(
-            self._spark, pa.table({k: pa.array([v], _DETAIL[k]) for k, v in found.items()})
+            self._spark, pa.table({k: pa.array([v], _DETAIL[k]) for k, v in values.items()})
         )
 
     def optimize(self) -> HudiOptimizeBuilder:
-        """A builder that brings rows of small files together: clustering."""
+        """Return a builder that rewrites small files: clustering."""
         return HudiOptimizeBuilder(self._table)
 
     def compact(self, **how: Any) -> ServiceResult:
-        """Log files into base files: `HudiTable.compact` of pyhudi, on Spark."""
+        """Merge log files into base files: pyhudi's `HudiTable.compact`, on Spark."""
         return self._table.compact(**how)
 
     def cluster(self, **how: Any) -> ServiceResult:
-        """Rows into fewer, sorted files: `HudiTable.cluster` of pyhudi, on Spark."""
+        """Rewrite rows into fewer, sorted files: pyhudi's `HudiTable.cluster`, on Spark."""
         return self._table.cluster(**how)
 
     def clean(self, **how: Any) -> ServiceResult:
-        """Removes files that newer ones replaced: `HudiTable.clean` of pyhudi, on Spark."""
+        """Remove files that newer ones replaced: pyhudi's `HudiTable.clean`, on Spark."""
         return self._table.clean(**how)
 
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
-        """Brings the table back to an earlier commit: `HudiTable.restore` of pyhudi."""
+        """Restore the table to an earlier commit: pyhudi's `HudiTable.restore`."""
         return self._table.restore(to, dry_run=dry_run)
 
     def restoreToVersion(self, version: object) -> RestoreResult:
-        """Brings the table back to a commit. version: its instant, as `history` shows it.
+        """Restore the table to a commit. version: its instant, as in `history`.
 
         Raises:
-            ConfigError: it is no instant.
+            ConfigError: `version` is not an instant.
         """
         if not isinstance(version, str) or not version.isdecimal():
             raise ConfigError(
@@ -198,7 +198,7 @@ class SparkHudiTable:
         return self._table.restore(version)
 
     def restoreToTimestamp(self, timestamp: Moment) -> RestoreResult:
-        """Brings the table back to the newest commit by a time."""
+        """Restore the table to the newest commit up to a time."""
         return self._table.restore(timestamp)
 
     def _change(self, clause: SparkClause) -> WriteResult:
@@ -217,8 +217,8 @@ _DETAIL = {
 class HudiMergeBuilder:
     """A merge of a source into a table; nothing happens before `execute`.
 
-    Every clause gives a new builder. Of the clauses of a kind whose condition holds the first one
-    decides; a row that none takes is left alone.
+    Every method adds a clause and returns a new builder. Among the clauses of one type, the first
+    whose condition is true decides; a row without such a clause is ignored.
     """
 
     _table: ChangingTable
@@ -229,25 +229,25 @@ class HudiMergeBuilder:
         condition: Condition = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002
     ) -> HudiMergeBuilder:
-        """Gives columns of the table's row new values."""
+        """Update columns of the matched row in the table."""
         return self._with("matched", "update", condition, dict(set or {}))
 
     def whenMatchedUpdateAll(self, condition: Condition = None) -> HudiMergeBuilder:
-        """Gives all columns of the table's row the source's values."""
+        """Update all columns of the matched row with the source's values."""
         return self._with("matched", "update", condition)
 
     def whenMatchedDelete(self, condition: Condition = None) -> HudiMergeBuilder:
-        """Removes the table's row."""
+        """Delete the matched row."""
         return self._with("matched", "delete", condition)
 
     def whenNotMatchedInsert(
         self, condition: Condition = None, values: Mapping[str, Any] | None = None
     ) -> HudiMergeBuilder:
-        """Adds a row of these values, null in other columns."""
+        """Insert a row of these values, with null in other columns."""
         return self._with("not_matched", "insert", condition, dict(values or {}))
 
     def whenNotMatchedInsertAll(self, condition: Condition = None) -> HudiMergeBuilder:
-        """Adds the source's row."""
+        """Insert the source row."""
         return self._with("not_matched", "insert", condition)
 
     def whenNotMatchedBySourceUpdate(
@@ -255,61 +255,65 @@ class HudiMergeBuilder:
         condition: Condition = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002
     ) -> HudiMergeBuilder:
-        """Gives columns of a row of the table that no row of the source matches new values."""
+        """Update columns of a table row that no source row matches."""
         return self._with("not_matched_by_source", "update", condition, dict(set or {}))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition = None) -> HudiMergeBuilder:
-        """Removes a row of the table that no row of the source matches."""
+        """Delete a table row that no source row matches."""
         return self._with("not_matched_by_source", "delete", condition)
 
     def execute(self) -> WriteResult:
-        """Carries out the merge in one commit.
+        """Run the merge in one commit.
 
         Returns:
             What was written.
 
         Raises:
             ConfigError: there is no clause, key or partition columns would change, or ordering
-                columns get smaller values.
-            SchemaMismatch: several rows of the source match one of the table, a row to be inserted
-                has a key that the table has, or values do not fit.
+                columns would get smaller values.
+            SchemaMismatch: several source rows match one row of the table, an inserted row has an
+                existing key, or values do not match.
             UnsupportedTableFeature: rows have no key, pyhudi does not write to the table, or its
-                rules keep what is stored in the place of a value.
+                merge rules would keep the stored value instead of a new one.
         """
         if not self._change.clauses:
             raise ConfigError("the merge has no clause", hint="Add when... first.")
         return self._table.change(self._change)
 
     def _with(
-        self, when: When, kind: Kind, condition: Condition, values: Mapping[str, Any] | None = None
+        self,
+        when: When,
+        action: Kind,
+        condition: Condition,
+        values: Mapping[str, Any] | None = None,
     ) -> HudiMergeBuilder:
-        clause = SparkClause(when, kind, condition, values)
+        clause = SparkClause(when, action, condition, values)
         changed = replace(self._change, clauses=(*self._change.clauses, clause))
         return HudiMergeBuilder(self._table, changed)
 
 
 @dataclass(frozen=True)
 class HudiOptimizeBuilder:
-    """Clustering by Delta's words."""
+    """Clustering with Delta's names."""
 
     _table: ChangingTable
     _partitions: Any = None
 
     def where(self, partitionFilter: Any) -> HudiOptimizeBuilder:
-        """Only some partitions: a filter on partition columns, as pyhudi's `cluster` takes it."""
+        """Cluster only some partitions: a filter on partition columns, as in pyhudi's `cluster`."""
         return replace(self, _partitions=partitionFilter)
 
     def executeCompaction(self) -> ServiceResult:
-        """Small files become fewer."""
+        """Rewrite small files into fewer ones."""
         return self._table.cluster(partitions=self._partitions)
 
     def executeZOrderBy(self, *cols: str) -> ServiceResult:
-        """Rows are sorted along a Z-order curve over some columns."""
+        """Sort rows along a Z-order curve over some columns."""
         return self._table.cluster(sort_by=cols, layout="zorder", partitions=self._partitions)
 
 
 def _frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """A few rows of the driver's as a DataFrame."""
+    """Return a few rows of the driver as a DataFrame."""
     wire = wire_schema(rows.schema)
     values = [
         tuple(

@@ -1,12 +1,12 @@
-"""The engine on Spark: the three verbs by `mapInArrow`, on classic sessions and Spark Connect.
+"""The engine on Spark: run, scan and exchange through `mapInArrow`, classic and on Connect.
 
 Tasks travel in the closure of the function that Spark runs; `range(0, n, 1, n)` has exactly one row
-a partition and so makes one Spark task of each. Nothing here uses the JVM gateway or an RDD. What
-tasks mean is not known here.
+in each partition and so gives each task one Spark task. Nothing here uses the JVM gateway or an
+RDD, or depends on what tasks mean.
 
-Spark tries a failed task again (`spark.task.maxFailures`) and may run one twice (speculation); each
-run is an `Attempt` of its own. A task of a failed call that Spark is still killing can go on
-writing for a moment after the call has ended.
+Spark retries a failed task (`spark.task.maxFailures`) and may run one twice (speculation); each run
+is an `Attempt` of its own. After a failed call, a task that Spark is still killing can go on
+writing for a short time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CHUNK = 64
 
 
 class SparkEngine:
-    """Runs tasks on the executors of a Spark session. They need the pyhudi wheel."""
+    """Runs tasks on the executors of a Spark session, which need the pyhudi wheel."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
     @property
     def tasks_per_process(self) -> int:
-        """As `Engine.tasks_per_process`: a Python worker of Spark runs one task at a time."""
+        """One: a Python worker of Spark runs one task at a time. See `Engine.tasks_per_process`."""
         return 1
 
     def run(
@@ -56,15 +56,15 @@ class SparkEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.run`; results go through the driver's memory."""
+        """Run tasks as `Engine.run`; results go through the driver's memory."""
         if not tasks:
             return []
         body = _run_body(_Job.pack(work, tasks), stage)
         frame = self._one_row_a_task(len(tasks)).mapInArrow(body, spark_schema(_RUN_RESULT))
-        found = self._collect(frame, label)
-        if sorted(found) != list(range(len(tasks))):
-            raise HudiError(f"Spark gave results of {len(found)} tasks, not of {len(tasks)}")
-        return [found[index] for index in range(len(tasks))]
+        results = self._collect(frame, label)
+        if sorted(results) != list(range(len(tasks))):
+            raise HudiError(f"Spark gave results of {len(results)} tasks, not of {len(tasks)}")
+        return [results[index] for index in range(len(tasks))]
 
     def scan(
         self,
@@ -72,20 +72,21 @@ class SparkEngine:
         tasks: Sequence[Task],
         schema: pa.Schema,
         *,
-        label: str = "",  # noqa: ARG002  a lazy DataFrame's job belongs to whoever starts it
+        label: str = "",  # noqa: ARG002 - a lazy DataFrame's job belongs to its caller
         size: int = 0,
     ) -> DataFrame:
-        """As `Engine.scan`: a DataFrame with one partition a task, worked out at each action.
+        """Return a DataFrame with one partition for each task, computed at each action.
 
-        size: bytes that Spark is to reckon with where it plans joins; 0 if that does not matter.
+        As `Engine.scan`. size: bytes that Spark assumes when it plans joins; 0 if it does not
+        matter.
         """
         wire = wire_schema(schema)
-        given = spark_schema(wire)
+        spark_types = spark_schema(wire)
         if not tasks:
-            return self.spark.createDataFrame([], given)
+            return self.spark.createDataFrame([], spark_types)
         step = _step(len(tasks), size)
         body = _scan_body(_Job.pack(work, tasks), schema, wire, step)
-        return self._one_row_a_task(len(tasks), step).mapInArrow(body, given)
+        return self._one_row_a_task(len(tasks), step).mapInArrow(body, spark_types)
 
     def exchange(
         self,
@@ -96,34 +97,34 @@ class SparkEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.exchange`, by one shuffle; executors sort it, with spilling, by route."""
+        """Run `Engine.exchange` by one shuffle; executors sort by route, with spilling."""
         routed = rows.repartition(route).sortWithinPartitions(route)
         body = _exchange_body(_Job.pack(work), route, stage)
         frame = routed.mapInArrow(body, spark_schema(_EXCHANGE_RESULT))
-        found = self._collect(frame, label)
-        return list(chain.from_iterable(found[value] for value in sorted(found)))
+        results = self._collect(frame, label)
+        return list(chain.from_iterable(results[value] for value in sorted(results)))
 
     def _one_row_a_task(self, tasks: int, step: int = 1) -> DataFrame:
-        """The multiples of `step`, each in a partition of its own."""
+        """Return the multiples of `step`, each in its own partition."""
         frame = self.spark.range(0, tasks * step, 1, tasks)
         return frame if step == 1 else frame.where(sf.col("id").bitwiseAND(step - 1) == 0)
 
     def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
-        """Runs a job once; its results by their first column."""
+        """Run a job once and return its results by their first column."""
         with raise_original(), with_description(self.spark, label):
             rows = frame.collect()
-        found = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301  our own tasks made it
-        if len(found) != len(rows):
+        results = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301 - our own tasks made it
+        if len(results) != len(rows):
             raise HudiError("Spark gave two results for one task")
-        return found
+        return results
 
 
 @dataclass(frozen=True)
 class _Job:
     """Work and its tasks as they travel to every executor.
 
-    Tasks share much (schema, storage, merge rule), which a pickle of many holds once; but a task
-    should not cost the unpickling of all. Hence chunks.
+    Tasks share much (schema, storage, merge rule), which a pickle of many tasks stores once; but a
+    task should not need to unpickle all of them. Hence chunks.
     """
 
     version: str
@@ -137,9 +138,9 @@ class _Job:
         return cls(pyhudi.__version__, _pickle(work), chunks)
 
     def unpack_work(self) -> Callable[..., Any]:
-        """The work, on an executor that has the driver's release.
+        """Return the work, after checking that the executor has the driver's release.
 
-        Unpickling checks no fields: a task of another release could be understood wrongly.
+        Unpickling checks no fields: a task of another release could be misread.
         """
         if pyhudi.__version__ != self.version:
             raise ConfigError(
@@ -150,7 +151,7 @@ class _Job:
         return work
 
     def unpack(self, index: int) -> tuple[Callable[..., Any], Any]:
-        """The work and the task of an index."""
+        """Return the work and the task at an index."""
         work = self.unpack_work()
         chunk, place = divmod(index, _CHUNK)
         return work, pickle.loads(self.chunks[chunk])[place]  # noqa: S301
@@ -172,12 +173,12 @@ def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
 
 
 def _step(tasks: int, size: int) -> int:
-    """How many numbers a task's partition is to have before they are filtered down to one.
+    """Return how many numbers a task's partition has before they are filtered down to one.
 
-    Spark knows nothing of what a `mapInArrow` gives, and takes the size of what goes in
+    Spark does not know the output size of `mapInArrow`, and uses the input size
     (`SizeInBytesOnlyStatsPlanVisitor.default`, Spark 3.5 to 4.3): 8 bytes for each number of a
-    range, filtered or not. One number a task would make some dozen bytes of any table, to be
-    broadcast into joins. A power of two, since the JVM tests all numbers.
+    range, filtered or not. With one number a task, any table would have some dozen bytes, and be
+    broadcast into joins. It is a power of two, because the JVM tests all numbers.
     """
     numbers = -(-size // (8 * tasks))
     return 1 << max(numbers - 1, 0).bit_length()
@@ -219,7 +220,7 @@ def _indices(batches: Batches) -> Iterator[int]:
 
 
 def attempt_of(stage: int) -> Attempt:
-    """This run of a Spark task."""
+    """Return the attempt of the current Spark task."""
     context = TaskContext.get()
     if context is None:
         raise HudiError("not inside a Spark task")
@@ -234,7 +235,7 @@ def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch
 
 @contextmanager
 def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Jobs of the block carry a property that Spark's UI shows (classic sessions only)."""
+    """Set a property for jobs of the block, which Spark's UI shows (classic sessions only)."""
     if not value or is_connect(spark):
         yield
         return
@@ -247,11 +248,11 @@ def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]
         context.setLocalProperty(name, before)
 
 
-def is_connect(found: object) -> bool:
-    """Whether a session or a DataFrame is Spark Connect's."""
-    return type(found).__module__.startswith("pyspark.sql.connect")
+def is_connect(value: object) -> bool:
+    """Return whether a session or a DataFrame is Spark Connect's."""
+    return type(value).__module__.startswith("pyspark.sql.connect")
 
 
 def with_description(spark: SparkSession, label: str) -> AbstractContextManager[None]:
-    """Jobs of the block have the label as their description."""
+    """Set the label as the description of the block's jobs."""
     return local_property(spark, "spark.job.description", label)

@@ -1,7 +1,7 @@
-"""A table as one write's executors see it: what the driver found, and no look at the timeline.
+"""A write's context on executors: what the driver found, without access to the timeline.
 
-Keys are made and looked up on executors by the same functions as in an embedded write. They ask a
-context, and this is one that travels: it lists nothing and makes no instants.
+Executors make and look up keys with the same functions as a local write. These use a context, and
+this one can be pickled: it lists nothing and creates no instants.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ class RemoteContext(WriteContext):
 
     spec: KeySpec | None = None
     found: tuple[tuple[FileGroup, FileSlice], ...] = ()
-    """The file groups that keys may be in, each with the slice that is read."""
+    """The file groups that may have the keys, each with the slice to read."""
 
     @classmethod
     def of(cls, context: WriteContext, partitions: Sequence[str] | None = ()) -> RemoteContext:
-        """What executors need. partitions: those whose file groups they need, None for all."""
-        given = {field.name: getattr(context, field.name) for field in fields(WriteContext)}
+        """Return the context for executors.
+
+        partitions: those whose file groups they need, None for all.
+        """
+        values = {field.name: getattr(context, field.name) for field in fields(WriteContext)}
         groups, slices = context.groups(partitions) if partitions != () else ([], [])
-        found = tuple(zip(groups, slices, strict=True))
-        given["chosen"] = context.index
-        return cls(**given, spec=context.key_spec(), found=found)
+        groups_with_slices = tuple(zip(groups, slices, strict=True))
+        values["chosen"] = context.index
+        return cls(**values, spec=context.key_spec(), found=groups_with_slices)
 
     def key_spec(self) -> KeySpec:
-        """As the driver found it."""
+        """Return the driver's key specification."""
         if self.spec is None:
             raise AssertionError
         return self.spec
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
-        """Of those that the driver found."""
-        wanted = None if partitions is None else set(partitions)
-        found = [
+        """Return file groups among those that the driver found."""
+        selected = None if partitions is None else set(partitions)
+        matches = [
             (group, slice_)
             for group, slice_ in self.found
-            if wanted is None or slice_.partition in wanted
+            if selected is None or slice_.partition in selected
         ]
-        return [group for group, _ in found], [slice_ for _, slice_ in found]
+        return [group for group, _ in matches], [slice_ for _, slice_ in matches]

@@ -1,8 +1,8 @@
 """Exceptions of tasks on their way from an executor to the driver.
 
-Spark carries only text. So an executor appends the pickled exception to its text, and the driver
-takes it out again: `except CorruptTable` works on every engine. When the text was cut on the way,
-or the exception cannot be pickled, Spark's own exception stays, which names the original.
+Spark transfers only text. So an executor appends the pickled exception to the text, and the driver
+unpickles it: `except CorruptTable` works on every engine. If the text was cut, or the exception
+cannot be pickled, Spark's own exception stays, which names the original.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from contextlib import contextmanager
 from pyspark import cloudpickle
 
 _LIMIT = 16 * 1024
-"""Bytes; longer exceptions travel as text alone."""
+"""Maximum bytes; longer exceptions are transferred as text only."""
 _CARRIED = re.compile(r"<pyhudi-error ([A-Za-z0-9+/=]+)>")
 
 
 class TaskFailedError(Exception):
-    """What a task raises on an executor in place of the exception of its work (its cause)."""
+    """What a task raises on an executor instead of the exception of its work (its cause)."""
 
 
 @contextmanager
 def wrap_exceptions() -> Iterator[None]:
-    """On an executor: makes exceptions of the block fit to travel."""
+    """On an executor: make exceptions of the block ready for the transfer."""
     try:
         yield
     except Exception as error:
@@ -37,7 +37,7 @@ def wrap_exceptions() -> Iterator[None]:
 
 @contextmanager
 def raise_original() -> Iterator[None]:
-    """On the driver: raises the exception of the task in place of Spark's, which is its cause."""
+    """On the driver: raise the task's exception instead of Spark's, which becomes its cause."""
     try:
         yield
     except Exception as error:
@@ -50,8 +50,8 @@ def raise_original() -> Iterator[None]:
 def _luggage(error: Exception) -> str:
     try:
         packed = cloudpickle.dumps(error)
-        pickle.loads(packed)  # noqa: S301  some exceptions pickle and do not come back
-    except Exception:  # noqa: BLE001  whatever a strange exception does here, its text is enough
+        pickle.loads(packed)  # noqa: S301 - some exceptions pickle but do not unpickle
+    except Exception:  # noqa: BLE001 - the text suffices if an exception cannot be pickled
         return ""
     if len(packed) > _LIMIT:
         return ""

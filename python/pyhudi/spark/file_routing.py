@@ -1,8 +1,8 @@
-"""From planned files to written ones: executors bring each file its rows.
+"""Routes rows to planned files and writes them on executors.
 
-The driver knows how many rows go where, and no row. Each file that is to be written is a route, and
-the rows of one route meet in one Spark task. Which of several files a new row goes to depends on
-the row alone, so that a task that runs again sends it the same way.
+The driver has the row counts of each destination, and no rows. Each planned file is a route, and
+the rows of one route meet in one Spark task. The file of a new row, if there are several, depends
+on the row only, so that a retried task sends it the same way.
 """
 
 from __future__ import annotations
@@ -40,52 +40,53 @@ from pyhudi.write.file_assignment import PlannedFile
 
 ROUTE = "_pyhudi_route"
 _HASHES = 1 << 20
-"""Places of keys among the new rows of a partition."""
+"""Number of hash values of keys among the new rows of a partition."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Says of each row which task writes it."""
+    """Returns the task that writes each row."""
 
     groups: Mapping[tuple[str, str], int]
     """Number of the task by `DESTINATION` and `GROUP`."""
     files: Mapping[str, tuple[tuple[int, int], ...]]
-    """By partition path for each task that takes new rows: the place after its last, its number."""
+    """By partition path, for each task with new rows: the end of its range, and its number."""
     firsts: Mapping[tuple[str, int], int] | None = None
-    """Place of the first new row by partition path and `TASK`; None to place rows by their keys."""
+    """Offset of the first new row by partition path and `TASK`; None to assign rows by their
+    keys."""
     names: tuple[str, ...] = ()
-    """Of the tasks: see `shuffle_balance.py`."""
+    """Names of the tasks: see `shuffle_balance.py`."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The rows with `ROUTE`."""
+        """Yield the rows with `ROUTE`."""
         names = pa.array(self.names, pa.string())
         for rows in pieces(batches):
             routes = self._to_new_files(rows) if self.firsts is not None else self._routes(rows)
             yield rows.append_column(ROUTE, names.take(routes))
 
     def _routes(self, rows: pa.Table) -> pa.Array[Any]:
-        known = _to_dictionary(self.groups)
-        to_group = _look_up(known, rows.column(DESTINATION), rows.column(GROUP))
+        group_numbers = _to_dictionary(self.groups)
+        to_group = _look_up(group_numbers, rows.column(DESTINATION), rows.column(GROUP))
         new = pc.equal(rows.column(ACTION), NEW)
         numbers = pc.indices_nonzero(new).cast(pa.int64())
         if not len(numbers):
             return to_group
-        fresh = rows.take(numbers)
-        hashed = _native.key_parts(fresh.column(RECORD_KEY).combine_chunks(), _HASHES)
+        new_rows = rows.take(numbers)
+        hashed = _native.key_parts(new_rows.column(RECORD_KEY).combine_chunks(), _HASHES)
         at = pc.index_in(row_numbers(rows.num_rows), value_set=numbers)
-        destinations = fresh.column(DESTINATION).combine_chunks()
+        destinations = new_rows.column(DESTINATION).combine_chunks()
         to_new = self._new(destinations, hashed.cast(pa.int64()), by_hash=True)
         return pc.coalesce(to_group, to_new.take(at))
 
     def _to_new_files(self, rows: pa.Table) -> pa.Array[Any]:
-        known = _to_dictionary(self.firsts or {})
+        first_rows = _to_dictionary(self.firsts or {})
         paths = rows.column(PARTITION_PATH).combine_chunks()
-        first = _look_up(known, paths, rows.column(TASK).cast(pa.string()))
-        places = pc.add(first, rows.column(AT).combine_chunks())
-        return self._new(paths, places, by_hash=False)
+        first = _look_up(first_rows, paths, rows.column(TASK).cast(pa.string()))
+        offsets = pc.add(first, rows.column(AT).combine_chunks())
+        return self._new(paths, offsets, by_hash=False)
 
     def _new(self, destinations: pa.Array[Any], places: pa.Array[Any], *, by_hash: bool) -> Any:
-        """The task of each new row, by its place or hash."""
+        """Return the task of each new row, by its offset or hash."""
         numbers, routes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
         for path, of_path in group_values(destinations, row_numbers(len(destinations))):
             files = self.files[path]
@@ -121,7 +122,7 @@ def _look_up(known: tuple[pa.Array[Any], pa.Array[Any]], paths: Any, names: Any)
 
 @dataclass(frozen=True)
 class Written:
-    """What came of one route."""
+    """The result of one route."""
 
     stats: tuple[WriteStat, ...]
     rows: int
@@ -130,40 +131,40 @@ class Written:
 
 @dataclass(frozen=True)
 class WriteRoute:
-    """Writes the files of one route, with the rows that have come for it."""
+    """Writes the files of one route, with the rows that were routed to it."""
 
     files: tuple[PlannedFile, ...]
-    """By number of the route."""
+    """Files by number of the route."""
     known: tuple[int, ...]
-    """How many rows are not new, by route."""
+    """Number of rows that are not new, by route."""
     schema: pa.Schema
-    """Of rows with record key and partition path, as the table has it."""
+    """Schema of rows with record key and partition path, as in the table."""
     order: tuple[str, ...] = ()
-    """What the rows of a new file are sorted by."""
+    """Columns that sort the rows of a new file."""
 
     def __call__(self, route: str, rows: pa.Table, attempt: Attempt) -> list[Written]:
-        """As `Engine.exchange` has it."""
+        """Write a route, as a function for `Engine.exchange`."""
         number = number_of(route)
         order = [(name, "ascending") for name in (*self.order, SEQ)]
         rows = rows.take(pc.sort_indices(rows, sort_keys=order))
         task = self._fill_task(number, rows)
-        # The task's number goes into names and sequence numbers, which one Spark task may make for
-        # several files.
+        # Names and sequence numbers contain the task's number, and one Spark task may write several
+        # files.
         return [Written(write_file(task, replace(attempt, task=number)), rows.num_rows)]
 
     def _fill_task(self, number: int, rows: pa.Table) -> WriteTask:
         file = self.files[number]
         if ACTION not in rows.column_names:
             return with_rows(_with_row_count(file, rows.num_rows), self._cast_rows(file, rows))
-        hit, new, gone = (_only(rows, action) for action in (UPDATE, NEW, REMOVE))
-        if hit.num_rows + gone.num_rows != self.known[number]:
+        hit, new, deleted = (_only(rows, action) for action in (UPDATE, NEW, REMOVE))
+        if hit.num_rows + deleted.num_rows != self.known[number]:
             raise HudiError(
                 "the rows changed between two jobs of one write",
                 hint="Give a DataFrame that gives the same rows each time, or store it first.",
             )
         both, leaving = pa.concat_tables([hit, new]), None
-        if gone.num_rows:
-            keys, base_rows = (_column(gone, name) for name in (RECORD_KEY, BASE_ROW))
+        if deleted.num_rows:
+            keys, base_rows = (_column(deleted, name) for name in (RECORD_KEY, BASE_ROW))
             leaving = LeavingKeys(keys, base_rows)
         typed = self._cast_rows(file, both) if both.num_rows else None
         return with_rows(
@@ -183,7 +184,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array[Any]:
 
 
 def _with_row_count(file: PlannedFile, new: int) -> WriteTask:
-    """The task with as many new rows as have come, which by hash are about as many as planned."""
+    """Return the task with its actual number of new rows; the plan estimates it by hash."""
     task = file.task
     if isinstance(task, LogFileTask):
         return task
@@ -191,7 +192,7 @@ def _with_row_count(file: PlannedFile, new: int) -> WriteTask:
 
 
 def check_all_written(written: int, total: int) -> None:
-    """Raises `HudiError` where not as many rows came to the files as were counted."""
+    """Raise `HudiError` unless as many rows were written as were counted."""
     if written != total:
         raise HudiError(
             f"{total} rows were counted and {written} written: they changed between two jobs",

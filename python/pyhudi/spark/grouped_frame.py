@@ -1,4 +1,4 @@
-"""Groups of a planned DataFrame: what an aggregate does not need is not read."""
+"""Groups of a planned DataFrame: columns that an aggregate does not need are not read."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Any
 
 
 class Grouping:
-    """What groups do before Spark's own; mixed into a session's `GroupedData`."""
+    """Methods of groups that plan before Spark's own; mixed into a session's `GroupedData`."""
 
     def agg(self, *exprs: Any) -> Any:
-        """As Spark's."""
+        """Aggregate as Spark does."""
         named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
         return self._narrow(named, "agg", exprs)
 
     def count(self) -> Any:
-        """As Spark's."""
+        """Count as Spark does."""
         return self._narrow((), "count", ())
 
     def sum(self, *cols: str) -> Any:
-        """As Spark's."""
+        """Sum as Spark does."""
         return self._select_columns("sum", cols)
 
     def avg(self, *cols: str) -> Any:
-        """As Spark's."""
+        """Average as Spark does."""
         return self._select_columns("avg", cols)
 
     def mean(self, *cols: str) -> Any:
-        """As Spark's."""
+        """Average as Spark does."""
         return self._select_columns("mean", cols)
 
     def min(self, *cols: str) -> Any:
-        """As Spark's."""
+        """Return the minimum as Spark does."""
         return self._select_columns("min", cols)
 
     def max(self, *cols: str) -> Any:
-        """As Spark's."""
+        """Return the maximum as Spark does."""
         return self._select_columns("max", cols)
 
     def _select_columns(self, verb: str, cols: tuple[str, ...]) -> Any:
-        """Without names Spark takes all columns that are numbers."""
+        """Select columns; without names Spark uses all numeric columns."""
         return self._narrow(cols or ("*",), verb, cols)
 
     def _narrow(self, speaks: Any, verb: str, given: tuple[Any, ...]) -> Any:
@@ -53,8 +53,8 @@ def _kind_of(base: Any) -> type:
 
 
 def group(frame: Any, by: tuple[Any, ...], groups: Any) -> Any:
-    """The groups of a planned frame. groups: those that Spark made of it."""
+    """Return the groups of a planned frame. groups: Spark's groups of the frame."""
     base: Any = type(groups)
-    found: Any = object.__new__(_kind_of(base))
-    found.__dict__.update(groups.__dict__, _of=frame, _by=by)
-    return found
+    planned: Any = object.__new__(_kind_of(base))
+    planned.__dict__.update(groups.__dict__, _of=frame, _by=by)
+    return planned

@@ -1,6 +1,6 @@
-"""Reading and writing with Hudi's own options map, as `format("hudi")` takes it.
+"""Reads and writes with Hudi's own options map, as `format("hudi")` does.
 
-What the options mean is read in `hudi_options.py`. The work is that of the table's verbs.
+`hudi_options.py` interprets the options. The methods of the table do the work.
 """
 
 from __future__ import annotations
@@ -70,52 +70,55 @@ def read(
     hudi_options: Mapping[str, object] | None = None,
     **how: Any,
 ) -> DataFrame:
-    """The rows of a Hudi table as a DataFrame, as arguments or Hudi's own options say.
+    """Return the rows of a Hudi table as a DataFrame, by arguments or Hudi's own options.
 
-    With an options map the rows are those of `spark.read.format("hudi").options(...)`: Hudi's own
-    columns come with them (`meta_fields=False` leaves them out), `hoodie.datasource.query.type`
-    and its like choose the query. Each option: docs/reference/spark-options.md.
-    From table version 8 on ranges of changes are of completion times, where Hudi takes requested
-    ones.
+    With an options map, the rows are those of `spark.read.format("hudi").options(...)`: Hudi's meta
+    columns are included (`meta_fields=False` leaves them out), and `hoodie.datasource.query.type`
+    and related options choose the query. docs/spark-options.md lists what happens to each option.
+    From table version 8 on, ranges of changes are completion times, while Hudi uses requested
+    times.
 
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
-        uri: the table's folder.
+        uri: location of the table.
         hudi_options: Hudi's options by name; None for a query by arguments.
-        how: without options the arguments of `pyhudi.spark.read_frames.read`: `columns`, `where`,
-            `as_of` and more. With options those of the query, and `storage_options`.
+        how: without options, the arguments of `pyhudi.spark.read.read`: `columns`, `where`, `as_of`
+            and more. With options, those of the query that they choose, and `storage_options`.
 
     Returns:
-        The DataFrame, of the table as it is when this is called.
+        The DataFrame, of the snapshot at the time of this call.
 
     Raises:
-        UnsupportedTableFeature: an option asks for what pyhudi does not do.
-        ConfigError: an option is unknown, has a value that it cannot have, or does not go with the
+        UnsupportedTableFeature: pyhudi does not support an option.
+        ConfigError: an option is unknown, has an invalid value, or cannot be combined with the
             query.
     """
     if hudi_options is None:
         return read_as_asked(spark, uri, **how)
-    asked = ReadRequest.of(hudi_options)
+    request = ReadRequest.of(hudi_options)
     if "options" in how:
         raise ConfigError("options are given twice", hint="Put all into the one map.")
-    given = {"storage_options": how.pop("storage_options", None), "options": asked.handle}
-    if asked.query == "cdc":
-        wrong = [name for name in how if name not in _OF_CDC]
-        if wrong:
-            raise ConfigError(f"{wrong[0]} cannot be combined with changes")
-        table = open_table(uri, engine=SparkEngine(spark), **given)
-        check_range(asked, table.config)
-        return frame_of(table.changes(asked.start, asked.end, images="json", **how))
+    table_arguments = {
+        "storage_options": how.pop("storage_options", None),
+        "options": request.handle,
+    }
+    if request.query == "cdc":
+        unsupported = [name for name in how if name not in _OF_CDC]
+        if unsupported:
+            raise ConfigError(f"{unsupported[0]} cannot be combined with changes")
+        table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
+        check_range(request, table.config)
+        return frame_of(table.changes(request.start, request.end, images="json", **how))
     how.setdefault("meta_fields", how.get("columns") is None)
-    if asked.query == "incremental":
-        how.setdefault("hollow_commits", asked.hollow_commits)
-        how.setdefault("fallback_full_scan", asked.fallback_full_scan)
-        table = open_table(uri, engine=SparkEngine(spark), **given)
-        check_range(asked, table.config)
-        return frame_of(table.incremental(asked.start, asked.end, **how))
-    how.setdefault("read_optimized", asked.query == "read_optimized")
-    how.setdefault("as_of", asked.as_of)
-    return read_as_asked(spark, uri, **given, **how)
+    if request.query == "incremental":
+        how.setdefault("hollow_commits", request.hollow_commits)
+        how.setdefault("fallback_full_scan", request.fallback_full_scan)
+        table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
+        check_range(request, table.config)
+        return frame_of(table.incremental(request.start, request.end, **how))
+    how.setdefault("read_optimized", request.query == "read_optimized")
+    how.setdefault("as_of", request.as_of)
+    return read_as_asked(spark, uri, **table_arguments, **how)
 
 
 def write(
@@ -127,44 +130,44 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     set_aside: Callable[[DataFrame], object] | None = None,
 ) -> HudiTable:
-    """Writes a DataFrame as `df.write.format("hudi").options(...).mode(mode).save(path)` does.
+    """Write a DataFrame like `df.write.format("hudi").options(...).mode(mode).save(path)`.
 
-    One commit. A table that is not there is made, and goes again if its first rows cannot be
-    written. Each option: docs/reference/spark-options.md.
+    The write is one commit. A missing table is created, and removed again if its first rows cannot
+    be written. docs/spark-options.md lists what happens to each option.
 
     Args:
-        df: the rows. Hudi's own columns among them are left out; where they would make an update of
-            an append, which they do in Hudi, the write is refused.
-        path: the table's folder.
+        df: the rows. Hudi's meta columns among them are dropped; if they would make an append an
+            update, as they do in Hudi, the write raises `UnsupportedTableFeature`.
+        path: location of the table.
         hudi_options: Hudi's options by name.
-        mode: "append" carries out the operation; "overwrite" works the rows out, which may come
-            from the table itself, removes the table with its history and makes it anew, but with
-            the operation `insert_overwrite_table` puts the rows in place of all others; "ignore"
-            does nothing where there is a table; "errorifexists".
+        mode: "append" runs the operation. "overwrite" computes the rows, which may come from the
+            table itself, removes the table with its history and creates it again; with the
+            operation `insert_overwrite_table` it replaces all rows instead. "ignore" does nothing
+            if a table exists. "errorifexists" raises an error then.
         storage_options: as in `pyhudi.open_table`.
-        set_aside: gets the rows that have no record key, null or empty, as a DataFrame, before the
-            others are written; without it they are an error. What it does with them it does before
-            it returns: all rows are worked out once, for it and the write.
+        set_aside: gets the rows whose record key is null or empty, as a DataFrame, before the
+            others are written; without it they are an error. It must use them before it returns:
+            all rows are computed once, for it and the write.
 
     Returns:
-        The table's handle.
+        A handle of the table.
 
     Raises:
-        ConfigError: an option or the mode is wrong, there is a table, or one with another key,
-            partitioning, ordering, type or name than the options say.
-        UnsupportedTableFeature: an option asks for what pyhudi does not do.
-        SchemaMismatch: the rows do not fit the table.
+        ConfigError: an option or the mode is wrong, a table exists, or its key, partitioning,
+            ordering, type or name differs from the options.
+        UnsupportedTableFeature: pyhudi does not support an option.
+        SchemaMismatch: the rows do not match the table.
     """
     mode = mode.strip().lower()
     if mode not in _MODES:
         raise ConfigError(f"mode is {mode!r}", hint=f"One of {', '.join(_MODES)}.")
-    asked = WriteRequest.of(hudi_options)
+    request = WriteRequest.of(hudi_options)
     engine = SparkEngine(df.sparkSession)
     storage = Storage(os.fspath(path), storage_options)
     exists = has_table(storage)
-    if asked.operation in _DELETES and mode != "append":
+    if request.operation in _DELETES and mode != "append":
         raise ConfigError(
-            f"{OPERATION} is {asked.operation}: it does not support mode {mode!r}",
+            f"{OPERATION} is {request.operation}: it does not support mode {mode!r}",
             hint='Use mode="append".',
         )
     if exists and mode in ("error", "errorifexists", "default"):
@@ -172,32 +175,32 @@ def write(
             f"a Hudi table exists at {storage.uri}",
             hint='mode="append" writes to it, "overwrite" replaces it.',
         )
-    if mode == "overwrite" and asked.operation == "insert_overwrite":
+    if mode == "overwrite" and request.operation == "insert_overwrite":
         raise UnsupportedTableFeature(
             f'{OPERATION} is insert_overwrite with mode="overwrite": releases of Hudi differ in '
             "whether they drop the table",
             hint='Use mode="append" to replace partitions, or insert_overwrite_table.',
         )
     data = df.select(*(sf.col(f"`{name}`") for name in df.columns if not is_meta(name)))
-    replaces = mode == "overwrite" and asked.operation != "insert_overwrite_table"
-    if asked.operation in _DELETES or (exists and not replaces):
+    replaces = mode == "overwrite" and request.operation != "insert_overwrite_table"
+    if request.operation in _DELETES or (exists and not replaces):
         table = open_table(
-            path, engine=engine, storage_options=storage_options, options=asked.handle
+            path, engine=engine, storage_options=storage_options, options=request.handle
         )
         if mode == "ignore":
             return table
-        check_fits(asked, table.config)
-        _check_no_update(asked, table.config, df)
-        table = _with_hudis_index(table, asked)
-        _write(table, asked, rename_columns(data, table.schema.names), set_aside)
+        check_fits(request, table.config)
+        _check_no_update(request, table.config, df)
+        table = _with_hudis_index(table, request)
+        _write(table, request, rename_columns(data, table.schema.names), set_aside)
         return table
     where = {"storage_options": storage_options, "engine": engine}
-    return _create(path, asked, data, where, replaces=replaces, set_aside=set_aside)
+    return _create(path, request, data, where, replaces=replaces, set_aside=set_aside)
 
 
 def _create(
     path: str | os.PathLike[str],
-    asked: WriteRequest,
+    request: WriteRequest,
     data: DataFrame,
     where: Mapping[str, Any],
     *,
@@ -205,40 +208,40 @@ def _create(
     set_aside: Callable[[DataFrame], object] | None,
 ) -> HudiTable:
     def fill(table: HudiTable, rows: Any) -> None:
-        operation = _operation(asked, table.config)
+        operation = _operation(request, table.config)
         if operation != "upsert":
-            _carry_out(table, asked, operation, rows)
+            _carry_out(table, request, operation, rows)
             return
-        # Into no rows: one of each key is inserted, and nothing has to be looked up.
+        # The table is empty: inserting one row of each key needs no lookup.
         one_of_each = {COMBINE_INSERTS: table.options.get(COMBINE_UPSERTS, "true")}
         as_upsert = HudiTable(table.storage, table.engine, {**table.options, **one_of_each})
-        _carry_out(as_upsert, asked, "insert", rows)
+        _carry_out(as_upsert, request, "insert", rows)
         table.refresh()
 
-    key = _as_in(data, asked.key or ())
+    key = _as_in(data, request.key or ())
     with _with_key(data, key, set_aside) as given:
         return create_and_fill(
             path,
             given,
             fill,
             key=key or None,
-            partition_by=_as_in(data, asked.partition_by or ()) or None,
-            order_by=_as_in(data, asked.order_by or ()) or None,
-            type="mor" if asked.type == "mor" else "cow",
-            version=asked.version or NewTable.version,
+            partition_by=_as_in(data, request.partition_by or ()) or None,
+            order_by=_as_in(data, request.order_by or ()) or None,
+            type="mor" if request.type == "mor" else "cow",
+            version=request.version or NewTable.version,
             index=None,
             mode="overwrite" if replaces else "error",
-            options={**asked.making, **asked.for_new},
+            options={**request.making, **request.for_new},
             **where,
         )
 
 
-def _with_hudis_index(table: HudiTable, asked: WriteRequest) -> HudiTable:
-    """The table with the index that Hudi finds keys by, where the options name none.
+def _with_hudis_index(table: HudiTable, request: WriteRequest) -> HudiTable:
+    """Return the table with the index that Hudi uses, if the options name none.
 
-    A record index by which keys are unique over all partitions is removed where the write goes by
-    one that is not, as Hudi does: it would have one place of a key that has several. An index that
-    gives the same rows stays in use, and buckets stay buckets.
+    A record index with table-wide unique keys is removed if the write uses an index with keys per
+    partition, as in Hudi: it would have one location of a key that has several. An index with the
+    same results stays in use, and buckets stay buckets.
     """
     config, options = table.config, table.options
     traces = IndexDetector(table.storage, config, table.state.timeline)
@@ -248,7 +251,7 @@ def _with_hudis_index(table: HudiTable, asked: WriteRequest) -> HudiTable:
         if same_rows or traces.has_buckets:
             return table
         options = {**options, INDEX_TYPE: HUDIS_INDEX}
-    if by_partition is False and not (same_rows or asked.wants_record_index):
+    if by_partition is False and not (same_rows or request.wants_record_index):
         index = choose(table.storage, config, traces.timeline, IndexOptions.of(options))
         if not index.is_global:
             _remove_record_index(table)
@@ -274,16 +277,19 @@ def _remove_record_index(table: HudiTable) -> None:
 
 
 def _operation(asked: WriteRequest, config: TableConfig) -> str:
-    """As `HoodieSparkSqlWriter.deduceOperation`, 1.2.0: nobody finds rows of generated keys."""
+    """Return the operation as `HoodieSparkSqlWriter.deduceOperation` (1.2.0) does.
+
+    Rows with generated keys cannot be looked up, so the default is a bulk insert.
+    """
     return asked.operation or ("upsert" if config.record_key_fields else "bulk_insert")
 
 
-def _check_no_update(asked: WriteRequest, config: TableConfig, df: DataFrame) -> None:
-    """Refuses rows of a table without key that were read with the keys that Hudi has made.
+def _check_no_update(request: WriteRequest, config: TableConfig, df: DataFrame) -> None:
+    """Raise for rows that were read from a table without a key with their generated keys.
 
-    To Hudi they are an update (`deduceOperation` and `canDoPreppedWrites`, 1.2.0).
+    In Hudi they are an update (`deduceOperation` and `canDoPreppedWrites`, 1.2.0).
     """
-    if asked.operation is None and not config.record_key_fields and RECORD_KEY in df.columns:
+    if request.operation is None and not config.record_key_fields and RECORD_KEY in df.columns:
         raise UnsupportedTableFeature(
             f"hoodie.table.recordkey.fields is not set and the data have {RECORD_KEY}: an update "
             "by generated keys",
@@ -316,10 +322,10 @@ def _delete(table: HudiTable, data: DataFrame) -> None:
     table.delete_keys(data.select(*(sf.col(f"`{name}`") for name in named)))
 
 
-def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame) -> None:
+def _put(table: HudiTable, request: WriteRequest, operation: str, data: DataFrame) -> None:
     case = case_counts(data.sparkSession)
     missing = missing_columns(arrow_schema(data), table.schema, case=case)
-    if missing and not asked.nulls_for_missing:
+    if missing and not request.nulls_for_missing:
         raise SchemaMismatch(
             f"the input is missing the columns {', '.join(missing)}",
             hint="With hoodie.datasource.write.reconcile.schema=true they get nulls.",
@@ -329,17 +335,17 @@ def _put(table: HudiTable, asked: WriteRequest, operation: str, data: DataFrame)
         for name in table.schema.names:
             if name in missing:
                 data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
-    _carry_out(table, asked, operation, data)
+    _carry_out(table, request, operation, data)
 
 
-def _carry_out(table: HudiTable, asked: WriteRequest, operation: str, data: Any) -> None:
-    """The verb of an operation that brings rows."""
+def _carry_out(table: HudiTable, request: WriteRequest, operation: str, data: Any) -> None:
+    """Run the method of an operation that writes rows."""
     if operation in _REPLACING:
         verb = table.overwrite if operation.endswith("table") else table.overwrite_partitions
         verb(data, schema_mode="merge")
     elif operation == "bulk_insert":
         table.bulk_insert(
-            data, sort=asked.sort, sort_columns=asked.sort_columns, schema_mode="merge"
+            data, sort=request.sort, sort_columns=request.sort_columns, schema_mode="merge"
         )
     elif operation == "insert":
         table.insert(data, schema_mode="merge")
@@ -347,20 +353,20 @@ def _carry_out(table: HudiTable, asked: WriteRequest, operation: str, data: Any)
         table.upsert(data, schema_mode="merge")
 
 
-def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[str]:
-    """What `delete_partitions` takes: those of the option, or those that the rows are in."""
-    if asked.delete:
-        known = table.inspect.partitions().column("partition").to_pylist()
+def _partitions(table: HudiTable, request: WriteRequest, data: DataFrame) -> list[str]:
+    """Return the partitions for `delete_partitions`: those of the option, or those of the rows."""
+    if request.delete:
+        existing = table.inspect.partitions().column("partition").to_pylist()
         return sorted(
-            {path for pattern in asked.delete for path in _match_partitions(pattern, known)}
+            {path for pattern in request.delete for path in _match_partitions(pattern, existing)}
         )
     names = list(table.config.partition_fields)
     if not names:
         raise ConfigError(f"{OPERATION} is delete_partition, and the table has no partitions")
-    lacking = [name for name in names if name.split(".")[0] not in data.columns]
-    if lacking:
+    missing = [name for name in names if name.split(".")[0] not in data.columns]
+    if missing:
         raise SchemaMismatch(
-            f"the input is missing the partition column {lacking[0]!r}",
+            f"the input is missing the partition column {missing[0]!r}",
             hint=f"Or give {TO_DELETE}.",
         )
     tops = dict.fromkeys(name.split(".")[0] for name in names)
@@ -373,44 +379,45 @@ def _partitions(table: HudiTable, asked: WriteRequest, data: DataFrame) -> list[
     return sorted(row[0] for row in collect(paths, "find partitions"))
 
 
-def _match_partitions(pattern: str, known: list[str]) -> list[str]:
-    """The partition paths that one of the option means.
+def _match_partitions(pattern: str, existing: list[str]) -> list[str]:
+    """Return the partition paths that match an entry of the option.
 
-    As `HoodieSparkSqlWriter.resolvePartitionWildcards`, 1.2.0: nothing but the star is a pattern,
-    which Spark's SQL may have encoded.
+    As in `HoodieSparkSqlWriter.resolvePartitionWildcards` (1.2.0), only the star is a pattern,
+    which Spark SQL may have encoded.
     """
     star = next((each for each in ("*", "%2A") if each in pattern), None)
     if star is None:
         return [pattern]
-    meant = re.compile(".*".join(map(re.escape, pattern.split(star))), re.DOTALL)
-    return [path for path in known if meant.fullmatch(path)]
+    pattern_of_paths = re.compile(".*".join(map(re.escape, pattern.split(star))), re.DOTALL)
+    return [path for path in existing if pattern_of_paths.fullmatch(path)]
 
 
 @contextmanager
 def _with_key(
     data: DataFrame, key: tuple[str, ...], set_aside: Callable[[DataFrame], object] | None
 ) -> Iterator[DataFrame]:
-    """The rows that are written; the others are given away first, where somebody takes them.
+    """Yield the rows to be written; rows without a key first go to `set_aside`, if it is set.
 
-    Worked out once then: another time a row might be among the others, or among neither.
+    All rows are computed once then: a non-deterministic row could otherwise be in both frames, or
+    in neither.
     """
     if set_aside is None:
         yield data
         return
     with CachedFrames() as keep:
-        # Of a plan of its own: the caller may have cached the frame, and keeps it.
+        # A plan of its own: the caller may have cached the frame, and keeps it cached.
         good, bad = separate_keyless(keep.keep(data.where(sf.lit(True))), key)
         set_aside(bad)
         yield good
 
 
 def _as_in(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of columns, with types behind them or not, as the data spell them."""
+    """Return column names, with or without types, as the data write them."""
     case = case_counts(data.sparkSession)
-    spelled = []
+    result = []
     for name in names:
-        column, colon, kind = name.partition(":")
+        column, colon, key_type = name.partition(":")
         top, dot, rest = column.partition(".")
-        found = resolve_name(top, data.columns, case=case) or top
-        spelled.append(f"{found}{dot}{rest}{colon}{kind}")
-    return tuple(spelled)
+        match = resolve_name(top, data.columns, case=case) or top
+        result.append(f"{match}{dot}{rest}{colon}{key_type}")
+    return tuple(result)

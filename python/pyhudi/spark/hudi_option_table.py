@@ -1,7 +1,7 @@
-"""What becomes of each option of Hudi's own Spark data source. Data alone, and `decision`.
+"""What pyhudi does with each option of Hudi's own Spark data source: data, and `decision`.
 
-`hudi_options.py` uses it, and `scripts/generate_docs.py` writes docs/reference/spark-options.md
-from it. Names are those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
+`hudi_options.py` uses it, docs/spark-options.md shows it, and a test compares the two. Names are
+those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ class HudiOption:
     """One option, or a family of them."""
 
     name: str
-    """With `*` at its end the beginning of the names of a family."""
+    """Name of the option; with `*` at the end, the prefix of a family."""
     side: Side
-    """Where it means something; on the other side it is passed over, as Hudi does."""
+    """Side on which it has an effect; on the other side it is ignored, as in Hudi."""
     fate: Fate
     note: str
-    """Into what it is translated, why it is ignored, or what to do instead."""
+    """Its translation, the reason why it is ignored, or an alternative."""
     harmless: tuple[str, ...] = ()
-    """Values that ask for what pyhudi does anyway: with them a refused option is ignored."""
+    """Values that request what pyhudi does anyway: with them a refused option is ignored."""
     of_sync: bool = False
-    """Of catalogs: an error where one is told, since pyhudi would not go by it."""
+    """Whether it is an option of catalogs: an error if a catalog is configured, since pyhudi would
+    ignore it."""
 
 
 _OFF = ("false",)
@@ -415,15 +416,15 @@ OPTIONS: tuple[HudiOption, ...] = (
         "pyhudi applies the schema history of an altered table automatically",
     ),
 )
-"""The first one that fits a name counts. Those of `KNOWN_OPTIONS` and `CREATE_OPTIONS` of
-`pyhudi.config.options` that are not here are taken under their own names."""
+"""The first entry that matches a name counts. Options of `KNOWN_OPTIONS` and `CREATE_OPTIONS` of
+`pyhudi.config.options` that are not listed are used under their own names."""
 
 _EXACT = {option.name: option for option in OPTIONS if not option.name.endswith("*")}
 _FAMILIES = tuple(option for option in OPTIONS if option.name.endswith("*"))
 
 
 def decision(name: str) -> HudiOption | None:
-    """What becomes of an option; None for one that is taken as it is, or not known at all."""
+    """Return what happens to an option; None for one that is used unchanged, or is unknown."""
     if name in _EXACT:
         return _EXACT[name]
     if is_handle_option(name) or name in CREATE_OPTIONS:

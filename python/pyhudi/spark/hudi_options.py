@@ -1,6 +1,6 @@
-"""Hudi's own options map, read for one write or one query. Tables and frames are not known here.
+"""Parses Hudi's own options map for one write or one query. Tables and frames are not used here.
 
-What becomes of each option stands in `hudi_option_table.py`; here are the values.
+`hudi_option_table.py` says what happens to each option; this module parses the values.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ _MODE_OF_PAYLOAD = {
 }
 
 HUDIS_INDEX = "SIMPLE"
-"""Of Hudi on Spark, where no option names one (`HoodieIndexConfig.getDefaultIndexType`, 1.2.0)."""
+"""Index of Hudi on Spark if no option names one (`HoodieIndexConfig.getDefaultIndexType`,
+1.2.0)."""
 
 OPERATIONS = (
     "upsert",
@@ -83,30 +84,33 @@ _SORTS = {"NONE": "none", "GLOBAL_SORT": "global", "PARTITION_SORT": "partition"
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """What an options map says of a write; None where it says nothing."""
+    """The settings of a write in an options map; None for what it does not set."""
 
     operation: str | None
     key: tuple[str, ...] | None
     partition_by: tuple[str, ...] | None
-    """With types, as a custom key generator has them."""
+    """Partition columns, with types as in a custom key generator."""
     order_by: tuple[str, ...] | None
     type: str | None
-    """"cow" or "mor"."""
+    """Table type, "cow" or "mor"."""
     version: int | None
     nulls_for_missing: bool
-    """The data may lack columns."""
+    """Whether the data may leave out columns."""
     sort: SortMode
     sort_columns: tuple[str, ...]
     delete: tuple[str, ...]
-    """Partition paths, of the operation "delete_partition"."""
+    """Partition paths of the operation "delete_partition"."""
     making: Mapping[str, str]
-    """Options that say what a new table is."""
+    """Options that define a new table."""
     handle: Mapping[str, str]
     """Options of a table's handle."""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> WriteRequest:
-        """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
+        """Parse an options map.
+
+        Raises `ConfigError` and `UnsupportedTableFeature` naming the option.
+        """
         options = check_hudi_options(given, "write")
         taken = {name: text for name, text in options.items() if _is_taken(name)}
         making = {name: taken.pop(name) for name in CREATE_OPTIONS if name in taken}
@@ -143,34 +147,37 @@ class WriteRequest:
 
     @property
     def for_new(self) -> Mapping[str, str]:
-        """Options of the handle of a new table, with the index that Hudi takes by default."""
+        """Options of the handle of a new table, with Hudi's default index."""
         return {INDEX_TYPE: HUDIS_INDEX, **self.handle}
 
     @property
     def wants_record_index(self) -> bool:
-        """Whether an option asks for a record index; Hudi takes one away that none asks for."""
+        """Whether an option requests a record index; Hudi removes one that no option requests."""
         return MetadataOptions.of(self.handle).record_index is True
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What an options map says of a query."""
+    """The settings of a query in an options map."""
 
     query: str
-    """"snapshot", "read_optimized", "incremental" or "cdc"."""
+    """Query type: "snapshot", "read_optimized", "incremental" or "cdc"."""
     as_of: str | None = None
     start: str | None = None
     end: str | None = None
     hollow_commits: HollowCommits = "fail"
     fallback_full_scan: bool | None = None
     version: int | None = None
-    """The table version whose times an incremental query goes by."""
+    """Table version whose times an incremental query uses."""
     handle: Mapping[str, str] = field(default_factory=dict)
     """Options of a table's handle."""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> ReadRequest:
-        """Raises `ConfigError` and `UnsupportedTableFeature` naming the option."""
+        """Parse an options map.
+
+        Raises `ConfigError` and `UnsupportedTableFeature` naming the option.
+        """
         options = check_hudi_options(given, "read")
         query = _query(options)
         ranged = query in ("incremental", "cdc")
@@ -178,12 +185,12 @@ class ReadRequest:
         as_of = options.get("as.of.instant")
         if ranged and (start is None or as_of is not None):
             name = f"{_READ}begin.instanttime" if start is None else "as.of.instant"
-            what = "needs" if start is None else "does not go with"
-            raise ConfigError(f"a query of the type {query!r} {what} {name}")
+            relation = "needs" if start is None else "does not support"
+            raise ConfigError(f"a query of the type {query!r} {relation} {name}")
         return cls(
             query=query,
             as_of=None if as_of is None else PlainTime(as_of),
-            # As in Hudi, a snapshot passes a range over that its session has as a default.
+            # As in Hudi, a snapshot query ignores a range that is a default of its session.
             start=_bound(query, start),
             end=_bound(query, end),
             hollow_commits=_hollow(options),
@@ -200,10 +207,11 @@ class ReadRequest:
 
 
 def _bound(query: str, time: str | None) -> str | None:
-    """A bound of a range. Those of an incremental query are points in time, as in Hudi 1.2.0.
+    """Return a bound of a range.
 
-    From table version 8 on a begin that is a commit's requested time has its rows therefore, since
-    it is complete later (`IncrementalQueryAnalyzer`). Ranges of changes have requested times there.
+    Bounds of an incremental query are points in time, as in Hudi 1.2.0. So from table version 8 on,
+    a range that begins at a commit's requested time includes its rows, because it completes later
+    (`IncrementalQueryAnalyzer`). Ranges of changes have requested times there.
     """
     if time is None or query not in ("incremental", "cdc"):
         return None
@@ -211,22 +219,22 @@ def _bound(query: str, time: str | None) -> str | None:
 
 
 def check_hudi_options(given: Mapping[str, object], side: Side) -> dict[str, str]:
-    """The options as text, without those that are ignored.
+    """Return the options as text, without those that are ignored.
 
-    Raises `UnsupportedTableFeature` for one that pyhudi cannot carry out, `ConfigError` for one
-    that it does not know, or that has no value.
+    Raises `UnsupportedTableFeature` for an unsupported option, `ConfigError` for an unknown one, or
+    one without a value.
     """
     arg.by_name("hudi_options", given)
     texts = {name: _as_text(name, value) for name, value in given.items()}
     synced = side == "write" and any(_is_enabled(texts, name) for name in (ENABLE, HIVE_ENABLE))
     options = {}
     for name, text in texts.items():
-        found = decision(name)
-        if found is None or (synced and found.of_sync and not _is_harmless(found, text)):
+        entry = decision(name)
+        if entry is None or (synced and entry.of_sync and not _is_harmless(entry, text)):
             if not _is_taken(name):
                 raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
             options[name] = text
-        elif found.side in (side, "both") and _counts(found, name, text):
+        elif entry.side in (side, "both") and _counts(entry, name, text):
             options[name] = text
     return options
 
@@ -240,7 +248,7 @@ def _as_text(name: str, value: object) -> str:
 def _counts(option: HudiOption, name: str, text: str) -> bool:
     if option.fate == "refused" and not _is_harmless(option, text):
         raise UnsupportedTableFeature(
-            f"{name} is {text!r}, which pyhudi does not do", hint=f"{_sentence(option)}."
+            f"{name} is {text!r}, which pyhudi does not support", hint=f"{_sentence(option)}."
         )
     return option.fate == "translated"
 
@@ -250,7 +258,7 @@ def _is_harmless(option: HudiOption, text: str) -> bool:
 
 
 def _sentence(option: HudiOption) -> str:
-    """What to do instead, of an option whose row in the table says "as above", too."""
+    """Return the alternative for an option, also if its row in the table says "as above"."""
     at = OPTIONS.index(option)
     while OPTIONS[at].note in ("as above", "the same"):
         at -= 1
@@ -266,25 +274,25 @@ def _read(
     names: tuple[str, ...],
     meaning: Callable[[Mapping[str, str], str], Meaning],
 ) -> dict[str, Meaning]:
-    """What those of some options say that are given, by name."""
+    """Return the parsed values of the options that are set, by name."""
     return {name: meaning(options, name) for name in names if name in options}
 
 
-def _agree_on_value(options: Mapping[str, str], found: Mapping[str, Meaning]) -> Meaning | None:
-    """What names of one thing say; None where none is given.
+def _agree_on_value(options: Mapping[str, str], values: Mapping[str, Meaning]) -> Meaning | None:
+    """Return the value of options with the same meaning; None if none is set.
 
-    Raises `ConfigError` for two that say different things: which one counts is a guess.
+    Raises `ConfigError` for two different values, because choosing one would be a guess.
     """
-    first = next(iter(found), None)
+    first = next(iter(values), None)
     if first is None:
         return None
-    for name, said in found.items():
-        if said != found[first]:
+    for name, value in values.items():
+        if value != values[first]:
             raise ConfigError(
                 f"{first} is {options[first]!r} and {name} is {options[name]!r}",
-                hint="Both say one thing: leave one out.",
+                hint="Both options mean the same: set only one.",
             )
-    return found[first]
+    return values[first]
 
 
 def _text(options: Mapping[str, str], name: str) -> str:
@@ -309,9 +317,9 @@ def _operation(options: Mapping[str, str]) -> str | None:
     text = options[OPERATION].strip().lower()
     if text not in OPERATIONS:
         raise UnsupportedTableFeature(
-            f"{OPERATION} is {text!r}, which is no operation of a DataFrame here",
-            hint=f"There are {', '.join(OPERATIONS)}; compact, cluster and the like are methods of "
-            "the table.",
+            f"{OPERATION} is {text!r}, which does not write a DataFrame",
+            hint=f"Choose one of {', '.join(OPERATIONS)}; table services, such as compact and "
+            "cluster, are methods of the table.",
         )
     return text
 
@@ -337,15 +345,15 @@ def _sort(options: Mapping[str, str]) -> SortMode:
 
 
 def _create_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of `create_table` that others stand for."""
+    """Return options of `create_table` that other options imply."""
     generators = _read(options, _GENERATOR, _generator) | _read(options, _CLASS, _of_class)
     modes = _read(options, _MODES, _mode) | _read(options, _PAYLOAD, _of_payload)
-    found = {
+    created = {
         TABLE_NAME: _agree_on_value(options, _read(options, _NAME, _text)),
         KEY_GENERATOR_TYPE: _agree_on_value(options, generators),
         MERGE_MODE: _agree_on_value(options, modes),
     }
-    return {name: text for name, text in found.items() if text is not None}
+    return {name: text for name, text in created.items() if text is not None}
 
 
 def _generator(options: Mapping[str, str], name: str) -> str:
@@ -353,13 +361,13 @@ def _generator(options: Mapping[str, str], name: str) -> str:
 
 
 def _of_class(options: Mapping[str, str], name: str) -> str:
-    named = _text(options, name)
-    if named not in KEY_GENERATOR_TYPES:
+    class_name = _text(options, name)
+    if class_name not in KEY_GENERATOR_TYPES:
         raise UnsupportedTableFeature(
-            f"{name} is {named!r}, which is not one of Hudi's",
+            f"{name} is {class_name!r}, which is not one of Hudi's",
             hint="pyhudi runs no Java, so it has no custom key generators.",
         )
-    return KEY_GENERATOR_TYPES[named].removesuffix("_AVRO")
+    return KEY_GENERATOR_TYPES[class_name].removesuffix("_AVRO")
 
 
 def _mode(options: Mapping[str, str], name: str) -> str:
@@ -370,9 +378,9 @@ def _of_payload(options: Mapping[str, str], name: str) -> str:
     payload = _text(options, name)
     if payload not in _MODE_OF_PAYLOAD:
         raise UnsupportedTableFeature(
-            f"{name} is {payload!r}, which pyhudi gives no table",
-            hint=f"One of {', '.join(_MODE_OF_PAYLOAD)}, or leave it out: a table that has "
-            "another one keeps it.",
+            f"{name} is {payload!r}, which pyhudi cannot set for a new table",
+            hint=f"Choose one of {', '.join(_MODE_OF_PAYLOAD)}, or leave it out: a table keeps "
+            "the payload class it has.",
         )
     return _MODE_OF_PAYLOAD[payload]
 
@@ -384,7 +392,7 @@ _QUERY_OF_VIEW = {
     "incremental": "incremental",
     "realtime": "snapshot",
 }
-"""As `DataSourceOptionsHelper.viewTypeValueMap`, 1.2.0."""
+"""The mapping of `DataSourceOptionsHelper.viewTypeValueMap`, 1.2.0."""
 
 
 def _query(options: Mapping[str, str]) -> str:
@@ -394,13 +402,13 @@ def _query(options: Mapping[str, str]) -> str:
         )
     else:
         query = _QUERY_OF_VIEW[parse_enum(options, _VIEW, tuple(_QUERY_OF_VIEW), "")]
-    form = parse_enum(
+    change_format = parse_enum(
         options,
         "hoodie.datasource.query.incremental.format",
         ("latest_state", "cdc"),
         "latest_state",
     )
-    return "cdc" if query == "incremental" and form == "cdc" else query
+    return "cdc" if query == "incremental" and change_format == "cdc" else query
 
 
 def _range_version(options: Mapping[str, str]) -> int | None:
@@ -414,5 +422,5 @@ _POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transitio
 
 def _hollow(options: Mapping[str, str]) -> HollowCommits:
     name = "hoodie.read.timeline.holes.resolution.policy"
-    found: Any = _POLICIES[parse_enum(options, name, tuple(_POLICIES), "FAIL")]
-    return cast("HollowCommits", found)
+    policy: Any = _POLICIES[parse_enum(options, name, tuple(_POLICIES), "FAIL")]
+    return cast("HollowCommits", policy)

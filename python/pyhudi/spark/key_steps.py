@@ -1,4 +1,4 @@
-"""Steps on executors that give rows their keys, and make one row of those with one key."""
+"""Steps on executors that add keys to rows, and combine rows with the same key."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _TASK_BITS = 40
 _STRETCHES_OF_A_FILE = 8
 _SAMPLE_BYTES = 1024 * 1024
 _PLACES = 64
-"""Where the rows of a piece are measured."""
+"""Number of rows of a chunk that are measured."""
 
 Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class KeyRows:
-    """Gives rows record key, partition path and number."""
+    """Adds record key, partition path and number to rows."""
 
     context: RemoteContext
     mode: str
     """The schema mode, or "partial" for rows with some of the columns."""
     instant: str | None = None
-    """What generated keys begin with."""
+    """Prefix of generated keys."""
 
     @classmethod
     def of(
         cls, context: WriteContext, given: pa.Table, mode: str, *, generate: bool
     ) -> tuple[KeyRows, pa.Schema]:
-        """The step for rows with the schema of an empty table, and the schema of what it gives.
+        """Return the step for rows with the schema of an empty table, and the schema of its output.
 
-        generate: rows may get generated keys. Raises as `keyed` does.
+        generate: rows may get generated keys. Raises as `add_keys` does.
         """
         remote = RemoteContext.of(context)
         instant = (
@@ -60,13 +60,13 @@ class KeyRows:
         return step, step.add_keys(given, (0, 0)).schema
 
     def add_keys(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
-        """Some rows with their keys. place: as `add_keys` takes it. Raises as it does."""
+        """Return some rows with their keys. place: as in `WriteContext.with_keys`; raises as it."""
         if self.mode == "partial":
             return partial_rows(self.context, given)
         return self.context.with_keys(given, self.mode, instant=self.instant, place=place)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their keys."""
+        """Yield the rows with their keys."""
         task, first = task_number(), 0
         for given in pieces(batches):
             rows = self.add_keys(given, (task, first))
@@ -76,12 +76,12 @@ class KeyRows:
 
 @dataclass(frozen=True)
 class DeleteKeys:
-    """Makes record keys and partition paths of what names rows."""
+    """Computes record keys and partition paths of rows to be deleted."""
 
     context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The keys. Raises as `WriteContext.delete_keys` does."""
+        """Yield the keys. Raises as `WriteContext.delete_keys` does."""
         task, first = task_number(), 0
         for given in pieces(batches):
             rows, _ = self.context.delete_keys(given)
@@ -91,59 +91,59 @@ class DeleteKeys:
 
 @dataclass(frozen=True)
 class PartitionPaths:
-    """Makes partition paths of rows that have the partition columns."""
+    """Computes partition paths of rows with the partition columns."""
 
     context: RemoteContext
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """Each path about once. Raises as `paths_of` does."""
+        """Yield each path about once. Raises as `paths_of` does."""
         for given in pieces(batches):
             yield pa.table({PARTITION_PATH: pc.unique(paths_of(self.context, given))})
 
 
 @dataclass(frozen=True)
 class Combine:
-    """Makes one row of those with one key. They come sorted by key and number."""
+    """Combines rows with the same key; they are sorted by key and number."""
 
     context: RemoteContext
     schema: pa.Schema
-    """Of the rows, without number."""
+    """Schema of the rows, without number."""
     crossed: bool = False
-    """Each row tells of those of its key that other partitions would have got."""
+    """Whether rows count the rows of their key that other partitions would have got."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows that are left, with `CROSSED` on demand."""
+        """Yield the combined rows, with `CROSSED` on demand."""
         task, first = task_number(), 0
         for given in runs(batches, RECORD_KEY):
             rows = with_types(given, self.schema)
-            kept = tagging.combine(self.context, rows)
-            left = add_sequence(kept, task, first)
+            combined = tagging.combine(self.context, rows)
+            numbered = add_sequence(combined, task, first)
             if self.crossed:
-                counts = tagging.cross_partition_duplicates(self.context, rows, kept)
-                left = left.append_column(CROSSED, counts)
-            yield left
-            first += kept.num_rows
+                counts = tagging.cross_partition_duplicates(self.context, rows, combined)
+                numbered = numbered.append_column(CROSSED, counts)
+            yield numbered
+            first += combined.num_rows
 
 
 def add_sequence(rows: pa.Table, task: int, first: int) -> pa.Table:
-    """The rows with `SEQ`. first: how many the Spark task has had before."""
+    """Return the rows with `SEQ`. first: number of earlier rows in the Spark task."""
     numbers = pc.add(row_numbers(rows.num_rows), (task << _TASK_BITS) + first)
     return rows.append_column(SEQ, numbers)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Numbers and measures the rows of each partition path, but those that delete."""
+    """Numbers and measures the rows of each partition path, except those that delete."""
 
     context: RemoteContext
     known: bool = False
-    """Each row tells whether the table has its key."""
+    """Whether each row records if the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with `COUNTED` and `MEASURED`, null but for `TASK` for those that delete."""
+        """Yield the rows with `COUNTED` and `MEASURED`; of rows that delete, only `TASK` is set."""
         task = task_number()
-        seen: dict[str, int] = {}
-        passed: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        bytes_before: dict[str, int] = {}
         for rows in pieces(batches):
             live = pc.indices_nonzero(pc.invert(self.context.find_delete_markers(rows)))
             live = live.cast(pa.int64())
@@ -154,26 +154,26 @@ class Count:
             paths = rows.column(PARTITION_PATH).combine_chunks()
             parts = dict(group_values(paths.take(live), live))
             for path, size in self._sizes(rows, parts).items():
-                end = pc.add(pc.cumulative_sum(size), passed.get(path, 0))
+                end = pc.add(pc.cumulative_sum(size), bytes_before.get(path, 0))
                 sizes.append(size)
                 ends.append(end)
-                passed[path] = end[-1].as_py()
+                bytes_before[path] = end[-1].as_py()
             for path, of_path in parts.items():
-                first = seen.get(path, 0)
+                first = counts.get(path, 0)
                 places.append(pc.add(row_numbers(len(of_path)), first))
                 numbers.append(of_path)
-                seen[path] = first + len(of_path)
-            own = row_numbers(rows.num_rows)
-            order = pc.index_in(own, value_set=pa.concat_arrays(numbers))
+                counts[path] = first + len(of_path)
+            positions = row_numbers(rows.num_rows)
+            order = pc.index_in(positions, value_set=pa.concat_arrays(numbers))
             tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
-            told = with_known(self.context, rows) if self.known else rows
+            flagged = with_known(self.context, rows) if self.known else rows
             added = {
                 TASK: tasks,
                 AT: pa.concat_arrays(places).take(order),
                 STRETCH: pc.divide(pa.concat_arrays(ends), self._unit).take(order),
                 BYTES: pa.concat_arrays(sizes).take(order),
             }
-            names, columns = [*told.column_names, *added], [*told.columns, *added.values()]
+            names, columns = [*flagged.column_names, *added], [*flagged.columns, *added.values()]
             yield pa.Table.from_arrays(columns, names)
 
     @property
@@ -184,48 +184,48 @@ class Count:
     def _sizes(
         self, rows: pa.Table, parts: Mapping[str, pa.Array[Any]]
     ) -> dict[str, pa.Array[Any]]:
-        """What each row of a part comes to in a file."""
+        """Return the estimated size of each row of a part in a file."""
         data = rows.drop_columns([SEQ])
         selected = {path: SelectedRows(data, numbers) for path, numbers in parts.items()}
-        found = row_sizes.measure(
+        measured = row_sizes.measure(
             selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_PLACES
         )
-        return {path: _each(stretches) for path, stretches in found.items()}
+        return {path: _each(stretches) for path, stretches in measured.items()}
 
 
 def _each(stretches: Sequence[Stretch]) -> pa.Array[Any]:
-    """For each row of the stretches its bytes."""
+    """Return the bytes of each row of the stretches."""
     sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in stretches]
     return pa.concat_arrays(sizes)
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Leaves out rows whose keys the table has, or raises `SchemaMismatch` with such a key."""
+    """Skips rows whose keys are in the table, or raises `SchemaMismatch` with such a key."""
 
     context: RemoteContext
     schema: pa.Schema
-    """Of the rows, without number."""
+    """Schema of the rows, without number."""
     fail: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows that are left."""
+        """Yield the rows that are not skipped."""
         task, first = task_number(), 0
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            kept = drop_existing_keys(self.context, rows, fail=self.fail)
-            yield add_sequence(kept, task, first)
-            first += kept.num_rows
+            new_rows = drop_existing_keys(self.context, rows, fail=self.fail)
+            yield add_sequence(new_rows, task, first)
+            first += new_rows.num_rows
 
 
 def with_known(context: RemoteContext, rows: pa.Table) -> pa.Table:
-    """The rows with `KNOWN`."""
-    known = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
-    return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=known))
+    """Return the rows with `KNOWN`."""
+    existing = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
+    return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=existing))
 
 
 def task_number() -> int:
-    """Number of the Spark task among those of its stage."""
+    """Return the number of the Spark task within its stage."""
     context = TaskContext.get()
     if context is None:
         raise HudiError("not inside a Spark task")

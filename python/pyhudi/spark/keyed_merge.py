@@ -1,7 +1,7 @@
-"""Merging a DataFrame into the table by record key: the clauses run where the files are read.
+"""Merges a DataFrame into the table by record key; the clauses run where the files are read.
 
-The source's rows are located, meet the rows of their file groups, and what comes of it is written
-like the rows of an upsert. The rules are those of `write/merge.py`.
+The source's rows are tagged and matched with the rows of their file groups, and the result is
+written like the rows of an upsert. The rules are those of `write/merge.py`.
 """
 
 from __future__ import annotations
@@ -41,69 +41,71 @@ _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 def merge_by_key(
     context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
 ) -> Iterator[PlacedFrame]:
-    """What becomes of the rows of a source; raises as `write.merge.merge` does."""
-    given = arrow_schema(frame)
-    check_names(given)
-    empty = given.empty_table()
+    """Yield the rows that the clauses produce; raises as `write.merge.merge` does."""
+    source_schema = arrow_schema(frame)
+    check_names(source_schema)
+    empty = source_schema.empty_table()
     add_source_keys(context, empty)
     columns = data_schema(context.schema.arrow)
     config = context.config
     keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     check_zones(frame, (field for field in columns if field.name in keys))
-    renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(given)]
+    renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(source_schema)]
     source = Source(
         context=RemoteContext.of(context),
-        given=given,
+        given=source_schema,
         renamed=pa.schema([*_KEYS, *renamed]),
         rows=pa.schema([*_KEYS, *columns]),
         on_match=check_clauses(context, empty, clauses, matched=True),
         on_absence=check_clauses(context, empty, clauses, matched=False),
     )
-    clauses_made = (*source.on_match, *source.on_absence)
-    check_set_zones(frame.sparkSession, given, columns, clauses_made)
+    all_clauses = (*source.on_match, *source.on_absence)
+    check_set_zones(frame.sparkSession, source_schema, columns, all_clauses)
     with CachedFrames() as keep:
         keyed = map_batches(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
         rows = FrameRows(context, keep, keyed, source.renamed).cache()
         paths = rows.paths()
         _check_once(rows)
         deletes = any(clause.values is None for clause in source.on_match)
-        located = rows.after_recovery().tag_source(paths, deletes=deletes)
-        reads = _reads(located)
-        seen = frozenset((read.slice.partition, read.slice.file_id) for read in reads.values())
-        yield replace(_merge_rows(located, source, reads).count_by_file(), seen=seen)
+        tagged = rows.after_recovery().tag_source(paths, deletes=deletes)
+        reads = _reads(tagged)
+        groups_read = frozenset(
+            (read.slice.partition, read.slice.file_id) for read in reads.values()
+        )
+        yield replace(_merge_rows(tagged, source, reads).count_by_file(), seen=groups_read)
 
 
 def _check_once(rows: FrameRows) -> None:
     is_global = rows.context.index.is_global
     known_by = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
-    twice = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
-    if collect(twice, "look for keys that come twice"):
+    duplicates = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
+    if collect(duplicates, "look for keys that come twice"):
         raise SchemaMismatch(
             "the source has several rows of one key",
             hint="Keep one row per key in the source.",
         )
 
 
-def _merge_rows(placed: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
-    """What becomes of the source's rows, as rows of the table that know where they go."""
-    source = replace(source, context=RemoteContext.of(placed.context))
+def _merge_rows(tagged: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
+    """Return the rows of the table that the clauses produce, with their destinations."""
+    source = replace(source, context=RemoteContext.of(tagged.context))
     schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
     place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
-    hit = placed.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
+    hit = tagged.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
     routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
-    found = map_batches(routed, Match(source, reads), schema)
-    new = map_batches(placed.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
-    both = found.union(new).repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-    return replace(placed, frame=map_batches(both, Resolve(), schema), schema=source.rows).cache()
+    matched = map_batches(routed, Match(source, reads), schema)
+    new = map_batches(tagged.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
+    both = matched.union(new).repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
+    return replace(tagged, frame=map_batches(both, Resolve(), schema), schema=source.rows).cache()
 
 
-def _reads(placed: FrameRows) -> dict[str, ReadTask]:
-    """How the file groups are read that have keys of the source, by `PLACE`."""
-    context = placed.context
-    places = placed.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
-    names = {(row[0], row[1]) for row in collect(places, "find where rows are")}
+def _reads(tagged: FrameRows) -> dict[str, ReadTask]:
+    """Return how to read the file groups with keys of the source, by `PLACE`."""
+    context = tagged.context
+    locations = tagged.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
+    names = {(row[0], row[1]) for row in collect(locations, "find where rows are")}
     groups, _ = context.groups(sorted({destination for destination, _ in names}))
-    named = {context.index.place(group.slice): group for group in groups}
-    hit = {name: group for name, group in named.items() if name in names}
+    groups_by_name = {context.index.place(group.slice): group for group in groups}
+    hit = {name: group for name, group in groups_by_name.items() if name in names}
     reads = tasks_for_groups(context, list(hit.values()))
     return {BETWEEN.join(name): read for name, read in zip(hit, reads, strict=True)}

@@ -1,4 +1,4 @@
-"""The rows of a table that takes another one's place, worked out before that one goes."""
+"""Computes the rows that replace a table, before the table is removed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ class _Look:
 
 @contextmanager
 def materialize(frame: DataFrame, look: Callable[[pa.Table], None]) -> Iterator[DataFrame]:
-    """The same rows, which stay on the executors' disks in the block.
+    """Yield the same rows, cached on the executors' disks for the duration of the block.
 
-    They may come from the very table that is to go. look: what each piece of them is given to;
-    picklable. Raises what it and the frame raise.
+    They may come from the table that is to be removed. look: a picklable function that gets each
+    chunk of them. Raises what it and the frame raise.
     """
     with CachedFrames() as keep:
-        # Of a plan of its own: the caller may have cached the frame, in memory alone, and keeps it.
-        kept = keep.keep(frame.where(sf.lit(True)))
-        collect(map_batches(kept, _Look(look), _NOTHING), "look at the rows")
-        yield kept
+        # A plan of its own: the caller may have cached the frame in memory only, and keeps it
+        # cached.
+        cached = keep.keep(frame.where(sf.lit(True)))
+        collect(map_batches(cached, _Look(look), _NOTHING), "look at the rows")
+        yield cached

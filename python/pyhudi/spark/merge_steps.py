@@ -1,6 +1,6 @@
-"""Steps on executors of a merge: source rows meet the table's rows, and the clauses say what comes.
+"""Merge steps on executors: match source rows with the table's rows, and run the clauses.
 
-What they give are placed rows, as `tagging.py` has them, of the table's columns.
+The result is assigned rows of the table's columns, as in `tagging.py`.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ BETWEEN = "\n"
 _LIVE = 3
 """The table has a row of the source row's key."""
 _MAY_HIT = 4
-"""A new row, if the table has none of its key; it goes where the key was before."""
+"""A new row if the table has none of its key; it goes to the file group that had the key before."""
 _MAY_BE_NEW = 5
-"""A new row, if the table has none of its key."""
+"""A new row if the table has none of its key."""
 
 _KEYS = (RECORD_KEY, PARTITION_PATH)
 
 
 @dataclass(frozen=True)
 class Source:
-    """What the steps know of the source and of the table."""
+    """What the steps need of the source and of the table."""
 
     context: RemoteContext
     given: pa.Schema
-    """The source's columns."""
+    """Schema of the source."""
     renamed: pa.Schema
     """Record key, partition path, then the source's columns under names that no table has."""
     rows: pa.Schema
-    """Of the table's rows, with record key and partition path in front."""
+    """Schema of the table's rows, with record key and partition path in front."""
     on_match: tuple[Clause, ...] = ()
     on_absence: tuple[Clause, ...] = ()
 
     def split_columns(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The keys, and the source's own columns."""
+        """Return the keys, and the source's own columns."""
         typed = with_types(rows, self.renamed)
         own = typed.drop_columns(list(_KEYS)).rename_columns(self.given.names)
         return typed.select(list(_KEYS)), own
@@ -71,12 +71,12 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceKeys:
-    """Gives the source's rows record key, partition path and number."""
+    """Adds record key, partition path and number to the source's rows."""
 
     source: Source
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows, their columns renamed."""
+        """Yield the rows, with renamed columns."""
         task, first = task_number(), 0
         for given in pieces(batches):
             keys = add_source_keys(self.source.context, given)
@@ -88,14 +88,14 @@ class SourceKeys:
 
 @dataclass(frozen=True)
 class Match:
-    """Carries out the clauses for source rows that file groups have the keys of."""
+    """Runs the clauses for source rows whose keys are in file groups."""
 
     source: Source
     reads: Mapping[str, ReadTask]
-    """By `PLACE`; buckets that are still to be made have none."""
+    """Tasks by `PLACE`; buckets that are not created yet have none."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """Changed rows, keys to delete, and what `Resolve` has to know of the others."""
+        """Yield changed rows, keys to delete, and what `Resolve` needs of the others."""
         task = task_number()
         for place, given in route_groups.cut(batches, PLACE):
             read = self.reads.get(place)
@@ -103,62 +103,62 @@ class Match:
                 yield from _absent(self.source, given)
                 continue
             keys, own = self.source.split_columns(given)
-            texts = keys.column(RECORD_KEY).combine_chunks()
+            record_keys = keys.column(RECORD_KEY).combine_chunks()
             context = self.source.context
             work = MatchTask(
                 read,
-                texts,
+                record_keys,
                 own,
                 self.source.on_match,
                 context.options.null_elements,
                 context.kept_values,
             )
-            found = match_rows(work, Attempt(task, 0, 0))
-            yield from self._apply_changes(given, found)
+            matches = match_rows(work, Attempt(task, 0, 0))
+            yield from self._apply_changes(given, matches)
             every = row_numbers(given.num_rows)
-            left = every.filter(pc.invert(pc.is_in(every, value_set=found.matched)))
-            yield from _absent(self.source, given.take(left))
+            unmatched = every.filter(pc.invert(pc.is_in(every, value_set=matches.matched)))
+            yield from _absent(self.source, given.take(unmatched))
 
-    def _apply_changes(self, given: pa.Table, found: Matched) -> Iterator[pa.Table]:
+    def _apply_changes(self, given: pa.Table, matches: Matched) -> Iterator[pa.Table]:
         destination, group = given.column(DESTINATION)[0], given.column(GROUP)[0]
-        deletes = self.source.context.find_delete_markers(found.updated)
-        updated = with_types(found.updated, self.source.rows)
+        deletes = self.source.context.find_delete_markers(matches.updated)
+        updated = with_types(matches.updated, self.source.rows)
         for rows, action, marked in (
             (updated, UPDATE, deletes),
-            (self._bare(found.deleted), REMOVE, None),
+            (self._bare(matches.deleted), REMOVE, None),
         ):
             numbers = rows.append_column(SEQ, row_numbers(rows.num_rows))
             yield _with_place(numbers, action, destination, group, marked)
-        live = given.take(found.matched)
+        live = given.take(matches.matched)
         bare = self._bare(live.select(list(_KEYS))).append_column(SEQ, live.column(SEQ))
         yield _with_place(bare, _LIVE, destination, group, None)
 
     def _bare(self, keys: pa.Table) -> pa.Table:
-        """Keys as rows of the table with nulls for all else."""
+        """Return keys as rows of the table, with nulls in all other columns."""
         return _nullable(keys, self.source.rows)
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Carries out the clauses for source rows that no file group has the keys of."""
+    """Runs the clauses for source rows whose keys are in no file group."""
 
     source: Source
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """New rows."""
+        """Yield new rows."""
         for given in pieces(batches):
             yield from _absent(self.source, given)
 
 
 @dataclass(frozen=True)
 class Resolve:
-    """Lets one new row of each key pass, and none where the table has the key.
+    """Passes one new row of each key, and none if the table has the key.
 
-    The rows come sorted by key.
+    The rows are sorted by key.
     """
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """Placed rows."""
+        """Yield assigned rows."""
         for given in runs(batches, RECORD_KEY):
             action = given.column(ACTION)
             sure = given.filter(pc.is_in(action, value_set=pa.array([UPDATE, REMOVE], pa.int32())))
@@ -171,31 +171,33 @@ class Resolve:
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
             once = may.take(firsts.column("row_min"))
             hit = pc.equal(once.column(ACTION), _MAY_HIT)
-            known = pc.if_else(hit, pa.scalar(UPDATE, pa.int32()), pa.scalar(NEW, pa.int32()))
+            final_action = pc.if_else(
+                hit, pa.scalar(UPDATE, pa.int32()), pa.scalar(NEW, pa.int32())
+            )
             at = once.schema.get_field_index(ACTION)
-            yield pa.concat_tables([sure, once.set_column(at, ACTION, known)])
+            yield pa.concat_tables([sure, once.set_column(at, ACTION, final_action)])
 
 
 def _absent(source: Source, given: pa.Table) -> Iterator[pa.Table]:
-    """What the clauses for absent rows make of source rows."""
+    """Yield the rows that the clauses for absent rows make of source rows."""
     keys, own = source.split_columns(given)
     every = row_numbers(given.num_rows)
-    made = build_inserts(source.context, own, keys, every, source.on_absence)
-    rows = with_types(made.rows, source.rows)
-    at = given.take(made.numbers)
+    inserts = build_inserts(source.context, own, keys, every, source.on_absence)
+    rows = with_types(inserts.rows, source.rows)
+    at = given.take(inserts.numbers)
     marked = source.context.find_delete_markers(rows)
     paths = rows.column(PARTITION_PATH)
     back = pc.fill_null(pc.equal(at.column(DESTINATION), paths), fill_value=False)
-    # A record index has forgotten keys that were deleted, and is told of new ones alone.
+    # A record index does not have deleted keys, and gets new ones only.
     goes_back = pa.scalar(not source.context.index.is_record_index)
     back = pc.and_(pc.and_(back, pc.is_valid(at.column(GROUP))), goes_back)
     action = pc.if_else(back, pa.scalar(_MAY_HIT, pa.int32()), pa.scalar(_MAY_BE_NEW, pa.int32()))
     group = pc.if_else(back, at.column(GROUP), pa.scalar(None, pa.string()))
-    none = pa.nulls(rows.num_rows, pa.int64())
+    no_base_rows = pa.nulls(rows.num_rows, pa.int64())
     rows = rows.append_column(SEQ, at.column(SEQ))
-    for field, column in zip(PLACED, (action, paths, group, none, marked), strict=True):
+    for field, column in zip(PLACED, (action, paths, group, no_base_rows, marked), strict=True):
         rows = rows.append_column(field, column)
-    # As in an upsert, a row that deletes what is not there falls away.
+    # As in an upsert, a row that deletes a missing key is dropped.
     yield rows.filter(pc.or_(back, pc.invert(marked)))
 
 

@@ -1,8 +1,8 @@
-"""Base files that Spark reads by itself, where its own Parquet reader gives what pyhudi would.
+"""Base files that Spark reads itself, if its own Parquet reader returns what pyhudi would.
 
-Where nothing is merged, each value that crosses a Python worker is a detour: Spark's reader decodes
-in the JVM, pushes its filters down to row groups and knows the size of what it reads. The files are
-still pyhudi's choice, and each one's footer is looked at first.
+If nothing is merged, passing values through a Python worker is a detour: Spark's reader decodes in
+the JVM, pushes filters down to row groups and knows the size of its input. pyhudi still selects the
+files, and reads each one's footer first.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _FOOTERS_MOST = 1000
-"""The driver reads them before Spark plans; of more files that would be felt."""
+"""Maximum number of footers that the driver reads before Spark plans; more would take too long."""
 
 _READING = {
-    # What a session may have set otherwise would leave rows out, or change days.
+    # Other settings of the session would skip rows, or change days.
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
-    # To parquet-mr a dictionary of -0.0 lacks 0.0 (`DictionaryFilter`, also that of Spark 4.3).
+    # parquet-mr prunes 0.0 by a dictionary with -0.0 (`DictionaryFilter`, also in Spark 4.3).
     "parquet.filter.dictionary.enabled": "false",
-    # Nor does it equal 0.0, where rows are compared one by one.
+    # Nor are they equal when rows are compared one by one.
     "parquet.filter.record-level.enabled": "false",
-    # Names of folders are no columns and no patterns (`DataSource.GLOB_PATHS_KEY`).
+    # Directory names are neither columns nor patterns (`DataSource.GLOB_PATHS_KEY`).
     "recursiveFileLookup": "true",
     "__globPaths__": "false",
 }
@@ -44,15 +44,15 @@ _READING = {
 
 @dataclass
 class PlainFiles:
-    """Base files of a scan without a filter of its own, as far as their footers were looked at."""
+    """Base files of a scan without a filter of its own, as far as their footers were read."""
 
     as_text: frozenset[str]
-    """Columns whose values are not shown as they are stored."""
+    """Columns whose values are not returned as stored."""
     columns: dict[str, pa.Schema] = field(default_factory=dict)
-    """What Spark reads of files, by their paths."""
+    """The columns that Spark reads from files, by path."""
 
     def paths(self, scan: Scan) -> list[str] | None:
-        """Where the files of a scan are; None where Spark's reader could give other rows."""
+        """Return the file locations of a scan; None if Spark's reader could return other rows."""
         tasks = scan.tasks
         if not 0 < len(tasks) <= _FOOTERS_MOST or not all(map(_is_plain, tasks)):
             return None
@@ -61,47 +61,47 @@ class PlainFiles:
         try:
             self._look_at(tasks)
         except HudiError:
-            return None  # whoever reads the rows tells what is wrong with the file
-        found = (self.columns[_path(task)] for task in tasks)
-        if not all(_has(columns, scan.schema) for columns in found):
+            return None  # the reader of the rows reports the error in the file
+        file_columns = (self.columns[_path(task)] for task in tasks)
+        if not all(_has(columns, scan.schema) for columns in file_columns):
             return None
         root = scan.table.storage.uri.rstrip("/")
-        folder = f"file://{root}" if root.startswith("/") else root
-        return [f"{folder}/{_path(task)}" for task in tasks]
+        prefix = f"file://{root}" if root.startswith("/") else root
+        return [f"{prefix}/{_path(task)}" for task in tasks]
 
     def _look_at(self, tasks: list[ReadTask]) -> None:
         new = [task for task in tasks if _path(task) not in self.columns]
-        found = LocalEngine().run(_columns_of, new)
-        self.columns |= dict(zip(map(_path, new), found, strict=True))
+        schemas = LocalEngine().run(_columns_of, new)
+        self.columns |= dict(zip(map(_path, new), schemas, strict=True))
 
 
 def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> DataFrame | None:
-    """Columns of Parquet files by Spark's own reader; None where it does not get at them."""
+    """Read columns of Parquet files with Spark's own reader; None if it cannot access them."""
     reader = spark.read.schema(spark_schema(_whole(scan))).options(**_READING)
     try:
-        # Of fewer columns Spark takes less for the size, by the widths of all.
+        # Spark estimates a smaller size for fewer columns, by the widths of all columns.
         return reader.parquet(*paths).select(*[quote_name(name) for name in scan.schema.names])
     except Exception:
         if paths[0].startswith("file:"):
             raise
-        return None  # Spark's settings know another HDFS, or another user
+        return None  # Spark's settings name another HDFS, or another user
 
 
 def _whole(scan: Scan) -> pa.Schema:
-    """All columns of the table as Spark has them, Hudi's own if they are asked for."""
-    asked = set(scan.schema.names)
-    shown = [field for field in scan.shown if field.name in asked or not is_meta(field.name)]
+    """Return all columns of the table in Spark, with Hudi's meta columns if they are requested."""
+    requested = set(scan.schema.names)
+    selected = [field for field in scan.shown if field.name in requested or not is_meta(field.name)]
     try:
-        return wire_schema(pa.schema(shown))
+        return wire_schema(pa.schema(selected))
     except UnsupportedTableFeature:
         return wire_schema(scan.schema)
 
 
 def plain_files(scan: Scan, spark: SparkSession) -> PlainFiles | None:
-    """The files of a scan; None where Spark could not read any of them as the scan does."""
+    """Return the files of a scan; None if Spark could not read any of them as the scan does."""
     storage = scan.table.storage
     is_local = storage.uri.startswith(("/", "file:/"))
-    # Of Connect only the server knows whether it gets at them, and of buckets Spark's settings.
+    # Only a Connect server knows which files it can read; for buckets, Spark's settings decide.
     is_shared = storage.uri.startswith("hdfs:") and not storage.options and not is_connect(spark)
     if any(task.where for task in scan.tasks) or not (is_local or is_shared):
         return None
@@ -109,7 +109,7 @@ def plain_files(scan: Scan, spark: SparkSession) -> PlainFiles | None:
 
 
 def _is_plain(task: ReadTask) -> bool:
-    """Whether the rows, before any filter, are those of one file that Spark takes for Parquet."""
+    """Return whether the unfiltered rows are those of one file that Spark detects as Parquet."""
     base = task.slice.base
     if base is None or base.source is not None or task.slice.logs or task.whole:
         return False
@@ -122,13 +122,13 @@ def _path(task: ReadTask) -> str:
 
 
 def _columns_of(task: ReadTask, _attempt: Attempt) -> pa.Schema:
-    told = {name: pa.repeat(value, 1) for name, value in task.path_values}
+    path_values = {name: pa.repeat(value, 1) for name, value in task.path_values}
     # A table without columns has no row.
-    row = pa.table(told or {"": [None]})
+    row = pa.table(path_values or {"": [None]})
     return _native.columns_for_spark(task.storage.native, _path(task), row)
 
 
-def _has(columns: pa.Schema, wanted: pa.Schema) -> bool:
-    """Whether a file has the columns in just these types; then no rule of evolution applies."""
+def _has(columns: pa.Schema, expected: pa.Schema) -> bool:
+    """Return whether a file has the columns in exactly these types, without schema evolution."""
     names = set(columns.names)
-    return all(f.name in names and columns.field(f.name).type == f.type for f in wanted)
+    return all(f.name in names and columns.field(f.name).type == f.type for f in expected)

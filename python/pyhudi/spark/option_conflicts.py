@@ -1,4 +1,4 @@
-"""Whether Hudi's options say of a table what it is: a write that says otherwise is refused."""
+"""Checks that Hudi's options match the table; a write with other options raises `ConfigError`."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ _BY_DEFAULT = {
 
 
 def check_fits(asked: WriteRequest, config: TableConfig) -> None:
-    """Raises `ConfigError` naming what an options map says otherwise than the table is."""
-    for name, said, has in _compare_options(asked, config):
-        if said.lower() != has.lower():
+    """Raise `ConfigError` naming an option that differs from the table."""
+    for name, option_value, has in _compare_options(asked, config):
+        if option_value.lower() != has.lower():
             raise ConfigError(
-                f"{name} is {said!r} in the options and {has!r} in the table",
+                f"{name} is {option_value!r} in the options and {has!r} in the table",
                 hint="Leave it out, or write to another table.",
             )
 
 
 def check_range(asked: ReadRequest, config: TableConfig) -> None:
-    """Raises `UnsupportedTableFeature` for a range in times that the table does not go by."""
+    """Raise `UnsupportedTableFeature` for a range in times that the table does not use."""
     if asked.version is None:
         return
     by_completion = config.version.incremental_by_completion_time
     if table_version(asked.version).incremental_by_completion_time != by_completion:
-        kind = "completion" if by_completion else "request"
+        time_type = "completion" if by_completion else "request"
         raise UnsupportedTableFeature(
             f"{RANGE_VERSION} is {asked.version} and the table's version {config.version.code}",
-            hint=f"Leave it out, and give the range as times of {kind}.",
+            hint=f"Leave it out, and give the range as times of {time_type}.",
         )
 
 
 def _compare_options(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
-    """What both sides tell: its name, and each side's word."""
+    """Yield what both sides set: its name, and each side's value."""
     columns = (
         ("the record key", asked.key, config.record_key_fields),
         ("the partition path", _bare(asked.partition_by), config.partition_fields),
         ("the ordering", asked.order_by, config.ordering_fields),
     )
-    for what, said, has in columns:
-        if said is not None:
-            yield what, ",".join(said), ",".join(has)
+    for setting, values, has in columns:
+        if values is not None:
+            yield setting, ",".join(values), ",".join(has)
     if asked.type is not None:
         yield "the table's type", asked.type, "mor" if config.is_merge_on_read else "cow"
     if asked.version is not None:
@@ -77,7 +77,7 @@ def _bare(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 
 def _said_by(config: TableConfig, name: str) -> str | None:
-    """What a table says of itself in the words of an option; None where it does not."""
+    """Return a table's setting for an option; None if it has none."""
     if name == TABLE_NAME:
         return config.name
     if name == KEY_GENERATOR_TYPE:

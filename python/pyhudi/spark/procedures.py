@@ -1,7 +1,7 @@
-"""Hudi's procedures that show something, as table functions of SQL.
+"""Hudi's `show_...` procedures as table functions of SQL.
 
-They only read. Spark may run a query twice, in part or never, and runs functions of Python on
-executors: no way to change a table. What changes one are methods of it.
+They only read. Spark may run a query twice, in part or never, and runs Python functions on
+executors, so a function must not change a table. Methods of the table change it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.spark.types import to_wire, wire_schema
 
 _LIMIT = 10
-"""Rows of those that have a limit, as in Hudi."""
+"""Default limit of rows, as in Hudi."""
 
 _COMMITS = (
     "requested string, completed string, action string, operation string, "
@@ -38,7 +38,7 @@ class ShowCommits:
     """`show_commits(path, limit)`: the newest completed commits."""
 
     def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
-        """The rows, the newest first."""
+        """Yield the rows, the newest first."""
         yield from _rows(_newest(_table(path).inspect.commits(), limit))
 
 
@@ -46,7 +46,7 @@ class ShowTimeline:
     """`show_timeline(path, limit)`: the newest instants of the active timeline."""
 
     def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
-        """The rows, the newest first."""
+        """Yield the rows, the newest first."""
         yield from _rows(_newest(_table(path).inspect.timeline(), limit))
 
 
@@ -54,15 +54,15 @@ class ShowSavepoints:
     """`show_savepoints(path)`: the saved commits."""
 
     def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
-        """The rows, the oldest first."""
+        """Yield the rows, the oldest first."""
         yield from _rows(_table(path).savepoints())
 
 
 class ShowTableProperties:
-    """`show_table_properties(path)`: what is in `hoodie.properties`."""
+    """`show_table_properties(path)`: the content of `hoodie.properties`."""
 
     def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
-        """The rows in the order of their keys."""
+        """Yield the rows in the order of their keys."""
         yield from sorted(_table(path).config.properties.items())
 
 
@@ -75,10 +75,10 @@ _PROCEDURES = {
 
 
 def register_procedures(spark: SparkSession) -> tuple[str, ...]:
-    """Makes procedures known to SQL: `SELECT * FROM show_commits('/lake/trips', 10)`.
+    """Register procedures for SQL: `SELECT * FROM show_commits('/lake/trips', 10)`.
 
     They are `show_commits`, `show_timeline`, `show_savepoints` and `show_table_properties`, with
-    the table's folder in place of its name. Storage is reached by the environment of executors.
+    the table's location instead of its name. Executors access the storage with their environment.
 
     Args:
         spark: a session of PySpark 4.
@@ -91,8 +91,8 @@ def register_procedures(spark: SparkSession) -> tuple[str, ...]:
     """
     if spark.version.startswith("3."):
         raise ConfigError("table functions need PySpark 4", hint="HudiTable.history shows commits.")
-    for name, (kind, columns) in _PROCEDURES.items():
-        spark.udtf.register(name, udtf(kind, returnType=columns))
+    for name, (function_class, columns) in _PROCEDURES.items():
+        spark.udtf.register(name, udtf(function_class, returnType=columns))
     return tuple(_PROCEDURES)
 
 
@@ -103,7 +103,7 @@ def _table(path: str) -> HudiTable:
 
 
 def _newest(rows: pa.Table, limit: int) -> pa.Table:
-    """The last rows, turned around."""
+    """Return the last rows in reverse order."""
     if limit < 0:
         raise ConfigError(f"the limit is {limit}")
     order = list(range(rows.num_rows - 1, max(rows.num_rows - limit, 0) - 1, -1))

@@ -1,9 +1,9 @@
-"""A DataFrame of a scan that leaves out files, rows and columns before Spark sees them.
+"""A DataFrame of a scan that prunes files, rows and columns before Spark reads them.
 
-Selecting columns, filtering, grouping and counting are noted, and the read is planned when Spark
-asks for a plan. What Spark is given is a narrower read with every step of the user's on top of it,
-filters too: so the rows are Spark's own answer, whatever was left out below. All else is done by
-the DataFrame that this is.
+Selecting columns, filtering, grouping and counting are recorded, and the read is planned when Spark
+asks for a plan. Spark gets a narrower read with all of the user's steps on top of it, including
+filters: so the result is Spark's own, whatever was pruned below. All other methods are those of the
+DataFrame base class.
 """
 
 # ruff: noqa: SLF001 - frames know each other, and what Spark's own DataFrame holds
@@ -35,7 +35,7 @@ else:
 
 
 class Planning(_Frame):  # type: ignore[misc]
-    """What a planned DataFrame does before Spark does; mixed into a session's own DataFrame."""
+    """Methods that plan before Spark does; mixed into a session's own DataFrame."""
 
     _origin: ScanSource
     _steps: tuple[Step, ...]
@@ -47,7 +47,7 @@ class Planning(_Frame):  # type: ignore[misc]
 
     @_jdf.setter
     def _jdf(self, made: Any) -> None:
-        """The frame is made when it is asked for."""
+        """Ignore the value: the frame is built when it is needed."""
 
     @property
     def _plan(self) -> Any:
@@ -55,7 +55,7 @@ class Planning(_Frame):  # type: ignore[misc]
 
     @_plan.setter
     def _plan(self, made: Any) -> None:
-        """The frame is made when it is asked for."""
+        """Ignore the value: the frame is built when it is needed."""
 
     @property
     def columns(self) -> list[str]:
@@ -65,20 +65,20 @@ class Planning(_Frame):  # type: ignore[misc]
     # --- what is planned ----------------------------------------------------------------------
 
     def select(self, *cols: Any) -> Any:
-        """As Spark's; columns that are not named are not read."""
-        given = flat(cols)
-        names = [plain_name(column) for column in given]
+        """Select as Spark does; other columns are not read."""
+        columns = flat(cols)
+        names = [plain_name(column) for column in columns]
         output = self._output()
-        if given and all(name in output for name in names) and len(set(names)) == len(names):
-            return self._with(Step("select", tuple(given), tuple(map(str, names))))
-        return self._over(given, "select", *cols)
+        if columns and all(name in output for name in names) and len(set(names)) == len(names):
+            return self._with(Step("select", tuple(columns), tuple(map(str, names))))
+        return self._over(columns, "select", *cols)
 
     def selectExpr(self, *expr: Any) -> Any:  # noqa: N802 - Spark's name
-        """As Spark's; columns that are not named are not read."""
+        """Select as Spark does; other columns are not read."""
         return self._over(expr, "selectExpr", *expr)
 
     def drop(self, *cols: Any) -> Any:
-        """As Spark's; the columns are not read."""
+        """Drop as Spark does; the columns are not read."""
         output = self._output()
         if cols and all(isinstance(column, str) and column in output for column in cols):
             rest = [name for name in output if name not in cols]
@@ -87,62 +87,62 @@ class Planning(_Frame):  # type: ignore[misc]
         return super().drop(*cols)
 
     def filter(self, condition: Any) -> Any:
-        """As Spark's; what is surely not wanted is not read."""
+        """Filter as Spark does; rows that certainly do not match are not read."""
         text = sql_of(condition)
         names = names_in([condition], self._origin.columns)
         if names is None or not self._origin.is_narrowed:
             return super().filter(condition)
-        found = conjuncts_of(text or "")
-        shown = self._origin.scan.shown
-        tuples = tuple(triple for triple in found.tuples if fitting(triple, shown))
+        conjuncts = conjuncts_of(text or "")
+        schema = self._origin.scan.shown
+        tuples = tuple(triple for triple in conjuncts.tuples if fitting(triple, schema))
         tuples = tuple(triple for triple in tuples if triple[0] in names)
-        exact = found.whole and len(tuples) == len(found.tuples)
+        exact = conjuncts.whole and len(tuples) == len(conjuncts.tuples)
         step = Step("filter", (condition,), tuple(sorted(names)), tuples, exact)
-        made = self._with(step)
-        # Spark looks at a condition at once, so what is wrong with it is to be told at once.
+        filtered = self._with(step)
+        # Spark checks a condition immediately, so errors in it must be raised now.
         if not exact and self._origin.plan_id is None:
             try:
-                _ = made._jdf
+                _ = filtered._jdf
             except _analysis_exception():
                 return super().filter(condition)
-        return made
+        return filtered
 
     def where(self, condition: Any) -> Any:
-        """As `filter`."""
+        """Filter as `filter` does."""
         return self.filter(condition)
 
     def sort(self, *cols: Any, **kwargs: Any) -> Any:
-        """As Spark's."""
+        """Sort as Spark does."""
         return self._sort("sort", cols, kwargs)
 
     orderBy = sort  # noqa: N815 - Spark's name
 
     def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> Any:  # noqa: N802 - Spark's name
-        """As Spark's."""
+        """Sort as Spark does."""
         return self._sort("sortWithinPartitions", cols, kwargs)
 
     def groupBy(self, *cols: Any) -> Any:  # noqa: N802 - Spark's name
-        """As Spark's; columns that an aggregate does not need are not read."""
+        """Group as Spark does; columns that an aggregate does not need are not read."""
         return group(self, cols, super().groupBy(*cols))
 
     groupby = groupBy
 
     def agg(self, *exprs: Any) -> Any:
-        """As Spark's; columns that are not named are not read."""
-        begun = self._aggregate_in_tasks((), "agg", exprs)
-        if begun is not None:
-            return begun
+        """Aggregate as Spark does; other columns are not read."""
+        partial = self._aggregate_in_tasks((), "agg", exprs)
+        if partial is not None:
+            return partial
         named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
         return self._over(named, "agg", *exprs)
 
     def limit(self, num: Any) -> Any:
-        """As Spark's; each task stops there."""
+        """Limit as Spark does; each task stops there."""
         if isinstance(num, int) and num >= 0 and self._is_exact() and self._find_cached() is None:
             return self._build(self._columns_to_read(), num).limit(num)
         return super().limit(num)
 
     def count(self) -> int:
-        """As Spark's; by footers where no row must be read."""
+        """Count as Spark does; from footers if no row must be read."""
         if self._find_cached() is not None:
             return int(super().count())
         filters = [step for step in self._steps if step.kind == "filter"]
@@ -155,17 +155,17 @@ class Planning(_Frame):  # type: ignore[misc]
     # --- what is kept -------------------------------------------------------------------------
 
     def persist(self, *level: Any, **named: Any) -> Any:
-        """As Spark's; what is made of this frame is made of the rows that are kept."""
+        """Cache as Spark does; frames derived from this one use the cached rows."""
         self.__dict__["_is_kept"] = True
         return super().persist(*level, **named)
 
     def cache(self) -> Any:
-        """As Spark's; what is made of this frame is made of the rows that are kept."""
+        """Cache as Spark does; frames derived from this one use the cached rows."""
         self.__dict__["_is_kept"] = True
         return super().cache()
 
     def unpersist(self, *how: Any, **named: Any) -> Any:
-        """As Spark's."""
+        """Drop the cached rows as Spark does."""
         self.__dict__["_is_kept"] = False
         return super().unpersist(*how, **named)
 
@@ -174,8 +174,8 @@ class Planning(_Frame):  # type: ignore[misc]
     def _with(self, step: Step) -> Planning:
         plan_id = fresh_plan_id(self._origin.engine.spark)
         step = Step(step.kind, step.given, step.names, step.pushed, step.exact, plan_id)
-        made: Planning = _derive(type(self), self._origin, (*self._steps, step), self)
-        return made
+        planned: Planning = _derive(type(self), self._origin, (*self._steps, step), self)
+        return planned
 
     def _output(self) -> tuple[str, ...]:
         selects = [step.names for step in self._steps if step.kind == "select"]
@@ -195,19 +195,22 @@ class Planning(_Frame):  # type: ignore[misc]
         return frozenset(self._output()) | self._filter_columns()
 
     def _plain(self) -> Any:
-        """The frame as Spark has it."""
-        made = self.__dict__.get("_plain_frame")
-        if made is None:
-            made = self._build(self._columns_to_read())
-            self.__dict__["_plain_frame"] = made
-        return made
+        """Return the frame as a DataFrame of Spark."""
+        frame = self.__dict__.get("_plain_frame")
+        if frame is None:
+            frame = self._build(self._columns_to_read())
+            self.__dict__["_plain_frame"] = frame
+        return frame
 
     def _build(self, needed: Names, limit: int | None = None) -> Any:
-        """A read of what is needed, with the steps on top of it. needed: of the last columns."""
-        kept = self._find_cached()
-        if kept is not None and kept is not self:
-            steps = self._steps[len(kept._steps) :]
-            return replay(kept._plain(), steps, frozenset(self._origin.columns))
+        """Return a read of the needed columns, with the steps on top of it.
+
+        needed: columns of the last step.
+        """
+        cached = self._find_cached()
+        if cached is not None and cached is not self:
+            steps = self._steps[len(cached._steps) :]
+            return replay(cached._plain(), steps, frozenset(self._origin.columns))
         needed = self._at_least_one(needed | self._filter_columns())
         if not self._origin.is_narrowed:
             needed = frozenset(self._origin.columns)
@@ -215,21 +218,21 @@ class Planning(_Frame):  # type: ignore[misc]
         return replay(leaf, self._steps, needed)
 
     def _at_least_one(self, needed: Names) -> Names:
-        """With a column of every select, since none can give out nothing."""
+        """Add a column of every select, which cannot return none."""
         for step in self._steps:
             if step.kind == "select" and not needed & frozenset(step.names):
                 needed |= {step.names[0]}
         return needed or frozenset({self._origin.narrow()})
 
     def _find_cached(self) -> Planning | None:
-        """The last frame on the way to this one whose rows Spark keeps."""
+        """Return the last frame on the way to this one whose rows Spark caches."""
         at: Planning | None = self
         while at is not None and not at.__dict__.get("_is_kept"):
             at = at._before
         return at
 
     def _over(self, speaks: Iterable[Any], verb: str, *given: Any) -> Any:
-        """A verb of Spark's on the columns that its arguments speak of."""
+        """Run a method of Spark on the columns that its arguments refer to."""
         names = names_in(speaks, self._origin.columns)
         if names is None or self._find_cached() is not None:
             return getattr(super(), verb)(*given)
@@ -238,7 +241,7 @@ class Planning(_Frame):  # type: ignore[misc]
         )
 
     def _try_columns(self, names: Names, verb: Callable[[Any], Any]) -> Any:
-        """A verb on some columns; on all where Spark finds that it needs others."""
+        """Run a method on some columns; on all if Spark finds that it needs others."""
         if names >= frozenset(self._output()):
             return verb(self._plain())
         try:
@@ -249,10 +252,10 @@ class Planning(_Frame):  # type: ignore[misc]
     def _aggregate(
         self, speaks: Iterable[Any], by: tuple[Any, ...], verb: str, given: tuple[Any, ...]
     ) -> Any:
-        """An aggregate of groups, on the columns that are spoken of."""
-        begun = self._aggregate_in_tasks(by, verb, given)
-        if begun is not None:
-            return begun
+        """Aggregate groups, on the columns that the arguments refer to."""
+        partial = self._aggregate_in_tasks(by, verb, given)
+        if partial is not None:
+            return partial
         names = names_in(speaks, self._origin.columns)
         if names is None or self._find_cached() is not None:
             return getattr(super().groupBy(*by), verb)(*given)
@@ -260,7 +263,7 @@ class Planning(_Frame):  # type: ignore[misc]
         return self._try_columns(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
 
     def _aggregate_in_tasks(self, by: tuple[Any, ...], verb: str, given: tuple[Any, ...]) -> Any:
-        """An aggregate that tasks begin; None where Spark has to do it all."""
+        """Return an aggregate that tasks begin; None if Spark must aggregate alone."""
         origin = self._origin
         if not origin.is_narrowed or not self._is_exact() or self._find_cached() is not None:
             return None
@@ -268,11 +271,11 @@ class Planning(_Frame):  # type: ignore[misc]
         parts = parts_of(flat(by), verb, given, schema)
         if parts is None:
             return None
-        begun = origin.partial(parts, self._filters_to_push())
-        return None if begun is None else parts.over(begun, by)
+        partial = origin.partial(parts, self._filters_to_push())
+        return None if partial is None else parts.over(partial, by)
 
     def _sort(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Spark sorts by columns that were not selected, too."""
+        """Sort by columns that may not be selected, as Spark allows."""
         names = names_in(cols, self._origin.columns)
         hidden = frozenset(self._origin.columns) if names is None else names
         if hidden <= self._columns_to_read() or self._find_cached() is not None:
@@ -281,17 +284,17 @@ class Planning(_Frame):  # type: ignore[misc]
 
 
 def plan_frame(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> Any:
-    """The DataFrame of a scan without a limit. Raises what planning the scan does."""
+    """Return the DataFrame of a scan without a limit. Raises what planning the scan raises."""
     wire_schema(scan.schema)
-    _ = scan.tasks  # what cannot be read is refused now
+    _ = scan.tasks  # raise errors of the plan now
     origin = ScanSource(scan, engine, sizes, fresh_plan_id(engine.spark))
     return _derive(_class_for(engine.spark), origin, (), None)
 
 
 def _derive(
-    kind: type, origin: ScanSource, steps: tuple[Step, ...], before: Planning | None
+    frame_class: type, origin: ScanSource, steps: tuple[Step, ...], before: Planning | None
 ) -> Any:
-    frame: Any = object.__new__(kind)
+    frame: Any = object.__new__(frame_class)
     if origin.plan_id is not None:
         _init_connect(frame, origin.engine.spark)
     else:
@@ -310,10 +313,10 @@ def _init_connect(frame: Any, spark: Any) -> None:
 
 
 def _analysis_exception() -> type[Exception]:
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - nobody else needs it
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed elsewhere
 
-    found: type[Exception] = AnalysisException
-    return found
+    exception_class: type[Exception] = AnalysisException
+    return exception_class
 
 
 @cache
@@ -322,7 +325,7 @@ def _kind_of(base: type) -> type:
 
 
 def _class_for(spark: Any) -> type:
-    """The session's own kind of DataFrame, with planning before it."""
+    """Return the session's own DataFrame class, with planning before it."""
     if is_connect(spark):
         from pyspark.sql.connect.dataframe import (  # noqa: PLC0415 - needs the client's packages
             DataFrame as Connected,

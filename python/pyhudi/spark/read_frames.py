@@ -1,4 +1,4 @@
-"""Reading a table as a DataFrame: planned on the driver, read by tasks of file slices.
+"""Reads a table as a DataFrame: planned on the driver, read by tasks of file slices.
 
 The plan and the work are those of `HudiTable.scan`; only the engine differs.
 """
@@ -31,32 +31,34 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """The rows of a Hudi table, as it is now or was. Driver and executors need the pyhudi wheel.
+    """Return the rows of a Hudi table as a DataFrame. Driver and executors need the pyhudi wheel.
 
-    Nothing is read before an action, and each action reads the table as it was when this was
-    called. Filters and projections of the DataFrame do not reach the files: give `columns` and
-    `where` here. All columns are nullable.
+    Nothing is read before an action, and each action reads the snapshot at the time of this call.
+    Filters and projections of the DataFrame do not reach the files: pass `columns` and `where`
+    here. All columns are nullable.
 
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
-        uri: the table's folder, a path or a `file://` URI that driver and executors share.
-        columns: names in the wanted order, all by default.
+        uri: location of the table, a path or a `file://` URI that driver and executors share.
+        columns: names in the order of the result; all columns by default.
         where: a SQL expression, a pyarrow expression, or filter tuples; applied in the tasks.
-        limit: at most so many rows.
-        meta_fields: Hudi's own columns too, in front.
-        read_optimized: the base files alone, without the newer records in log files.
-        as_of: the table as it was then; see `HudiTable.scan`.
-        memory_limit: bytes that log records may take in the memory of each task; more of them go
-            to the executor's local files. Python workers live in `spark.executor.memoryOverhead`.
-        storage_options: for the storage, as in `pyhudi.open_table`.
+        limit: maximum number of rows.
+        meta_fields: include Hudi's meta columns, in front.
+        read_optimized: read base files only, without the newer records in log files.
+        as_of: read the table as of an earlier time; see `HudiTable.scan`.
+        memory_limit: bytes that log records may take in the memory of each task; the task spills
+            more of them to the executor's local files. Python workers live in
+            `spark.executor.memoryOverhead`.
+        storage_options: access to the storage, as in `pyhudi.open_table`.
         options: `hoodie.…` options, as in `pyhudi.open_table`.
 
     Raises:
         TableNotFound: there is no table.
-        UnsupportedTableFeature: the table, or a type that Spark lacks; the message names it.
-        SchemaMismatch: columns or values of the filter do not fit the schema.
+        UnsupportedTableFeature: pyhudi does not support the table, or Spark does not support a
+            type; the message names it.
+        SchemaMismatch: columns or values of the filter do not match the schema.
         ConfigError: an argument is wrong.
-        HistoryUnavailable: files of the time asked for are gone, or a write was incomplete then.
+        HistoryUnavailable: files of the snapshot have been cleaned, or a write was incomplete then.
     """
     engine = SparkEngine(spark)
     table = open_table(
@@ -83,7 +85,7 @@ def read_incremental(
     options: Mapping[str, object] | None = None,
     **how: Any,
 ) -> DataFrame:
-    """The rows that commits of a range wrote: `HudiTable.incremental` as a DataFrame.
+    """Return the rows that commits of a range wrote: `HudiTable.incremental` as a DataFrame.
 
     how: its other arguments, such as `columns`. Raises what it and its outputs raise.
     """

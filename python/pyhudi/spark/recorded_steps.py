@@ -1,4 +1,4 @@
-"""What was done to a planned DataFrame, to be done again on a narrower read."""
+"""Steps of a planned DataFrame, to be repeated on a narrower read."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that was done to a frame, to be done again on a narrower one."""
+    """One step of a frame, to be repeated on a narrower one."""
 
     kind: str
     given: tuple[Any, ...]
     names: tuple[str, ...]
-    """Columns that are given out by a select, or that a filter looks at."""
+    """Columns of a select, or columns that a filter uses."""
     pushed: tuple[FilterTuple, ...] = ()
     exact: bool = True
-    """Whether the pushed filters are all of the condition."""
+    """Whether the pushed filters are the whole condition."""
     plan_id: int | None = None
 
     def on(self, frame: Any, have: Names) -> Any:
-        """The step on a frame that was made of some columns."""
+        """Apply the step to a frame with some of the columns."""
         if self.kind == "filter":
-            made = frame.filter(*self.given)
+            result = frame.filter(*self.given)
         else:
             pairs = zip(self.names, self.given, strict=True)
-            made = frame.select(*[given for name, given in pairs if name in have])
+            result = frame.select(*[given for name, given in pairs if name in have])
         if self.plan_id is not None:
-            set_plan_id(made, self.plan_id)
-        return made
+            set_plan_id(result, self.plan_id)
+        return result
 
 
 def replay(frame: Any, steps: Sequence[Step], have: Names) -> Any:
-    """The frame with the steps on top of it. have: the columns that it has."""
+    """Return the frame with the steps on top of it. have: the columns that it has."""
     for step in steps:
         frame = step.on(frame, have)
     return frame

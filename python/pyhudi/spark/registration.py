@@ -30,23 +30,23 @@ def register(
     end: Moment | None = None,
     **how: Any,
 ) -> DataFrame:
-    """Makes a temporary view of a table for SQL, in place of any older one. Gives its DataFrame.
+    """Create or replace a temporary view of a table for SQL. Returns its DataFrame.
 
-    The view shows the table as it is now, or was, until it is registered again.
+    The view reads the same snapshot until you register it again.
 
     Args:
         spark: a session, as for `pyhudi.spark.read`.
-        name: the view's name.
-        uri: where the table lies.
+        name: name of the view.
+        uri: location of the table.
         query: "snapshot" and "read_optimized" as `pyhudi.spark.read`, with `as_of` for a time in
             the past; "incremental" as `read_incremental`; "changes" as `HudiTable.changes`; "diff"
             as `HudiTable.diff`, between `start` and `end`.
-        start: of an incremental query, of changes and of a diff.
-        end: likewise.
-        how: the other arguments of the one that is meant, such as `columns` and `where`;
+        start: start of an incremental query, of changes and of a diff.
+        end: end of the same queries.
+        how: other arguments of the chosen function, such as `columns` and `where`;
             `storage_options` and `options` always.
 
-    Raises what these raise, and `ConfigError` for a query that there is not, or that has no range.
+    Raises what these raise, and `ConfigError` for an unknown query, or one without its range.
     """
     frame = _frame(spark, uri, query, start, end, how)
     frame.createOrReplaceTempView(name)
@@ -69,8 +69,8 @@ def _frame(
         return read(spark, uri, **how)
     if query == "incremental":
         return read_incremental(spark, uri, start, end, **how)
-    given = {name: how.pop(name, None) for name in ("storage_options", "options")}
-    table = open_table(uri, engine=SparkEngine(spark), **given)
+    table_arguments = {name: how.pop(name, None) for name in ("storage_options", "options")}
+    table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
     if query == "changes":
         return frame_of(table.changes(start, end, **how))
     if query == "diff":
@@ -84,17 +84,16 @@ def _frame(
 
 
 def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Makes `spark.read.format("pyhudi")` and `spark.readStream.format("pyhudi")` known.
+    """Register `spark.read.format("pyhudi")` and `spark.readStream.format("pyhudi")`.
 
-    Needs PySpark 4. Tasks are packed and split by the settings of Spark's file sources, as they are
-    now.
+    Needs PySpark 4. Tasks are packed and split by the current settings of Spark's file sources.
 
     Args:
         spark: the session.
-        push_filters: from Spark 4.1 on, let Spark hand its filters to Python sources: sets
-            `spark.sql.python.filterPushdown.enabled` in the session. Then a DataFrame or view of
-            this format must not be queried twice: Spark (4.1 to 4.3) keeps the filters of one query
-            for the next one that has none to hand over, which then lacks rows.
+        push_filters: from Spark 4.1 on, let Spark push its filters into Python sources: sets
+            `spark.sql.python.filterPushdown.enabled` in the session. Then do not query a DataFrame
+            or view of this format twice: Spark (4.1 to 4.3) keeps the filters of one query for the
+            next one without filters, which then returns too few rows.
 
     Raises:
         ConfigError: PySpark is 3.5.
@@ -105,7 +104,7 @@ def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
         raise ConfigError(
             "Python data sources need PySpark 4", hint="pyhudi.spark.read works with 3.5 too."
         ) from error
-    # Spark 4.0 does not know the setting, and would take any name.
+    # Spark 4.0 does not have the setting, and accepts any name.
     push = push_filters and spark.conf.isModifiable(_PUSH_FILTERS)
     if push:
         spark.conf.set(_PUSH_FILTERS, "true")

@@ -1,7 +1,7 @@
-"""Rows that can have no record key, put aside before a write. Whether others fit is not known here.
+"""Separates rows that cannot have a record key before a write; other checks come later.
 
 The rule is that of the core (`record_keys.rs`): a key of one field must not be null or empty, of
-several not all may be.
+several fields not all may be.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 
 
 def separate_keyless(frame: DataFrame, key: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """The rows that have a key, and those that have none.
+    """Return the rows that have a key, and those that have none.
 
-    key: the key's columns; without any every row has a key, which is generated.
+    key: the key's columns; without columns every row gets a generated key.
     """
     if not key:
         return frame, frame.limit(0)
@@ -26,6 +26,6 @@ def separate_keyless(frame: DataFrame, key: Sequence[str]) -> tuple[DataFrame, D
 
 
 def _is_missing(column: str) -> Column:
-    """Never null."""
+    """Return whether a key column has no value; the result is never null."""
     value = sf.col(".".join(f"`{part}`" for part in column.split(".")))
     return value.isNull() | (sf.coalesce(value.cast("string"), sf.lit("")) == "")

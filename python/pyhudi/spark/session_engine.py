@@ -1,7 +1,7 @@
-"""What a writing verb with a DataFrame needs besides its rows: an engine that has executors.
+"""The engine for a write method with a DataFrame: one with executors.
 
-Keys are made, found and written there (`write_rows.py`). The driver plans with counts and commits;
-what it holds grows with partitions and files, not with rows.
+Keys are computed, looked up and written there (`write_rows.py`). The driver plans with counts and
+commits; its memory grows with partitions and files, not with rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyhudi.write.write_context import Handle, WritableTable
 
 @contextmanager
 def on_session(table: WritableTable, data: DataFrame, verb: str) -> Iterator[WritableTable]:
-    """The table for one verb with a DataFrame as its data.
+    """Yield the table for one write of a DataFrame.
 
-    One without a Spark engine gets one of the DataFrame's session for this write.
+    A table without a Spark engine gets one of the DataFrame's session for this write.
     """
     if isinstance(table.engine, LocalEngine):
         handle = Handle.of(table, SystemClock())

@@ -1,4 +1,4 @@
-"""Rows that each Spark task writes to new files of its own: a bulk insert without a shuffle."""
+"""A bulk insert without a shuffle: each Spark task writes its rows to new files of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pyhudi.write.row_sizes import Stretch
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
-"""A file's number is its task's and, in so many bits, its own."""
+"""A file's number is its task's number followed by its own, in this many bits."""
 _STATS = pa.schema([("stats", pa.binary())])
 
 
@@ -46,86 +46,86 @@ class PlacedApart:
     kept_away: int = 0
     cross_partition_duplicates: int = 0
     told: list[int] = field(default_factory=list)
-    """Of each task that has written, how many keys of its rows the table has."""
+    """For each finished task, the number of its rows whose keys are in the table."""
     leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     absent: pa.Table | None = None
     seen: FileGroups = frozenset()
 
     @property
     def known(self) -> int:
-        """Known once the rows are written."""
+        """Number of rows with existing keys, available once the rows are written."""
         return sum(self.told)
 
     def count_known(self) -> PlacedApart:
-        """With the rows counted whose keys the table has."""
+        """Return the rows with a count of those whose keys are in the table."""
         return replace(self, step=replace(self.step, known=True))
 
     def after_recovery(self) -> PlacedApart:
-        """After the clean-up that comes before a write."""
+        """Return the rows after the recovery that precedes a write."""
         return replace(self, context=self.context.recover())
 
     def stretches(self) -> Mapping[str, Sequence[Stretch]]:
-        """No plan is made with them."""
+        """Return no stretches: no plan is made with them."""
         return {}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
-        """Writes the rows to as many files as they need; none is planned."""
+        """Write the rows to as many files as they need; no file is planned."""
         step = self.step.in_write(self.context, instant)
         rows = collect(map_batches(self.data, step, _STATS), f"write files of {instant}")
         written = [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
-        self.told.extend(known for _, known in written)
+        self.told.extend(existing for _, existing in written)
         return [stats for stats, _ in written]
 
 
 def _file_ids(instant: str, task: int) -> Iterator[str]:
-    """The same for each attempt of a task: files that a slow one leaves are of the same groups."""
+    """Yield the same ids for each attempt of a task: leftover files are of the same groups."""
     for number in count():
         yield plain_file_id(str(uuid5(NAMESPACE_URL, f"{instant}/{task}/{number}")))
 
 
 @dataclass(frozen=True)
 class WriteApart:
-    """Gives rows their keys and writes them; what is written comes back as pickled statistics."""
+    """Adds keys to rows and writes them; the result is pickled statistics."""
 
     context: RemoteContext
     keys: KeyRows
     schema: pa.Schema
-    """Of keyed rows."""
+    """Schema of keyed rows."""
     memory_limit: int
     instant: str = ""
-    """Of the write."""
+    """Instant of the write."""
     known: bool = False
-    """Rows are counted whose keys the table has."""
+    """Count rows whose keys are in the table."""
 
     @classmethod
     def of(
         cls, context: WriteContext, given: pa.Table, schema_mode: str, memory_limit: int
     ) -> WriteApart:
-        """For rows with the schema of an empty table. Raises as `KeyRows.keyed` does."""
+        """Return the step for rows with an empty table's schema. Raises as `KeyRows.of` does."""
         keys, schema = KeyRows.of(context, given, schema_mode, generate=True)
         return cls(keys.context, keys, schema, memory_limit)
 
     def in_write(self, context: WriteContext, instant: str) -> WriteApart:
-        """The step in a write that has begun, after the clean-up."""
+        """Return the step in a started write, after the recovery."""
         remote = RemoteContext.of(context, None if self.known else ())
         return replace(self, context=remote, instant=instant)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """As a step of `flow.mapped`."""
+        """Write the rows, as a step of `map_batches`."""
         yield pa.table({"stats": [pickle.dumps(self.write_rows(batches))]}, schema=_STATS)
 
     def write_rows(self, batches: Batches) -> tuple[tuple[WriteStat, ...], int]:
-        """Writes the rows of one Spark task; with the number of those whose keys the table has."""
+        """Write the rows of one Spark task; also returns how many have keys in the table."""
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
-            some = chain([self.schema.empty_table()], pieces)
+            chunks = chain([self.schema.empty_table()], pieces)
             tally = RowCounters()
-            rows = buffer_rows(stack, self.context, some, self.memory_limit, tally)
-            placed = (rows.count_known() if self.known else rows).for_new_files()
+            rows = buffer_rows(stack, self.context, chunks, self.memory_limit, tally)
+            assigned = (rows.count_known() if self.known else rows).for_new_files()
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
-                placed.stretches(),
+                assigned.stretches(),
                 new_file_id=partial(next, _file_ids(self.instant, attempt.task)),
             )
             first = attempt.task << _FILE_BITS
@@ -133,7 +133,7 @@ class WriteApart:
                 stat
                 for number, file in enumerate(files)
                 for stat in write_file(
-                    placed.fill_task(file), replace(attempt, task=first + number)
+                    assigned.fill_task(file), replace(attempt, task=first + number)
                 )
             )
             return stats, tally.known

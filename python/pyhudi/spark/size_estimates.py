@@ -1,4 +1,4 @@
-"""What Spark is told of sizes: bytes to plan joins with, and how much one task is to read."""
+"""Sizes for Spark: bytes to plan joins with, and how much one task reads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pyhudi.spark.types import row_bytes
 
 
 def estimate_bytes_read(rows: Scan | Changes, sizes: PackSizes) -> float:
-    """Bytes of files that hold the rows, of a scan the share of its columns.
+    """Estimate the bytes of files that have the rows; for a scan, the share of its columns.
 
-    By the widths of their types: no footer is read for this.
+    The share follows from the widths of the types: no footer is read.
     """
     if isinstance(rows, Changes):
-        # How large a change log is nobody has looked up.
+        # The size of a change log is not known here.
         logs = sum(len(task.change_logs) for task in rows.tasks)
         return sum(change_size(task) for task in rows.tasks) + logs * sizes.open_bytes
     read = sum(task_size(task) for task in rows.tasks)
@@ -28,9 +28,9 @@ def estimate_bytes_read(rows: Scan | Changes, sizes: PackSizes) -> float:
 
 
 def estimate_size(files: float, spark: SparkSession) -> int:
-    """Bytes that Spark is to plan with: those of the files, as for its own file sources.
+    """Estimate the size in bytes for Spark's planner, as Spark does for its own file sources.
 
-    A size costs time, so it is cut where it only says that the rows are too many to be broadcast.
+    A size costs time, so it is limited to what rules out a broadcast of the rows.
     """
     factor = float(spark.conf.get("spark.sql.sources.fileCompressionFactor", None) or 1.0)
     limits = [_bytes(spark, name) or 0 for name in _BROADCAST_LIMITS]
@@ -45,13 +45,13 @@ _LARGE = 256 << 20
 
 
 def pack_sizes(spark: SparkSession) -> PackSizes:
-    """How much one task is to read, by the settings of Spark's file sources."""
-    given = {
+    """Return how much one task reads, by the settings of Spark's file sources."""
+    settings = {
         "most_bytes": _bytes(spark, "spark.sql.files.maxPartitionBytes"),
         "open_bytes": _bytes(spark, "spark.sql.files.openCostInBytes"),
         "wanted": _parallelism(spark),
     }
-    return PackSizes(**{name: value for name, value in given.items() if value is not None})
+    return PackSizes(**{name: value for name, value in settings.items() if value is not None})
 
 
 _UNITS = {"b": 0, "": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40}
@@ -65,11 +65,11 @@ def _bytes(spark: SparkSession, name: str) -> int | None:
 
 
 def _parallelism(spark: SparkSession) -> int | None:
-    """Tasks that run at once; Spark Connect tells it only where it is set."""
+    """Return the number of concurrent tasks; Spark Connect only has it if it is configured."""
     for name in ("spark.sql.files.minPartitionNum", "spark.sql.leafNodeDefaultParallelism"):
-        found = spark.conf.get(name, None)
-        if found and found.isdecimal():
-            return int(found)
+        value = spark.conf.get(name, None)
+        if value and value.isdecimal():
+            return int(value)
     if is_connect(spark):
         return None
     return int(spark.sparkContext.defaultParallelism)

@@ -1,7 +1,7 @@
 """The format "pyhudi" of Spark 4: `spark.read`, `spark.readStream`, and `df.write` to append.
 
-Only imported where PySpark has Python data sources. Spark calls schema, planning and reading in
-different Python workers; what travels between them is a `Query` and packs of read tasks.
+Only imported if PySpark has Python data sources. Spark calls schema, planning and reading in
+different Python workers; a `Query` and packs of read tasks are passed between them.
 """
 
 from __future__ import annotations
@@ -29,51 +29,51 @@ if TYPE_CHECKING:  # Not every PySpark that reads can write and stream.
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """What the session tells a source when it is registered."""
+    """Settings of the session at the registration of a source."""
 
     sizes: PackSizes = field(default_factory=PackSizes)
     push_filters: bool = False
-    """Whether the session lets Python sources see filters."""
+    """Whether the session pushes filters into Python sources."""
 
 
 class HudiDataSource(DataSource):  # type: ignore[misc]
-    """The data source; `pyhudi.spark.register_source` makes one that fits the session.
+    """The data source; `pyhudi.spark.register_source` makes one with the session's settings.
 
-    Options and what they mean: docs/how-to/spark-read.md.
+    Options and their meaning: docs/how-to/spark-read.md.
     """
 
     settings = SourceSettings()
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
+        """Return the name for `format`."""
         return "pyhudi"
 
     def schema(self) -> StructType:
-        """The columns of the result; no Spark job is run."""
+        """Return the columns of the result; no Spark job is run."""
         return spark_schema(wire_schema(Query.of_schema(dict(self.options)).rows().schema))
 
     def reader(self, schema: StructType) -> HudiReader:
-        """The reader of a batch query."""
+        """Return the reader of a batch query."""
         query = project_query(Query.of(dict(self.options)), schema)
-        kind = FilteringReader if self.settings.push_filters else HudiReader
-        return kind(query, schema, self.settings.sizes)
+        reader_class = FilteringReader if self.settings.push_filters else HudiReader
+        return reader_class(query, schema, self.settings.sizes)
 
     def streamReader(self, schema: StructType) -> HudiStreamReader:  # noqa: N802 - Spark's name
-        """The reader of a stream of commits."""
+        """Return the reader of a stream of commits."""
         from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
 
         query = project_query(stream_query(dict(self.options)), schema)
         return HudiStreamReader(query, schema, self.settings.sizes)
 
     def writer(self, schema: StructType, overwrite: bool) -> HudiWriter:  # noqa: FBT001
-        """The writer of a bulk insert, in the mode "append"."""
+        """Return the writer of a bulk insert, in the mode "append"."""
         from pyhudi.spark.source_write import writer_of  # noqa: PLC0415
 
         return writer_of(Query.of_write(dict(self.options)), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
-        """Refused: keys must meet across tasks, and a data source writer cannot shuffle."""
+        """Raise `UnsupportedTableFeature`: a data source writer cannot shuffle rows by key."""
         raise UnsupportedTableFeature(
             'df.writeStream.format("pyhudi") is not supported: a data source writer cannot shuffle',
             hint="df.writeStream.foreachBatch(pyhudi.spark.sink(uri)) writes streams.",
@@ -89,19 +89,19 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
         self.sizes = sizes
 
     def partitions(self) -> list[InputPartition]:
-        """One for each pack; Spark wants at least one."""
+        """Return a partition for each pack; Spark requires at least one."""
         return partitions_of(self.query.rows(), self.schema, self.sizes) or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one pack."""
+        """Yield the rows of one pack."""
         return read_partition(partition)
 
 
 class FilteringReader(HudiReader):
-    """A reader that leaves out rows by Spark's filters. Spark applies them again."""
+    """A reader that prunes rows by Spark's filters. Spark applies them again."""
 
     def pushFilters(self, filters: Sequence[Any]) -> Sequence[Any]:  # noqa: N802 - Spark's name
-        """Takes note of what can be tested where files are read; gives all back."""
+        """Store the filters that can be applied when files are read; return all of them."""
         rows = self.query.rows()
         if isinstance(rows, Scan):
             self.query = replace(self.query, pushed=pushable(filters, rows.shown))
@@ -109,10 +109,10 @@ class FilteringReader(HudiReader):
 
 
 def project_query(query: Query, schema: StructType) -> Query:
-    """The query for the columns that Spark wants, in their order.
+    """Return the query for the columns that Spark requests, in their order.
 
-    Spark's schema is the source's own as it was when the DataFrame was made, or the user's. Raises
-    `SchemaMismatch` where a column is gone or has another type now.
+    Spark's schema is that of the source when the DataFrame was created, or the user's. Raises
+    `SchemaMismatch` if a column is missing or has another type now.
     """
     if query.query_type != "cdc":
         query = replace(query, columns=tuple(schema.names), meta_fields=False)
@@ -121,5 +121,5 @@ def project_query(query: Query, schema: StructType) -> Query:
 
 
 def source_class(settings: SourceSettings) -> type[HudiDataSource]:
-    """The data source with settings of a session."""
+    """Return the data source class with settings of a session."""
     return type("SessionSource", (HudiDataSource,), {"settings": settings})

@@ -1,7 +1,7 @@
 """Filters that Spark pushes down to a Python data source, as filter tuples.
 
-Spark goes on to apply every filter itself, so only one thing counts here: no row may be left out
-that Spark would keep. What Spark sees otherwise than Arrow (NaN, collations) is not pushed.
+Spark applies every filter itself again, so the only requirement is that no row is skipped that
+Spark would keep. Comparisons that differ between Spark and Arrow (NaN, collations) are not pushed.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _OPERATORS = {
 
 
 def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ...]:
-    """The filters that can be applied where files are read. schema: as scans give rows."""
-    found = (_tuple(given) for given in filters)
-    return tuple(triple for triple in found if triple is not None and fitting(triple, schema))
+    """Return the filters that can be applied when files are read. schema: that of scans."""
+    tuples = (_tuple(spark_filter) for spark_filter in filters)
+    return tuple(triple for triple in tuples if triple is not None and fitting(triple, schema))
 
 
-def _tuple(given: Any) -> FilterTuple | None:
-    kind = type(given).__name__
-    if kind == "Not":
-        return _negate(given.child)
-    if len(given.attribute) != 1:
+def _tuple(spark_filter: Any) -> FilterTuple | None:
+    filter_type = type(spark_filter).__name__
+    if filter_type == "Not":
+        return _negate(spark_filter.child)
+    if len(spark_filter.attribute) != 1:
         return None
-    column = given.attribute[0]
-    if kind == "IsNull":
+    column = spark_filter.attribute[0]
+    if filter_type == "IsNull":
         return (column, "is null")
-    if kind == "IsNotNull":
+    if filter_type == "IsNotNull":
         return (column, "is not null")
-    if kind == "In":
-        values = [value for value in given.value if value is not None]
+    if filter_type == "In":
+        values = [value for value in spark_filter.value if value is not None]
         return (column, "in", values) if values else None
-    if kind in _OPERATORS and given.value is not None:
-        return (column, _OPERATORS[kind], given.value)
+    if filter_type in _OPERATORS and spark_filter.value is not None:
+        return (column, _OPERATORS[filter_type], spark_filter.value)
     return None
 
 
@@ -61,13 +61,13 @@ def _negate(child: Any) -> FilterTuple | None:
 
 
 def fitting(triple: FilterTuple, schema: pa.Schema) -> bool:
-    """Whether Spark and Arrow test a column alike by the filter."""
+    """Return whether Spark and Arrow evaluate a filter in the same way."""
     column = triple[0]
     if column not in schema.names:
         return False
-    kind = schema.field(column).type
+    data_type = schema.field(column).type
     values = triple[2] if triple[1] == "in" else triple[2:]
-    if not all(_is_of(value, kind) for value in values):
+    if not all(_is_of(value, data_type) for value in values):
         return False
     try:
         parse_where([triple], schema)
@@ -76,16 +76,16 @@ def fitting(triple: FilterTuple, schema: pa.Schema) -> bool:
     return True
 
 
-def _is_of(value: Any, kind: pa.DataType) -> bool:
-    """Whether a literal is what Spark and Arrow order alike in a column of the type."""
+def _is_of(value: Any, data_type: pa.DataType) -> bool:
+    """Return whether Spark and Arrow order a literal in the same way in a column of the type."""
     if isinstance(value, bool):
-        return bool(at.is_boolean(kind))
+        return bool(at.is_boolean(data_type))
     if isinstance(value, int):
-        return bool(at.is_integer(kind))
+        return bool(at.is_integer(data_type))
     if isinstance(value, str):
-        return bool(at.is_string(kind))
+        return bool(at.is_string(data_type))
     if isinstance(value, dt.datetime):
-        return bool(at.is_timestamp(kind)) and (value.tzinfo is None) == (kind.tz is None)
+        return bool(at.is_timestamp(data_type)) and (value.tzinfo is None) == (data_type.tz is None)
     if isinstance(value, dt.date):
-        return bool(at.is_date32(kind))
-    return isinstance(value, Decimal) and bool(at.is_decimal(kind))
+        return bool(at.is_date32(data_type))
+    return isinstance(value, Decimal) and bool(at.is_decimal(data_type))

@@ -1,7 +1,7 @@
 """The options of Spark's format "pyhudi", and the query that they describe.
 
-Spark gives all of them as text, and plans in a Python worker that has no session: a query is
-therefore a picklable description, and each process opens the table for itself.
+Spark passes all of them as text, and plans in a Python worker that has no session: a query is
+therefore a picklable description, and each process opens the table itself.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _HUDIS_NAMES = {
     "hoodie.datasource.read.end.instanttime": "end",
     "hoodie.datasource.write.operation": "operation",
 }
-"""Options of Hudi's own source that mean the same (`DataSourceOptions`, 1.2.0).
+"""Options of Hudi's own source with the same meaning (`DataSourceOptions`, 1.2.0).
 
-But for times: Hudi takes them for points in time, also where a commit has the same time.
+Times are an exception: Hudi treats them as points in time, even if a commit has the same time.
 """
 _TIMES = ("as_of", "begin", "end")
 _STORAGE = "storage."
-"""Before the name of each storage option."""
+"""Prefix of the name of each storage option."""
 _STREAM_ONLY = ("max_instants_per_batch", "max_bytes_per_batch")
 _OF_WRITES = ("path", "operation", "memory_limit", "options", "storage_options")
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked for. Picklable; the names are those of the options."""
+    """A requested query or write. Picklable; the names are those of the options."""
 
     path: str
     query_type: QueryType = "snapshot"
@@ -58,12 +58,12 @@ class Query:
     memory_limit: int = 512 * 1024 * 1024
     hollow_commits: HollowCommits = "fail"
     fallback_full_scan: bool = False
-    """False by default: the warning of `HudiTable.incremental` would be seen by nobody."""
+    """False by default: the user would not see the warning of `HudiTable.incremental`."""
     images: Literal["struct", "json"] = "struct"
     max_instants_per_batch: int | None = None
     max_bytes_per_batch: int | None = None
     operation: str | None = None
-    """Of a write."""
+    """Operation of a write."""
     options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     pushed: tuple[tuple[Any, ...], ...] = ()
@@ -71,25 +71,25 @@ class Query:
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, stream: bool = False) -> Query:
-        """Raises `ConfigError` for an unknown option, a wrong value, and what does not combine."""
+        """Parse a query. Raises `ConfigError` for unknown options, wrong values or combinations."""
         query = cls(**_arguments(options))
         query._check(stream=stream)
         return query
 
     @classmethod
     def of_schema(cls, options: Mapping[str, str]) -> Query:
-        """The query as far as its columns go, for a batch query or a stream."""
+        """Parse the parts of a query that determine its columns, for a batch query or a stream."""
         query = cls(**_arguments(options))
         query._check_path()
         return replace(query, begin=None, end=None)
 
     @classmethod
     def of_write(cls, options: Mapping[str, str]) -> Query:
-        """What a write is told. Raises `ConfigError` as `of` does."""
+        """Parse the options of a write. Raises `ConfigError` as `of` does."""
         arguments = _arguments(options)
-        wrong = [name for name in arguments if name not in _OF_WRITES]
-        if wrong:
-            raise ConfigError(f"the option {wrong[0]} does not go with a write")
+        unsupported = [name for name in arguments if name not in _OF_WRITES]
+        if unsupported:
+            raise ConfigError(f"the option {unsupported[0]} does not apply to writes")
         query = cls(**arguments)
         query._check_path()
         return query
@@ -98,13 +98,13 @@ class Query:
         if "://" not in self.path and not self.path.startswith(("/", "file:")):
             raise ConfigError(
                 f"the path {self.path!r} is relative",
-                hint="Spark's processes need not be in one folder: give all of it.",
+                hint="Give the absolute path: Spark's processes may run in different directories.",
             )
 
     def _check(self, *, stream: bool) -> None:
         self._check_path()
         ranged = self.query_type in ("incremental", "cdc")
-        wrong = {
+        conflicts = {
             "query_type": self.query_type not in get_args(QueryType),
             "as_of": self.as_of is not None and (ranged or stream),
             "begin": self.begin is not None and not ranged,
@@ -113,17 +113,17 @@ class Query:
             "images": self.images not in ("struct", "json"),
             "operation": self.operation is not None,
         }
-        wrong |= {name: getattr(self, name) is not None and not stream for name in _STREAM_ONLY}
-        for name, is_wrong in wrong.items():
+        conflicts |= {name: getattr(self, name) is not None and not stream for name in _STREAM_ONLY}
+        for name, is_wrong in conflicts.items():
             if is_wrong:
-                what = "a stream" if stream else f"a query of the type {self.query_type!r}"
+                context = "a stream" if stream else f"a query of the type {self.query_type!r}"
                 raise ConfigError(
-                    f"the option {name} = {getattr(self, name)!r} does not go with {what}",
+                    f"the option {name} = {getattr(self, name)!r} does not apply to {context}",
                     hint=f"Query types: {', '.join(get_args(QueryType))}.",
                 )
 
     def table(self) -> HudiTable:
-        """The table as it is now, for work in a Python worker, which runs one task at a time."""
+        """Open the current table in a Python worker, which runs one task at a time."""
         return open_table(
             self.path,
             engine=LocalEngine(1),
@@ -133,7 +133,7 @@ class Query:
         )
 
     def rows(self, table: HudiTable | None = None) -> Scan | Changes:
-        """The lazy rows. Raises what the table's verb raises."""
+        """Return the lazy rows. Raises what the table's method raises."""
         table = table or self.table()
         if self.query_type == "cdc":
             return table.changes(self.begin, self.end, where=self.where, images=self.images)
@@ -144,17 +144,17 @@ class Query:
                 "hollow_commits": self.hollow_commits,
                 "fallback_full_scan": self.fallback_full_scan,
             }
-            found = table.incremental(self.begin, self.end, columns=columns, **how)
-            memory = replace(found.request, memory_limit=self.memory_limit)
-            return self._apply_filters(replace(found, request=memory))
+            scan = table.incremental(self.begin, self.end, columns=columns, **how)
+            memory = replace(scan.request, memory_limit=self.memory_limit)
+            return self._apply_filters(replace(scan, request=memory))
         read_optimized = self.query_type == "read_optimized"
-        found = table.scan(
+        scan = table.scan(
             columns, read_optimized=read_optimized, memory_limit=self.memory_limit, **how
         )
-        return self._apply_filters(found)
+        return self._apply_filters(scan)
 
     def _apply_filters(self, scan: Scan) -> Scan:
-        """Without rows that fail what Spark pushed down."""
+        """Return the scan without rows that fail the filters that Spark pushed down."""
         if not self.pushed:
             return scan
         pushed = parse_where(list(self.pushed), scan.shown)
@@ -170,17 +170,17 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
     if _OF_A_CATALOG in given:
         raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_A_VIEW)
     for name, value in ((str(name).lower(), str(value)) for name, value in given.items()):
-        own = _HUDIS_NAMES.get(name, name)
+        query_field = _HUDIS_NAMES.get(name, name)
         if name.startswith(_STORAGE):
             arguments["storage_options"][name.removeprefix(_STORAGE)] = value
-        elif own in _OWN_NAMES:
-            if own in arguments:
-                raise ConfigError(f"the option {own} is given twice, once as {name}")
-            arguments[own] = _parse_value(own, value)
-            if own in _TIMES and name != own:
-                hudis_times.append(own)
-        elif (known := _KNOWN_OPTIONS.get(name)) is not None:
-            arguments["options"][known] = value
+        elif query_field in _OWN_NAMES:
+            if query_field in arguments:
+                raise ConfigError(f"the option {query_field} is given twice, once as {name}")
+            arguments[query_field] = _parse_value(query_field, value)
+            if query_field in _TIMES and name != query_field:
+                hudis_times.append(query_field)
+        elif (option_name := _KNOWN_OPTIONS.get(name)) is not None:
+            arguments["options"][option_name] = value
         elif name.startswith("hoodie."):
             raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         else:
@@ -189,27 +189,27 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
             raise ConfigError(f"the option {name!r} is unknown", hint=hint)
     if arguments.get("query_type") != "cdc":
         # Ranges of changes have requested times in Hudi (`HoodieCDCExtractor`, 1.2.0).
-        arguments |= {own: PlainTime(arguments[own]) for own in hudis_times}
+        arguments |= {query_field: PlainTime(arguments[query_field]) for query_field in hudis_times}
     if "path" not in arguments:
-        hint = f'.load("/folder/of/the/table"); Spark\'s catalog keeps none: {_A_VIEW}'
+        hint = f'Call .load("/path/of/the/table"). Spark\'s catalog stores no path: {_A_VIEW}'
         raise ConfigError("no path was given", hint=hint)
     return arguments
 
 
 _OF_A_CATALOG = "owner"
-"""Spark 4 gives it instead of path and options where a table of its catalog is made."""
+"""Spark 4 passes it instead of path and options when a table of its catalog is created."""
 _A_VIEW = "CREATE TEMPORARY VIEW name USING pyhudi OPTIONS (path '/folder/of/the/table')"
 _OWN_NAMES = tuple(name for name in _TYPES if name not in ("options", "storage_options", "pushed"))
 _KNOWN_OPTIONS = {name.lower(): name for name in sorted(KNOWN_OPTIONS)}
 
 
 def _parse_value(name: str, value: str) -> Any:
-    kind = _TYPES[name]
-    if kind == "bool":
+    field_type = _TYPES[name]
+    if field_type == "bool":
         if value.lower() not in ("true", "false"):
             raise ConfigError(f"the option {name} is {value!r}, expected true or false")
         return value.lower() == "true"
-    if kind.startswith("int"):
+    if field_type.startswith("int"):
         if not value.isdecimal() or not int(value):
             raise ConfigError(f"the option {name} is {value!r}, not a number above 0")
         return int(value)

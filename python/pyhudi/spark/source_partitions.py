@@ -1,4 +1,4 @@
-"""What one Spark task of a data source reads: a pack of read tasks."""
+"""The part of a query that one Spark task of a data source reads: a pack of read tasks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 def partitions_of(
     rows: Scan | Changes, schema: StructType, sizes: PackSizes
 ) -> list[InputPartition]:
-    """A partition for each pack of a query, none where there is nothing to read."""
+    """Return a partition for each pack of a query; none if there is nothing to read."""
     check_schema(rows.schema, schema)
     wire = wire_schema(rows.schema)
     return [Slices((pack, rows.schema, wire)) for pack in packs_of(rows, sizes)]
 
 
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one pack, in the types that Spark takes."""
+    """Yield the rows of one pack, in Spark's types."""
     if not isinstance(partition, Slices):
         return
     pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
@@ -41,19 +41,19 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 class Slices(InputPartition):  # type: ignore[misc]
-    """A pack of read tasks, pickled: Spark's driver passes it on."""
+    """A pack of read tasks, pickled, which Spark's driver passes on."""
 
     def __init__(self, pack: Any) -> None:
         super().__init__(None)
         self.packed = pickle.dumps(pack)
 
 
-def check_schema(found: pa.Schema, schema: StructType) -> None:
-    """Raises `SchemaMismatch` where rows are not what Spark expects."""
-    for ours, theirs in zip(spark_schema(wire_schema(found)), schema, strict=True):
+def check_schema(actual: pa.Schema, schema: StructType) -> None:
+    """Raise `SchemaMismatch` if rows differ from what Spark expects."""
+    for ours, theirs in zip(spark_schema(wire_schema(actual)), schema, strict=True):
         if (ours.name, ours.dataType) != (theirs.name, theirs.dataType):
             raise SchemaMismatch(
                 f"Spark expects the column {theirs.name!r} as {theirs.dataType.simpleString()}, "
                 f"the table has {ours.name!r} as {ours.dataType.simpleString()}",
-                hint="Make the DataFrame anew, or start the stream again.",
+                hint="Create a new DataFrame, or restart the stream.",
             )

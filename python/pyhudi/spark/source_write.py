@@ -1,8 +1,8 @@
-"""`df.write.format("pyhudi")`: rows go to new files, each task's to its own, without a shuffle.
+"""`df.write.format("pyhudi")`: each task writes its rows to new files, without a shuffle.
 
-That is a bulk insert without looking for keys. Spark makes the writer in one Python worker beside
-the driver, which starts the write on the timeline, writes in executors, and commits or aborts in
-another worker beside the driver.
+This is a bulk insert without key lookups. Spark creates the writer in one Python worker next to the
+driver, which starts the write on the timeline; the writer writes in executors, and commits or
+aborts in another worker next to the driver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyhudi.write.execute import BULK_INSERT, needs_commit
 from pyhudi.write.key_uniqueness_claims import key_claims
 from pyhudi.write.upsert import open_write
 
-_HINT = "The verbs of pyhudi.open_table(uri) take a DataFrame."
+_HINT = "Pass the DataFrame to a method of pyhudi.open_table(uri), such as upsert."
 
 
 @dataclass
@@ -42,42 +42,44 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 
 class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """One bulk insert. Making it starts the write."""
+    """One bulk insert. Creating the writer starts the write."""
 
     def __init__(self, query: Query, schema: StructType) -> None:
-        """Raises what `HudiTable.bulk_insert` raises, and refuses what would need a shuffle."""
+        """Start the write. Raises what `HudiTable.bulk_insert` raises, and for a needed shuffle."""
         super().__init__()
         context = open_write(query.table(), None, query.memory_limit)
         if context.index.has_buckets:
-            kind = context.index.kind
-            msg = f'{INDEX_TYPE} is {kind}: df.write.format("pyhudi") cannot bring buckets together'
+            index_type = context.index.kind
+            msg = (
+                f'{INDEX_TYPE} is {index_type}: df.write.format("pyhudi") cannot shuffle by bucket'
+            )
             raise UnsupportedTableFeature(msg, hint=_HINT)
         if context.options.combine_inserts:
             msg = (
-                'hoodie.combine.before.insert: df.write.format("pyhudi") cannot bring keys together'
+                'hoodie.combine.before.insert: df.write.format("pyhudi") cannot combine rows by key'
             )
             raise UnsupportedTableFeature(msg, hint=_HINT)
-        given = struct_schema(schema).empty_table()
-        step = WriteApart.of(context, given, "strict", query.memory_limit)
+        input_rows = struct_schema(schema).empty_table()
+        step = WriteApart.of(context, input_rows, "strict", query.memory_limit)
         context = context.recover()
         txn = Transaction(context.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
         self._step = step.in_write(context, txn.instant)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """On an executor: writes the rows of one task, and keeps the write alive meanwhile."""
+        """On an executor: write the rows of one task, and keep the write's heartbeat alive."""
         context = self._step.context
         beat = Heartbeat(context.storage, self._step.instant, SystemClock(), owned=False)
         beat.start()
         try:
-            # Nobody would see a warning of Spark's worker, so no keys are counted.
+            # The user would not see a warning of Spark's worker, so no keys are counted.
             stats, _ = self._step.write_rows(iterator)
             return Written(stats)
         finally:
             beat.stop_beating()
 
     def commit(self, messages: Sequence[Written | None]) -> None:
-        """Beside the driver: publishes the files of all tasks."""
+        """Next to the driver: publish the files of all tasks."""
         stats = [stat for message in messages if message is not None for stat in message.stats]
         context = self._step.context
         with self._resume_transaction() as txn:
@@ -86,14 +88,14 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             if stats or needs_commit(context):
                 txn.commit(stats, context.commit_schema)
                 rows = sum(stat.num_inserts for stat in stats)
-                said = "%s: committed %s %s: %d rows in %d files"
+                message_format = "%s: committed %s %s: %d rows in %d files"
                 uri = context.storage.uri
-                logger.info(said, uri, BULK_INSERT, txn.instant, rows, len(stats))
+                logger.info(message_format, uri, BULK_INSERT, txn.instant, rows, len(stats))
             else:
                 txn.withdraw()
 
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's
-        """Beside the driver: takes the write back."""
+        """Next to the driver: roll the write back."""
         self._resume_transaction().roll_back()
 
     def _resume_transaction(self) -> Transaction:
@@ -105,11 +107,11 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
 
 def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWriter:
-    """Refuses to overwrite, and operations that need a shuffle."""
+    """Return the writer. Raises for overwrites, and operations that need a shuffle."""
     if overwrite:
         raise UnsupportedTableFeature(
-            'df.write.format("pyhudi").mode("overwrite"): Spark does not say what is to go',
-            hint="overwrite and overwrite_partitions of a table take a DataFrame.",
+            'df.write.format("pyhudi").mode("overwrite") does not say which partitions to replace',
+            hint="Call overwrite or overwrite_partitions of the table with the DataFrame.",
         )
     if query.operation not in (None, "bulk_insert"):
         msg = f"the operation {query.operation!r} needs a shuffle, which a data source cannot do"

@@ -1,7 +1,7 @@
-"""The conditions of a Spark SQL text that surely leave out rows, as filter tuples.
+"""The conditions of a Spark SQL text that certainly exclude rows, as filter tuples.
 
-Spark goes on to apply the whole condition itself. What is found here only has to keep every row
-that Spark would keep, so only the plainest comparisons are read, and all else is left to Spark.
+Spark applies the whole condition itself again. The conditions here only have to keep every row that
+Spark would keep, so only simple comparisons are parsed.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _OPERATORS = {
 }
 _MIRRORED = {"=": "=", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _BINDS_LOOSER = {"OR", "BETWEEN", "CASE", "SELECT"}
-"""Words beside which an AND is not what parts a condition."""
+"""Words next to which an AND does not separate conditions."""
 
 
 @dataclass(frozen=True)
 class Conjuncts:
-    """What was read of a condition."""
+    """The parsed part of a condition."""
 
     tuples: tuple[FilterTuple, ...] = ()
     whole: bool = False
-    """Whether there is nothing more in the condition."""
+    """Whether the tuples are the whole condition."""
 
 
 def conjuncts_of(sql: str) -> Conjuncts:
-    """The comparisons of columns with literals that a condition joins by AND."""
+    """Return the comparisons of columns with literals that a condition joins by AND."""
     if "--" in sql or "/*" in sql:
         return Conjuncts()
-    tokens = [(str(found.lastgroup), found[0].strip()) for found in _TOKEN.finditer(sql)]
-    # A quote that is left over may hide an AND in a text or a name.
-    if any(kind == "other" and word in "\"'`\\" for kind, word in tokens):
+    tokens = [(str(match.lastgroup), match[0].strip()) for match in _TOKEN.finditer(sql)]
+    # An unmatched quote may hide an AND in a string or a name.
+    if any(category == "other" and word in "\"'`\\" for category, word in tokens):
         return Conjuncts()
     return _all_of(tokens)
 
@@ -69,13 +69,13 @@ def _all_of(tokens: Tokens) -> Conjuncts:
     parts = _split_conjuncts(tokens)
     if len(parts) < 2:  # noqa: PLR2004 - nothing was parted
         return Conjuncts()
-    found = [_all_of(part) for part in parts]
-    tuples = tuple(triple for each in found for triple in each.tuples)
-    return Conjuncts(tuples, all(each.whole for each in found))
+    parsed = [_all_of(part) for part in parts]
+    tuples = tuple(triple for each in parsed for triple in each.tuples)
+    return Conjuncts(tuples, all(each.whole for each in parsed))
 
 
 def _without_parentheses(tokens: Tokens) -> Tokens | None:
-    """What stands between parentheses that go round all of it."""
+    """Return the tokens inside parentheses that enclose all tokens."""
     if len(tokens) < 3 or tokens[0][1] != "(":  # noqa: PLR2004
         return None
     depths = _depths(tokens)
@@ -84,7 +84,7 @@ def _without_parentheses(tokens: Tokens) -> Tokens | None:
 
 
 def _depths(tokens: Tokens) -> list[int]:
-    """How many parentheses are open after each token."""
+    """Return how many parentheses are open after each token."""
     depths, depth = [], 0
     for _, word in tokens:
         depth += (word == "(") - (word == ")")
@@ -93,7 +93,7 @@ def _depths(tokens: Tokens) -> list[int]:
 
 
 def _split_conjuncts(tokens: Tokens) -> list[Tokens]:
-    """The parts between the outermost ANDs, none where something binds looser than they."""
+    """Return the parts between the outermost ANDs; none if an operator binds looser."""
     parts: list[list[tuple[str, str]]] = [[]]
     for token, depth in zip(tokens, _depths(tokens), strict=True):
         word = token[1].upper() if token[0] == "name" else ""
@@ -122,7 +122,7 @@ def _comparison(tokens: Tokens) -> FilterTuple | None:
 
 
 def _mirror_comparison(tokens: Tokens) -> FilterTuple | None:
-    """A literal compared with a column."""
+    """Return the comparison of a literal with a column."""
     if len(tokens) < 3 or tokens[-2][1] not in _OPERATORS:  # noqa: PLR2004
         return None
     column, value = _column(tokens[-1]), _literal(tokens[:-2])
@@ -149,25 +149,25 @@ _NOT_NAMES = {"TRUE", "FALSE", "NULL", "NOT", "DATE", "TIMESTAMP", "INTERVAL", "
 
 
 def _column(token: tuple[str, str]) -> str | None:
-    kind, word = token
-    if kind != "name" or word.upper() in _NOT_NAMES:
+    category, word = token
+    if category != "name" or word.upper() in _NOT_NAMES:
         return None
     return word.strip("`")
 
 
 def _literal(tokens: Tokens) -> Any:
-    """The value of a literal; None where it is none, or NULL."""
-    kinds = [kind for kind, _ in tokens]
+    """Return the value of a literal; None if it is not one, or NULL."""
+    types = [category for category, _ in tokens]
     words = [word for _, word in tokens]
-    if words[:1] == ["-"] and kinds[1:] == ["number"]:
+    if words[:1] == ["-"] and types[1:] == ["number"]:
         return -_number(words[1])
-    if kinds == ["number"]:
+    if types == ["number"]:
         return _number(words[0])
-    if kinds == ["text"]:
+    if types == ["text"]:
         return words[0][1:-1]
-    if kinds == ["name"] and words[0].upper() in ("TRUE", "FALSE"):
+    if types == ["name"] and words[0].upper() in ("TRUE", "FALSE"):
         return words[0].upper() == "TRUE"
-    if kinds == ["name", "text"] and words[0].upper() == "DATE":
+    if types == ["name", "text"] and words[0].upper() == "DATE":
         return _date(words[1][1:-1])
     return None
 

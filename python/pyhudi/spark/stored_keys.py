@@ -1,8 +1,7 @@
-"""The keys that files have, as rows of Spark: what incoming rows are joined with.
+"""The keys in files, as rows of Spark to join incoming rows with.
 
-Used under indexes that look into files. Each slice is read by one task, which leaves out most of
-the keys that no incoming row has; under bloom indexes those slices are left out that surely have
-none of the keys.
+They are used for indexes that read files. One task reads each slice, and skips most of the keys
+that no incoming row has; bloom indexes exclude slices that certainly have none of the keys.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from pyhudi.spark.internal_columns import DESTINATION, GROUP
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23
-"""Of all keys, by hash: a bit each is a MiB, and one key in ten is let through where a million are
-looked for."""
+"""Number of hash parts of all keys: with a bit each they are a MiB, and one key in ten passes if a
+million are looked up."""
 _TASKS = 16
-"""So many such MiB come to the driver."""
+"""Maximum number of such MiB that come to the driver."""
 _BITS = pa.schema([("bits", pa.binary())])
 _KEYS = pa.schema(
     [(_KEY, pa.string()), (DESTINATION, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
@@ -41,20 +40,20 @@ _KEYS = pa.schema(
 
 @dataclass(frozen=True)
 class KeysTask:
-    """Read the keys of one slice."""
+    """Reads the keys of one slice."""
 
     source: KeySource
     slice: FileSlice
     group: str
-    """What its file group is known by (`columns.identity`)."""
+    """Identity of its file group (`columns.identity`)."""
     with_base: bool = True
-    """Those of its base file too."""
+    """Whether keys of its base file are read, too."""
     wanted: pa.BooleanArray | None = None
-    """For each part of all keys whether such keys are looked for; None: all are."""
+    """For each part of all keys, whether such keys are looked up; None: all are."""
 
 
 def read_stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
-    """The wanted keys of the slice once, with their rows in the base file where that is of use."""
+    """Yield the requested keys of the slice once, with their rows in the base file if useful."""
     source, slice_ = task.source, task.slice
     keys, rows = [pa.array([], pa.string())], [pa.array([], pa.int64())]
     if task.with_base and slice_.base is not None:
@@ -72,13 +71,13 @@ def read_stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
             )
             keys.append(of_logs)
             rows.append(none)
-    found = pa.table({_KEY: pa.chunked_array(keys), BASE_ROW: pa.chunked_array(rows)})
-    found = found.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
-    count = found.num_rows
-    at = found.column(f"{BASE_ROW}_max") if source.positions else pa.nulls(count, pa.int64())
+    unique_keys = pa.table({_KEY: pa.chunked_array(keys), BASE_ROW: pa.chunked_array(rows)})
+    unique_keys = unique_keys.group_by(_KEY, use_threads=False).aggregate([(BASE_ROW, "max")])
+    count = unique_keys.num_rows
+    at = unique_keys.column(f"{BASE_ROW}_max") if source.positions else pa.nulls(count, pa.int64())
     destination, group = (pa.repeat(pa.scalar(t), count) for t in (slice_.partition, task.group))
     yield from pa.Table.from_arrays(
-        [found.column(_KEY), destination, group, at], schema=_KEYS
+        [unique_keys.column(_KEY), destination, group, at], schema=_KEYS
     ).to_batches(max_chunksize=64 * 1024)
 
 
@@ -93,26 +92,28 @@ def _only_wanted(
 
 @dataclass(frozen=True)
 class PartsWithKeys:
-    """Finds the parts that the keys of one Spark task are of."""
+    """Finds the parts of the keys of one Spark task."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """One row with a bit for each part, none without keys."""
-        found = None
+        """Yield one row with a bit for each part; none without keys."""
+        bits = None
         for rows in pieces(batches):
-            some = _native.parts_with_keys(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
-            found = some if found is None else pc.or_(found, some)
-        if found is not None:
-            yield pa.table({"bits": [found.buffers()[1].to_pybytes()]}, schema=_BITS)
+            chunk_bits = _native.parts_with_keys(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
+            bits = chunk_bits if bits is None else pc.or_(bits, chunk_bits)
+        if bits is not None:
+            yield pa.table({"bits": [bits.buffers()[1].to_pybytes()]}, schema=_BITS)
 
 
 def _find_requested_parts(rows: DataFrame) -> pa.BooleanArray:
-    """For each of `_PARTS` parts of all keys whether the rows have one of it."""
+    """Return for each of `_PARTS` parts of all keys whether the rows have a key of it."""
     step = map_batches(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
-    wanted = pa.repeat(pa.scalar(value=False), _PARTS)
+    requested = pa.repeat(pa.scalar(value=False), _PARTS)
     for row in collect(step, "look over keys"):
         bits = pa.py_buffer(bytes(row[0]))
-        wanted = pc.or_(wanted, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits]))
-    return wanted
+        requested = pc.or_(
+            requested, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits])
+        )
+    return requested
 
 
 def join_stored_keys(
@@ -125,14 +126,17 @@ def join_stored_keys(
     any_partition: bool,
     filters: KeyFilter | None,
 ) -> DataFrame:
-    """The rows with `DESTINATION`, `GROUP` and `BASE_ROW` of each file group that has their key.
+    """Return the rows with `DESTINATION`, `GROUP` and `BASE_ROW` of each file group with their key.
 
-    A row that none has comes once, with nulls there. any_partition: keys are looked for in all
-    slices (else: in those of the row's partition). filters: as of `simple.TagTask`.
+    A row whose key is in no file group comes once, with nulls there.
+
+    any_partition: look up keys in all slices (else: in those of the row's partition). filters: as
+    in `simple.TagTask`.
     """
-    wanted = _find_requested_parts(rows) if slices else None
+    requested = _find_requested_parts(rows) if slices else None
     tasks = [
-        KeysTask(source, slice_, index.identity(slice_.file_id), wanted=wanted) for slice_ in slices
+        KeysTask(source, slice_, index.identity(slice_.file_id), wanted=requested)
+        for slice_ in slices
     ]
     if filters is not None:
         hits = _candidates(rows, filters, slices, any_partition=any_partition)
@@ -142,37 +146,39 @@ def join_stored_keys(
     same = sf.col(RECORD_KEY) == sf.col(_KEY)
     if not any_partition:
         same &= sf.col(PARTITION_PATH) == sf.col(DESTINATION)
-    # Spark thinks the keys few, and would have the driver send them all to all executors.
+    # Spark estimates few keys, and would broadcast them all through the driver.
     joined_rows: DataFrame = rows.join(keys.hint("merge"), same, "left").drop(_KEY)
     return joined_rows
 
 
 @dataclass(frozen=True)
 class MayHold:
-    """Finds the slices whose base files may hold some of the rows' keys."""
+    """Finds the slices whose base files may have some of the rows' keys."""
 
     filters: KeyFilter
     slices: tuple[FileSlice, ...]
     any_partition: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Numbers of the slices."""
-        left = dict(enumerate(self.slices))
+        """Yield numbers of the slices."""
+        remaining = dict(enumerate(self.slices))
         for rows in pieces(batches):
             keys = rows.column(RECORD_KEY).combine_chunks()
             paths = rows.column(PARTITION_PATH).combine_chunks()
             of_path = {} if self.any_partition else dict(group_values(paths, keys))
             hits = [
                 number
-                for number, slice_ in left.items()
+                for number, slice_ in remaining.items()
                 if self._may_hold(slice_, keys if self.any_partition else of_path)
             ]
-            left = {number: slice_ for number, slice_ in left.items() if number not in hits}
+            remaining = {
+                number: slice_ for number, slice_ in remaining.items() if number not in hits
+            }
             yield pa.table({"slice": pa.array(hits, pa.int64())})
 
     def _may_hold(self, slice_: FileSlice, keys: Any) -> bool:
-        asked = keys.get(slice_.partition) if isinstance(keys, dict) else keys
-        return asked is not None and self.filters.may_hold(slice_, asked)
+        requested = keys.get(slice_.partition) if isinstance(keys, dict) else keys
+        return requested is not None and self.filters.may_hold(slice_, requested)
 
 
 def _candidates(
@@ -180,5 +186,5 @@ def _candidates(
 ) -> set[int]:
     step = MayHold(filters, tuple(slices), any_partition)
     keys = rows.select(RECORD_KEY, PARTITION_PATH)
-    found = map_batches(keys, step, pa.schema([("slice", pa.int64())])).distinct()
-    return {row[0] for row in collect(found, "ask bloom filters")}
+    matches = map_batches(keys, step, pa.schema([("slice", pa.int64())])).distinct()
+    return {row[0] for row in collect(matches, "ask bloom filters")}

@@ -1,9 +1,9 @@
 """Streams of commits for Spark 4: `spark.readStream.format("pyhudi")`.
 
 An offset is the time of the last commit that was read, so that a batch is an incremental query, or
-one of changes, between two offsets: Spark keeps them in its checkpoint, and a batch that is read
-again has the same rows. State is in the offsets alone, but for how far a reader has come where
-Spark does not tell it: a commit that was read can be rolled back, and is the newest no more.
+one of changes, between two offsets: Spark stores them in its checkpoint, and a batch that is read
+again has the same rows. The only state outside of the offsets is how far a reader has come, if
+Spark does not pass it: a commit that was read can be rolled back, and is then no longer the newest.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pyhudi.timeline.named_instants import PlainTime
 
 try:
     from pyspark.sql.streaming import datasource as limits
-except ImportError:  # Spark 4.0 and 4.1 know of no limits
+except ImportError:  # Spark 4.0 and 4.1 have no limits
     limits = None
 
 
 Offset = dict[str, str]
-"""`after`: the time, "" for the beginning; `by`: what times are, so that an upgrade is noticed;
-`initial`: there in the first offset of a query."""
+"""`after`: the time, "" for the beginning; `by`: type of the times, which detects an upgrade;
+`initial`: set in the first offset of a query."""
 
 _BASES = (DataSourceStreamReader,) + ((limits.SupportsTriggerAvailableNow,) if limits else ())
 
 
 def stream_query(options: Mapping[str, str]) -> Query:
-    """The query of a stream; `query_type` incremental or cdc, the first by default.
+    """Return the query of a stream; `query_type` is incremental (the default) or cdc.
 
-    Raises as `Query.of`, and `ConfigError` for limits that this Spark has no use for.
+    Raises as `Query.of`, and `ConfigError` for limits that this Spark does not support.
     """
     if not any(name.lower().endswith(("query_type", "query.type")) for name in options):
         options = {**options, "query_type": "incremental"}
@@ -53,7 +53,7 @@ def stream_query(options: Mapping[str, str]) -> Query:
             "max_instants_per_batch and max_bytes_per_batch need Spark 4.2 or later",
             hint="Earlier releases do not tell a source where the next batch begins.",
         )
-    # A commit that is pending now is waited for.
+    # Wait for a commit that is pending now.
     return replace(query, hollow_commits="block")
 
 
@@ -65,14 +65,14 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         self.schema = schema
         self.sizes = sizes
         self.until: str | None = None
-        """What a query that ends was started with, None for one that goes on."""
+        """The newest time when a query that ends was started, None for an endless query."""
         self.reached: Offset | None = None
-        """The latest offset that was given, or that a batch ended with."""
+        """The latest offset that was returned, or that a batch ended with."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
-        """Where a new query begins: `begin`, by default before the first commit."""
+        """Return where a new query begins: `begin`, by default before the first commit."""
         table = self.query.table()
-        # Unlike all later ones, so that there is a first batch, and Spark keeps the offset.
+        # It differs from all later offsets, so that there is a first batch, and Spark stores it.
         return self._reach({**_offset(table, self._begin(table)), "initial": "true"})
 
     def _begin(self, table: HudiTable) -> str | None:
@@ -82,7 +82,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         return range_start(table.state, self.query.begin, by_completion=by_completion)
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
-        """Where the next batch ends. Spark before 4.2 gives neither argument."""
+        """Return where the next batch ends. Spark before 4.2 passes neither argument."""
         table = self.query.table()
         start = start or self.reached
         after = _time(table, start) if start else self._begin(table)
@@ -92,7 +92,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         return self._reach(_offset(table, next_time(table.state, after, self.until, step)))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """The options' limit. Spark knows no limit of instants: they pass as files."""
+        """Return the options' limit. Spark has no limit of instants: they are passed as files."""
         if self.query.max_instants_per_batch is not None:
             return limits.ReadMaxFiles(self.query.max_instants_per_batch)
         if self.query.max_bytes_per_batch is not None:
@@ -100,20 +100,20 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         return limits.ReadAllAvailable()
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
-        """The newest commit there is."""
+        """Return the newest commit."""
         table = self.query.table()
         return _offset(table, newest_time(table.state))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Takes note of where the query ends."""
+        """Store where the query ends."""
         self.until = newest_time(self.query.table().state) or ""
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """The packs of one batch."""
+        """Return the packs of one batch."""
         table = self.query.table()
         begin, last = _time(table, start), _time(table, end)
         self._reach(end)
-        # The end is before the beginning where a new reader met a table whose last commit is gone.
+        # The end precedes the beginning if a new reader finds that the last commit was rolled back.
         if last is None or (begin is not None and last <= begin):
             return []
         after = None if begin is None else PlainTime(begin)
@@ -126,7 +126,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         return offset
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one pack."""
+        """Yield the rows of one pack."""
         return read_partition(partition)
 
 

@@ -1,8 +1,8 @@
-"""Writing streams: a function for `foreachBatch` that writes each batch once.
+"""Writes streams: a function for `foreachBatch` that writes each batch once.
 
-The number of a batch stands in the extra metadata of its commit, in the form and under the key of
+The number of a batch is in the extra metadata of its commit, in the format and under the key of
 Hudi's own sink (`HoodieStreamingSink`, `CommitUtils.getCheckpointValueAsString`, 1.2.0). A batch
-that is on the timeline is passed over when Spark brings it again after a failure.
+that is on the timeline is skipped when Spark repeats it after a failure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyhudi.write.idempotency import newest_first
 SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 
 QUERY = "_pyhudi_streaming_sink_query"
-"""Of a commit: JSON of the Spark query that each stream was then. Hudi passes it over."""
+"""Entry of a commit with JSON of each stream's Spark query at that time. Hudi ignores it."""
 DEFAULT_IDENTIFIER = "default_single_writer"
 """Default of `hoodie.datasource.write.streaming.checkpoint.identifier`."""
 
@@ -42,22 +42,23 @@ class Sink:
     how: Mapping[str, Any]
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Writes a batch in one commit, unless one of its number is on the timeline.
+        """Write a batch in one commit, unless a commit of its number is on the timeline.
 
-        Also where another driver is faster, which Spark has started in place of this one.
+        It is also skipped if another driver, which Spark has started instead of this one, commits
+        it first.
         """
         engine = SparkEngine(batch.sparkSession)
         query = _query_id(batch)
         table = self._open(engine)
         if self._is_written(table, batch_id, query):
             return
-        told = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
+        stream_entries = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
         if query:
-            told[QUERY] = json.dumps({self.identifier: query})
-        # Of this commit alone, and not of services that follow it.
-        said = {**(self.how.get("commit_metadata") or {}), **told}
+            stream_entries[QUERY] = json.dumps({self.identifier: query})
+        # Metadata of this commit only, not of the services that follow it.
+        commit_entries = {**(self.how.get("commit_metadata") or {}), **stream_entries}
         try:
-            getattr(table, self.verb)(batch, **{**self.how, "commit_metadata": said})
+            getattr(table, self.verb)(batch, **{**self.how, "commit_metadata": commit_entries})
         except CommitConflict:
             if not self._is_written(table.refresh(), batch_id, query):
                 raise
@@ -84,12 +85,12 @@ class Sink:
         return True
 
     def _checkpoints(self, table: HudiTable) -> Iterator[tuple[int, str | None]]:
-        """Batch and query of the stream's commits, newest first; archived ones come last."""
+        """Yield batch and query of the stream's commits, newest first; archived ones come last."""
         for instant, metadata in newest_first(table.state.storage, table.config):
-            said = metadata.extra_metadata
-            batch = stream_batch(said, self.identifier, instant)
+            entries = metadata.extra_metadata
+            batch = stream_batch(entries, self.identifier, instant)
             if batch is not None:
-                yield batch, stream_batches_by_id(said, QUERY, instant).get(self.identifier)
+                yield batch, stream_batches_by_id(entries, QUERY, instant).get(self.identifier)
 
 
 def sink(
@@ -101,23 +102,23 @@ def sink(
     options: Mapping[str, object] | None = None,
     **how: Any,
 ) -> Sink:
-    """What `df.writeStream.foreachBatch` takes to write a stream to a table, each batch once.
+    """Return a function for `df.writeStream.foreachBatch` that writes each batch once to a table.
 
-    The table must be there. A batch is one commit, which says its number; a batch that Spark brings
-    again after a failure is passed over. Hudi's own sink and this one can go on after each other.
+    The table must exist. A batch is one commit with the batch number; a batch that Spark repeats
+    after a failure is skipped. Hudi's own sink and this one can continue each other's streams.
 
     Args:
-        uri: where the table lies.
-        verb: the table's verb: "upsert", "insert", "bulk_insert" or "delete_keys".
-        identifier: tells streams that write to one table apart, as
-            `hoodie.datasource.write.streaming.checkpoint.identifier`, whose default it has.
+        uri: location of the table.
+        verb: the table's method: "upsert", "insert", "bulk_insert" or "delete_keys".
+        identifier: distinguishes streams that write to one table, with the default of
+            `hoodie.datasource.write.streaming.checkpoint.identifier`.
         storage_options: as in `pyhudi.open_table`.
-        options: likewise.
-        how: other arguments of the verb, but `commit_id`: each batch has one, its number.
+        options: as in `pyhudi.open_table`.
+        how: other arguments of the method, except `commit_id`: each batch has its number as id.
 
-    Raises `ConfigError` for a verb that there is not, and for arguments that it does not take. The
-    function raises what the verb does, and `ConfigError` where another query has used the
-    identifier: its batches would be passed over.
+    Raises `ConfigError` for an unknown method, and for arguments that it does not have. The
+    function raises what the method raises, and `ConfigError` if another query has used the
+    identifier: its batches would be skipped.
     """
     if verb not in get_args(SinkVerb):
         raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkVerb))}")
@@ -127,20 +128,22 @@ def sink(
 
 def _check(verb: SinkVerb, how: Mapping[str, Any]) -> None:
     if "commit_id" in how:
-        # All batches but the first would count as written.
-        msg = "commit_id is of one write, and a sink makes many"
+        # Otherwise all batches but the first would count as written.
+        msg = "commit_id names one commit, and a sink makes many"
         raise ConfigError(msg, hint="Leave it out: each batch is written once by its number.")
-    taken = list(inspect.signature(getattr(HudiTable, verb)).parameters)[2:]
+    parameters = list(inspect.signature(getattr(HudiTable, verb)).parameters)[2:]
     for name in how:
-        if name not in taken:
+        if name not in parameters:
             msg = f"{verb} has no argument {name!r}"
-            raise ConfigError(msg, hint=f"It takes {', '.join(sorted({*taken} - {'commit_id'}))}.")
+            raise ConfigError(
+                msg, hint=f"It takes {', '.join(sorted({*parameters} - {'commit_id'}))}."
+            )
 
 
 def _query_id(batch: DataFrame) -> str | None:
-    """The id that a query keeps in its checkpoint; unknown on Spark Connect."""
+    """Return the id that a query stores in its checkpoint; unknown on Spark Connect."""
     spark = batch.sparkSession
     if is_connect(spark):
         return None
-    found: str | None = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    return found
+    query_id: str | None = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    return query_id

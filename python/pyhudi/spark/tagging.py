@@ -1,7 +1,8 @@
-"""Steps on executors that find out where rows are, or have to go. No files are written.
+"""Steps on executors that tag rows with their file groups. No files are written.
 
-Each step takes the rows of one Spark task and gives rows. A placed row says where it goes by four
-columns: `ACTION`, and of a file group `DESTINATION` and `GROUP`, with `BASE_ROW` where it is known.
+Each step takes the rows of one Spark task and returns rows. An assigned row has its destination in
+four columns: `ACTION`, and of a file group `DESTINATION` and `GROUP`, with `BASE_ROW` if it is
+known.
 """
 
 from __future__ import annotations
@@ -24,136 +25,144 @@ from pyhudi.spark.internal_columns import DESTINATION, GROUP, NEW, PLACED, REMOV
 from pyhudi.spark.key_steps import Batches, with_known
 
 Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], TagResult]
-"""Says where rows go, by the rows and whether each deletes its key."""
+"""Tags rows, from the rows and whether each deletes its key."""
 
 
 @dataclass(frozen=True)
 class LookUp:
-    """Asks the index where rows are, or have to go. For indexes that are asked by key."""
+    """Looks up rows in an index that is searched by key."""
 
     context: RemoteContext
     schema: pa.Schema
-    """Of the rows, without number."""
+    """Schema of the rows, without number."""
     find: Find = tagging.tag_upsert
-    """A verb of `locate`."""
+    """A function of `index.tagging`."""
     known: bool = False
-    """Each row tells whether the table has its key."""
+    """Whether each row records if the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their places."""
+        """Yield the rows with their destinations."""
         for given in pieces(batches):
             rows = with_types(given, self.schema)
-            gone = self.context.find_delete_markers(rows)
-            located = self.find(self.context, rows, gone)
-            told = with_known(self.context, given) if self.known else given
-            yield assign_rows(self.context, told, gone, located)
+            deletes = self.context.find_delete_markers(rows)
+            tag_result = self.find(self.context, rows, deletes)
+            flagged = with_known(self.context, given) if self.known else given
+            yield assign_rows(self.context, flagged, deletes, tag_result)
 
 
 @dataclass(frozen=True)
 class LookUpDeletes:
-    """Asks the index where keys are that are to be deleted."""
+    """Looks up keys to be deleted in the index."""
 
     context: RemoteContext
     in_partitions: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The keys that are somewhere, with their places."""
+        """Yield the keys that exist, with their locations."""
         for given in pieces(batches):
             keys = given.select([RECORD_KEY, PARTITION_PATH])
-            located = tagging.tag_delete(self.context, keys, in_partitions=self.in_partitions)
-            tagged = located.tagged
+            tag_result = tagging.tag_delete(self.context, keys, in_partitions=self.in_partitions)
+            tagged = tag_result.tagged
             rows = given.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
-            place = _destinations(self.context, located, tagged.groups)
+            place = _destinations(self.context, tag_result, tagged.groups)
             yield _with_place(rows, deleted, REMOVE, place, tagged.base_rows)
 
 
 @dataclass(frozen=True)
 class Settle:
-    """Decides where rows go that were joined with the stored keys of all partitions.
+    """Assigns rows that were joined with the stored keys of all partitions.
 
-    They come sorted by key; a row that several file groups have comes as often.
+    They are sorted by key; a row whose key is in several file groups comes once for each.
     """
 
     context: RemoteContext
     schema: pa.Schema
-    """Of the rows, without number."""
+    """Schema of the rows, without number."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their places."""
+        """Yield the rows with their destinations."""
         groups, _ = self.context.groups(None)
-        places = {_name(self.context, group): number for number, group in enumerate(groups)}
-        names = pa.array(list(places), pa.string())
+        group_numbers = {_name(self.context, group): number for number, group in enumerate(groups)}
+        names = pa.array(list(group_numbers), pa.string())
         for given in runs(batches, RECORD_KEY):
             number = given.append_column("row", row_numbers(given.num_rows))
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
             once = given.take(firsts.column("row_min"))
             at = pc.index_in(given.column(SEQ), value_set=firsts.column(SEQ).combine_chunks())
             group = pc.index_in(_names(given), value_set=names)
-            known = pc.is_valid(group)
+            has_group = pc.is_valid(group)
             tagged = Tagged(
-                at.filter(known).combine_chunks().cast(pa.int64()),
-                group.filter(known).combine_chunks().cast(pa.int64()),
+                at.filter(has_group).combine_chunks().cast(pa.int64()),
+                group.filter(has_group).combine_chunks().cast(pa.int64()),
             )
             rows = with_types(once, self.schema)
-            gone = self.context.find_delete_markers(rows)
-            located = tagging.resolve_partition_moves(
-                self.context, rows, gone, TagResult(tagged, groups)
+            deletes = self.context.find_delete_markers(rows)
+            tag_result = tagging.resolve_partition_moves(
+                self.context, rows, deletes, TagResult(tagged, groups)
             )
             columns = [*self.schema.names, SEQ]
-            yield assign_rows(self.context, once.select(columns), gone, located)
+            yield assign_rows(self.context, once.select(columns), deletes, tag_result)
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Says where rows go that were joined with the stored keys of their partitions."""
+    """Assigns rows that were joined with the stored keys of their partitions."""
 
     context: RemoteContext
     columns: tuple[str, ...]
     deletes: bool = False
-    """The rows are keys to be deleted."""
+    """Whether the rows are keys to be deleted."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """The rows with their places; deletes of keys that are nowhere fall away."""
+        """Yield the rows with their destinations; deletes of missing keys are dropped."""
         for given in pieces(batches):
             hit = pc.is_valid(given.column(GROUP))
-            gone = self.context.find_delete_markers(given)
-            keep = hit if self.deletes else pc.or_(hit, pc.invert(gone))
-            known = REMOVE if self.deletes else UPDATE
-            action = pc.if_else(hit, pa.scalar(known, pa.int32()), pa.scalar(NEW, pa.int32()))
+            deletes_key = self.context.find_delete_markers(given)
+            keep = hit if self.deletes else pc.or_(hit, pc.invert(deletes_key))
+            action_of_hit = REMOVE if self.deletes else UPDATE
+            action = pc.if_else(
+                hit, pa.scalar(action_of_hit, pa.int32()), pa.scalar(NEW, pa.int32())
+            )
             destination = pc.coalesce(given.column(DESTINATION), given.column(PARTITION_PATH))
             rows = given.select([*self.columns, SEQ])
-            placed = [action, destination, given.column(GROUP), given.column(BASE_ROW), gone]
-            for field, column in zip(PLACED, placed, strict=True):
+            destination_columns = [
+                action,
+                destination,
+                given.column(GROUP),
+                given.column(BASE_ROW),
+                deletes_key,
+            ]
+            for field, column in zip(PLACED, destination_columns, strict=True):
                 rows = rows.append_column(field, column)
             yield rows.filter(keep)
 
 
 def assign_rows(
-    context: RemoteContext, rows: pa.Table, marked: pa.Array[Any], located: TagResult
+    context: RemoteContext, rows: pa.Table, marked: pa.Array[Any], tag_result: TagResult
 ) -> pa.Table:
-    """The rows with what is to be done with them; deletes of keys that are nowhere fall away."""
-    tagged = located.tagged
+    """Return the rows with their actions; deletes of missing keys are dropped."""
+    tagged = tag_result.tagged
     new = find_untagged(rows.num_rows, tagged)
     new = new.filter(pc.invert(marked.take(new)))
     added = rows.take(new)
     nothing = pa.nulls(len(new), pa.string())
     destinations = added.column(PARTITION_PATH)
-    stays, left = rows.take(tagged.rows), rows.take(tagged.left_rows)
+    tagged_rows, removed_rows = rows.take(tagged.rows), rows.take(tagged.left_rows)
     parts = [
         _with_place(added, marked.take(new), NEW, (destinations, nothing), None),
         _with_place(
-            stays,
+            tagged_rows,
             marked.take(tagged.rows),
             UPDATE,
-            _destinations(context, located, tagged.groups),
+            _destinations(context, tag_result, tagged.groups),
             tagged.base_rows,
         ),
         _with_place(
-            left,
+            removed_rows,
             marked.take(tagged.left_rows),
             REMOVE,
-            _destinations(context, located, tagged.left_groups),
+            _destinations(context, tag_result, tagged.left_groups),
             None,
         ),
     ]
@@ -161,11 +170,11 @@ def assign_rows(
 
 
 def _destinations(
-    context: RemoteContext, located: TagResult, groups: pa.Array[Any]
+    context: RemoteContext, tag_result: TagResult, groups: pa.Array[Any]
 ) -> tuple[Any, Any]:
-    """Partition path and identity of each of the numbered file groups."""
-    paths = [group.slice.partition for group in located.groups]
-    ids = [context.index.identity(group.slice.file_id) for group in located.groups]
+    """Return partition path and identity of each of the numbered file groups."""
+    paths = [group.slice.partition for group in tag_result.groups]
+    ids = [context.index.identity(group.slice.file_id) for group in tag_result.groups]
     return pa.array(paths, pa.string()).take(groups), pa.array(ids, pa.string()).take(groups)
 
 

@@ -1,7 +1,7 @@
-"""Lazy rows as DataFrames: what `to_spark` of a scan, of changes and of a diff gives.
+"""Lazy rows as DataFrames: the result of `to_spark` of a scan, of changes and of a diff.
 
-The plan and the work are those of every engine. What is Spark's own is here: tasks are packed and
-split as Spark's file sources do it, and records that moved between file groups meet by a shuffle.
+The plan and the work are those of every engine. Specific to Spark: tasks are packed and split as in
+Spark's file sources, and a shuffle pairs records that moved between file groups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def frame_of(rows: Outputs) -> DataFrame:
-    """The rows as a DataFrame: planned now, read at each action.
+    """Return the rows as a DataFrame: planned now, read at each action.
 
     Raises `ConfigError` for rows of a table that was not opened with a `SparkEngine`.
     """
@@ -57,12 +57,12 @@ def frame_of(rows: Outputs) -> DataFrame:
         return plan_frame(rows, engine, sizes)
     size = estimate_size(estimate_bytes_read(rows, sizes), engine.spark)
     frame = engine.scan(read_pack, packs_of(rows, sizes), rows.schema, size=size)
-    # Each task stops at the limit already; this one is over all of them.
+    # Each task stops at the limit already; this one applies to all of them.
     return frame if limit is None else frame.limit(limit)
 
 
 def packs_of(rows: Scan | Changes, sizes: PackSizes) -> list[Pack[Any]]:
-    """What there is to read, one pack a Spark task, for `read_pack`."""
+    """Return the packs to read with `read_pack`, one for each Spark task."""
     if isinstance(rows, Scan):
         return pack_tasks(read_task, split_tasks(rows.tasks, sizes), task_size, sizes)
     return pack_tasks(change_task, rows.tasks, change_size, sizes)
@@ -72,19 +72,19 @@ def _diff(rows: Diff, engine: SparkEngine) -> DataFrame:
     sizes = pack_sizes(engine.spark)
     tasks = pack_tasks(diff_task, rows.tasks, change_size, sizes)
     read = sum(change_size(task) for task in rows.tasks)
-    found = engine.scan(
+    differences = engine.scan(
         read_pack, tasks, diff_rows(rows.after), size=estimate_size(read, engine.spark)
     )
     both = any(task.before for task in rows.tasks) and any(task.after for task in rows.tasks)
     if both:
         wire = wire_schema(diff_rows(rows.after))
         body = _pairing(wire, rows.held_bytes)
-        found = found.repartition("key").mapInArrow(body, spark_schema(wire))
-    return found.select(*rows.schema.names)
+        differences = differences.repartition("key").mapInArrow(body, spark_schema(wire))
+    return differences.select(*rows.schema.names)
 
 
 def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
-    """Pairs the inserts and deletes of one key, which the shuffle brought together."""
+    """Return a function that pairs inserts and deletes of one key after the shuffle."""
 
     def body(batches: Batches) -> Batches:
         rows = (to_wire(batch, wire) for batch in batches)

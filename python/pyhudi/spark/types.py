@@ -1,7 +1,7 @@
-"""Arrow types as Spark's Arrow channel takes them, and the Spark types they become.
+"""Arrow types in Spark's Arrow exchange, and the Spark types that they become.
 
-Spark takes one Arrow form for each of its types: timestamps in microseconds, strings and binary
-with 32-bit offsets, no dictionaries. Everything here is about types; rows are only cast.
+Spark accepts one Arrow type for each of its types: timestamps in microseconds, strings and binary
+with 32-bit offsets, no dictionaries. This module converts types; rows are only cast.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _PLAIN = {
     pa.timestamp("us"): st.TimestampNTZType,
     pa.timestamp("us", "UTC"): st.TimestampType,
 }
-"""Types that Spark takes as they are; the composite ones are built of them."""
+"""Types that Spark accepts unchanged; the nested ones are built of them."""
 
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:
-    """The Arrow schema in which rows of `schema` go to or come from Spark.
+    """Return the Arrow schema in which rows of `schema` go to or come from Spark.
 
-    All columns are nullable, as Spark's own file sources have it: Spark leaves out null checks of
-    columns that are not, and a file that breaks the promise would give wrong rows.
+    All columns are nullable, as in Spark's own file sources: Spark omits null checks of
+    non-nullable columns, and a file that breaks the promise would give wrong rows.
 
     Raises:
-        UnsupportedTableFeature: a column has a type that Spark has none for; its name is told.
+        UnsupportedTableFeature: Spark has no type for a column; the message names it.
     """
     return pa.schema([pa.field(f.name, _wire_type(f.type, f.name)) for f in schema])
 
 
 def spark_schema(wire: pa.Schema) -> st.StructType:
-    """The schema of a DataFrame with rows of a `wire_schema`."""
+    """Return the schema of a DataFrame with rows of a `wire_schema`."""
     return st.StructType([st.StructField(f.name, _spark_type(f.type), True) for f in wire])
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """What Spark takes a row for: as wide as its types are by default.
+    """Return the row size that Spark estimates from the default widths of the types.
 
-    `EstimationUtils.getSizePerRow` and `DataType.defaultSize`, Spark 3.5 to 4.1.
+    Source: `EstimationUtils.getSizePerRow` and `DataType.defaultSize`, Spark 3.5 to 4.1.
     """
     return _ROW_HEAD + sum(_width(field.type) for field in schema)
 
@@ -59,27 +59,27 @@ _ROW_HEAD = 8
 _TEXT_WIDTH = 20
 _BYTES_WIDTH = 100
 _LONG_DIGITS = 18
-"""Decimals of more digits are no longs."""
+"""Maximum digits of a decimal that Spark stores as a long."""
 
 
-def _width(kind: pa.DataType) -> int:
-    if at.is_struct(kind):
-        return sum(_width(field.type) for field in kind)
-    if at.is_map(kind):
-        return _width(kind.key_type) + _width(kind.item_type)
-    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
-        return _width(kind.value_type)
-    if at.is_string(kind) or at.is_large_string(kind):
+def _width(data_type: pa.DataType) -> int:
+    if at.is_struct(data_type):
+        return sum(_width(field.type) for field in data_type)
+    if at.is_map(data_type):
+        return _width(data_type.key_type) + _width(data_type.item_type)
+    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+        return _width(data_type.value_type)
+    if at.is_string(data_type) or at.is_large_string(data_type):
         return _TEXT_WIDTH
-    if at.is_decimal(kind):
-        return 8 if kind.precision <= _LONG_DIGITS else 16
-    if at.is_primitive(kind):
-        return max(int(kind.bit_width) // 8, 1)
-    return 1 if at.is_null(kind) else _BYTES_WIDTH
+    if at.is_decimal(data_type):
+        return 8 if data_type.precision <= _LONG_DIGITS else 16
+    if at.is_primitive(data_type):
+        return max(int(data_type.bit_width) // 8, 1)
+    return 1 if at.is_null(data_type) else _BYTES_WIDTH
 
 
 def to_wire(batch: pa.RecordBatch, wire: pa.Schema) -> pa.RecordBatch:
-    """A batch in its wire schema.
+    """Convert a batch to its wire schema.
 
     Raises:
         SchemaMismatch: its columns are not those of the schema, or a value does not fit.
@@ -102,52 +102,52 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         raise SchemaMismatch(f"column {field.name!r} does not fit Spark: {error}") from error
 
 
-def _wire_type(kind: pa.DataType, column: str) -> pa.DataType:
-    if at.is_timestamp(kind):
-        return pa.timestamp("us", None if kind.tz is None else "UTC")
-    if at.is_decimal(kind) and kind.precision <= 38:
-        return pa.decimal128(kind.precision, kind.scale)
-    if at.is_dictionary(kind):
-        return _wire_type(kind.value_type, column)
-    if at.is_struct(kind):
-        return pa.struct([_wire_field(f, f"{column}.{f.name}") for f in kind])
-    if at.is_map(kind):
-        key = _wire_type(kind.key_type, f"{column}.key")
-        return pa.map_(key, _wire_field(kind.item_field, f"{column}.value"))
-    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
-        return pa.list_(_wire_field(kind.value_field, f"{column}.element"))
-    return _wire_plain(kind, column)
+def _wire_type(data_type: pa.DataType, column: str) -> pa.DataType:
+    if at.is_timestamp(data_type):
+        return pa.timestamp("us", None if data_type.tz is None else "UTC")
+    if at.is_decimal(data_type) and data_type.precision <= 38:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if at.is_dictionary(data_type):
+        return _wire_type(data_type.value_type, column)
+    if at.is_struct(data_type):
+        return pa.struct([_wire_field(f, f"{column}.{f.name}") for f in data_type])
+    if at.is_map(data_type):
+        key = _wire_type(data_type.key_type, f"{column}.key")
+        return pa.map_(key, _wire_field(data_type.item_field, f"{column}.value"))
+    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+        return pa.list_(_wire_field(data_type.value_field, f"{column}.element"))
+    return _wire_plain(data_type, column)
 
 
 def _wire_field(field: pa.Field, column: str) -> pa.Field:
     return pa.field(field.name, _wire_type(field.type, column))
 
 
-def _wire_plain(kind: pa.DataType, column: str) -> pa.DataType:
-    if kind in _PLAIN:
-        return kind
-    if at.is_large_string(kind):
+def _wire_plain(data_type: pa.DataType, column: str) -> pa.DataType:
+    if data_type in _PLAIN:
+        return data_type
+    if at.is_large_string(data_type):
         return pa.string()
-    if at.is_large_binary(kind) or at.is_fixed_size_binary(kind):
+    if at.is_large_binary(data_type) or at.is_fixed_size_binary(data_type):
         return pa.binary()
-    if at.is_date64(kind):
+    if at.is_date64(data_type):
         return pa.date32()
     raise UnsupportedTableFeature(
-        f"column {column!r} has the type {kind}, and Spark has no type for it",
+        f"column {column!r} has the type {data_type}, and Spark has no type for it",
         hint="name the other columns in `columns`",
     )
 
 
-def _spark_type(kind: pa.DataType) -> st.DataType:
-    if kind in _PLAIN:
-        return _PLAIN[kind]()
-    if at.is_decimal(kind):
-        return st.DecimalType(kind.precision, kind.scale)
-    if at.is_struct(kind):
-        fields = [st.StructField(f.name, _spark_type(f.type), True) for f in kind]
+def _spark_type(data_type: pa.DataType) -> st.DataType:
+    if data_type in _PLAIN:
+        return _PLAIN[data_type]()
+    if at.is_decimal(data_type):
+        return st.DecimalType(data_type.precision, data_type.scale)
+    if at.is_struct(data_type):
+        fields = [st.StructField(f.name, _spark_type(f.type), True) for f in data_type]
         return st.StructType(fields)
-    if at.is_map(kind):
-        return st.MapType(_spark_type(kind.key_type), _spark_type(kind.item_type), True)
-    if at.is_list(kind):
-        return st.ArrayType(_spark_type(kind.value_type), True)
-    raise TypeError(f"not a type of a wire schema: {kind}")
+    if at.is_map(data_type):
+        return st.MapType(_spark_type(data_type.key_type), _spark_type(data_type.item_type), True)
+    if at.is_list(data_type):
+        return st.ArrayType(_spark_type(data_type.value_type), True)
+    raise TypeError(f"not a type of a wire schema: {data_type}")

@@ -1,6 +1,6 @@
-"""The rows of a write as a DataFrame: see `write/rows.py` for what its methods mean.
+"""The rows of a write as a DataFrame; `write/rows.py` documents the methods.
 
-Nothing happens until a job asks for the rows; what several jobs need is kept on the executors.
+Nothing runs until a job needs the rows; what several jobs need is cached on the executors.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ from pyhudi.write.write_context import WriteContext
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The rows of a write at one step of their way to files."""
+    """The rows of a write at one step before they are in files."""
 
     context: WriteContext
     keep: CachedFrames
     frame: DataFrame
     schema: pa.Schema
-    """With record key and partition path in front, as the table has them."""
+    """Schema with record key and partition path in front, as in the table."""
     apart: PlacedApart | None = None
-    """How tasks write what they have, as long as no row has to meet another."""
+    """How tasks write their rows, as long as no rows must be combined."""
     made: tuple[DataFrame, Step] | None = None
-    """Of what, and how the frame is made, where nothing keeps it."""
+    """The source and the step that build the frame, if it is not cached."""
     tally: None = None
-    """See `Rows`: to count rows would be a job of its own."""
+    """See `Rows`: counting rows would be a job of its own."""
     crossed: bool = False
-    """The rows have `CROSSED`."""
+    """Whether the rows have `CROSSED`."""
     known: bool = False
-    """Rows that are inserted get `KNOWN`."""
+    """Whether inserted rows get `KNOWN`."""
 
     def combine(self) -> Rows:
-        """See `Rows`."""
+        """Combine rows of one key; see `Rows`."""
         index = self.context.index
-        # Whoever else has to bring rows to their keys by a join drops the column on the way.
+        # Other indexes, which join rows with their keys, drop the column on the way.
         crossed = index.is_global and index.finds_by_key(any_partition=True)
         step = Combine(RemoteContext.of(self.context), self.schema, crossed)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
@@ -84,12 +84,12 @@ class FrameRows:
         return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
 
     def without_existing_keys(self, *, fail: bool) -> Rows:
-        """See `Rows`; of record indexes alone, which tasks ask by key."""
+        """Drop rows with existing keys; see `Rows`. Only for record indexes, searched by key."""
         if not self.context.index.is_record_index:
             policy = "fail" if fail else "drop"
             msg = (
-                f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame looks for no keys by "
-                f"the index {self.context.index.kind}"
+                f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame cannot look up "
+                f"existing keys in the index {self.context.index.kind}"
             )
             raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
         step = Unknown(RemoteContext.of(self.context, None), self.schema, fail)
@@ -97,38 +97,36 @@ class FrameRows:
         return replace(self, frame=frame, made=None, apart=None)
 
     def count_known(self) -> Rows:
-        """See `Rows`; counts where rows are placed."""
+        """Count rows with existing keys when rows are assigned; see `Rows`."""
         apart = None if self.apart is None else self.apart.count_known()
         return replace(self, known=True, apart=apart)
 
     def fill_missing_columns(self) -> Rows:
-        """See `Rows`; not yet."""
-        msg = (
-            f"{INDEX_TYPE} is {self.context.index.kind}: no partial updates by a DataFrame with it"
-        )
+        """Raise `UnsupportedTableFeature`: partial updates are not supported; see `Rows`."""
+        msg = f"{INDEX_TYPE} is {self.context.index.kind}: a DataFrame cannot update parts of rows"
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
 
     def for_upsert(self) -> AssignedRows:
-        """See `Rows`."""
+        """Assign rows to file groups for an upsert; see `Rows`."""
         index = self.context.index
-        # Where all partitions are asked by key, what makes the rows is one step with the look-up.
-        alone = index.is_global and index.finds_by_key(any_partition=True)
-        rows, paths = (self.after_recovery(), []) if alone else self.read()
+        # If all partitions are searched by key, adding keys and the lookup are one step.
+        in_one_step = index.is_global and index.finds_by_key(any_partition=True)
+        rows, paths = (self.after_recovery(), []) if in_one_step else self.read()
         return rows.tag(paths).count_by_file()
 
     def for_insert(
         self,
         order: tuple[str, ...] = (),
         *,
-        whole: bool = False,  # noqa: ARG002 - what goes to one file is sorted as a whole
+        whole: bool = False,  # noqa: ARG002 - the rows of one file are sorted completely
     ) -> AssignedRows:
-        """See `Rows`."""
+        """Assign rows to file groups for an insert; see `Rows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.after_recovery(), [])
         remote = RemoteContext.of(rows.context, None if self.known else paths)
         return rows.tag_by_key(remote, tagging.tag_insert).count_by_file(order)
 
     def for_new_buckets(self) -> AssignedRows:
-        """See `Rows`."""
+        """Assign rows to new buckets; see `Rows`."""
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
         return (
@@ -138,7 +136,7 @@ class FrameRows:
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
     ) -> AssignedRows:
-        """See `Rows`."""
+        """Assign rows to new files; see `Rows`."""
         if self.apart is not None and not counted:
             return self.apart.after_recovery()
         rows = self.frame.drop(CROSSED)
@@ -150,28 +148,28 @@ class FrameRows:
         )
 
     def read(self) -> tuple[FrameRows, list[str]]:
-        """The rows, all worked out, in the cleaned-up table; and the paths of their partitions."""
+        """Return the computed rows in the recovered table, and the paths of their partitions."""
         rows = self.cache()
         paths = rows.paths()
         return rows.after_recovery(), paths
 
     def paths(self) -> list[str]:
-        """The partition paths of the rows; works them all out, so bad ones are found here."""
-        found = self.frame.select(PARTITION_PATH).distinct()
-        return sorted(row[0] for row in collect(found, "make keys"))
+        """Return the partition paths of the rows; this computes all rows, and finds bad ones."""
+        distinct_paths = self.frame.select(PARTITION_PATH).distinct()
+        return sorted(row[0] for row in collect(distinct_paths, "make keys"))
 
     def after_recovery(self) -> FrameRows:
-        """After the clean-up that comes before a write."""
+        """Return the rows after the recovery that precedes a write."""
         return replace(self, context=self.context.recover())
 
     def cache(self) -> FrameRows:
-        """The rows, to be read by several jobs."""
+        """Cache the rows, which several jobs read."""
         return replace(self, frame=self.keep.keep(self.frame), made=None)
 
     # --- where they are ---------------------------------------------------------------------------
 
     def tag(self, paths: list[str]) -> FrameRows:
-        """The rows with where they are."""
+        """Tag the rows with the locations of their keys."""
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         if index.finds_by_key(any_partition=index.is_global):
@@ -183,7 +181,7 @@ class FrameRows:
         return replace(rows, frame=by_key).assign(Settle(remote, self.schema))
 
     def tag_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
-        """The rows of a merge's source with where their keys are, or new ones have to go.
+        """Tag the rows of a merge's source with the locations of their keys, or new destinations.
 
         deletes: the merge may delete rows.
         """
@@ -196,11 +194,11 @@ class FrameRows:
         return rows.assign(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
 
     def tag_by_key(self, remote: RemoteContext, find: Find) -> FrameRows:
-        """With where an index that is asked by key has them, or has new ones go."""
+        """Tag rows with an index that is searched by key."""
         return self.assign(LookUp(remote, self.schema, find, self.known))
 
     def tag_deletes(self, paths: list[str] | None) -> FrameRows:
-        """Keys that are to be deleted, with where they are. paths: None to look in all."""
+        """Tag keys to be deleted with their locations. paths: None to search all partitions."""
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         by_key = index.finds_by_key(any_partition=paths is None)
@@ -223,18 +221,18 @@ class FrameRows:
         return replace(self, frame=frame)
 
     def assign(self, step: Any) -> FrameRows:
-        """The rows that a step makes, with the columns that say where they go."""
-        given = self.frame
+        """Return the rows of a step, with the columns of their destinations."""
+        source_frame = self.frame
         if self.made is not None:
-            given, first = self.made
+            source_frame, first = self.made
             step = ChainedSteps(first, step, self._numbered)
-        told = pa.schema([(KNOWN, pa.bool_())] if self.known else [])
-        schema = with_fields(with_fields(self._numbered, told), PLACED)
-        frame = map_batches(given, step, schema)
+        known_field = pa.schema([(KNOWN, pa.bool_())] if self.known else [])
+        schema = with_fields(with_fields(self._numbered, known_field), PLACED)
+        frame = map_batches(source_frame, step, schema)
         return replace(self, frame=frame).cache()
 
     def count_by_file(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
-        """Rows with their places, counted; see `PlacedFrame.of_tagged`."""
+        """Return rows with their destinations, counted; see `PlacedFrame.of_tagged`."""
         return PlacedFrame.of_tagged(self.context, self.frame, self.schema, order=order, anew=anew)
 
     @property
@@ -258,7 +256,7 @@ def read_keyed_rows(
     generate: bool,
     partial: bool,
 ) -> Iterator[Rows]:
-    """The data as rows of the table, which no job has worked out yet; see `read_rows`.
+    """Yield the data as rows of the table, not computed yet; see `write.input_rows`.
 
     limit: bytes that a task may use.
     """
@@ -275,14 +273,14 @@ def read_keyed_rows(
 
 @contextmanager
 def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedRows]:
-    """See `read_delete_keys`."""
+    """Yield the rows of a delete by key, assigned; see `read_delete_keys`."""
     check_zones(keys, context.schema.arrow)
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
     with CachedFrames() as keep:
         step = DeleteKeys(RemoteContext.of(context))
-        given = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
+        keyed = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
         if context.options.combine_deletes:
-            given = given.dropDuplicates([RECORD_KEY, PARTITION_PATH])
-        rows, paths = FrameRows(context, keep, given, empty.schema).read()
+            keyed = keyed.dropDuplicates([RECORD_KEY, PARTITION_PATH])
+        rows, paths = FrameRows(context, keep, keyed, empty.schema).read()
         yield rows.tag_deletes(paths if in_partitions else None).count_by_file()
