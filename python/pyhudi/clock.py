@@ -189,7 +189,7 @@ def python_time(value: Any) -> Any:
 
     A value that Python's type cannot hold exactly is returned unchanged.
     """
-    if value != value:  # noqa: PLR0124 - NaT is
+    if value != value:  # noqa: PLR0124 - NaT differs from itself
         return None
     unit = str(value.dtype).removeprefix("datetime64[").removesuffix("]")
     rounded = value.astype("M8[D]" if unit in _NUMPY_DAYS else "M8[us]")

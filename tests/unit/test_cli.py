@@ -615,7 +615,7 @@ def test_text_files_lose_nothing(tmp_path: Path, run: Run) -> None:
     assert {row["id"]: row["text"] for row in found} == {"a": None, "b": "", "c": "NA"}
     rows.write_text("id,raw\na,/wA=\n")
     refused = run("insert", table.uri, rows, "--schema-mode", "merge")
-    assert (refused.code, "'raw' is of bytes" in refused.err) == (3, True)
+    assert (refused.code, "'raw' is binary" in refused.err) == (3, True)
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \n\n"])

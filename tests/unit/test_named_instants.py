@@ -172,7 +172,7 @@ def test_next_start_of_ranges(version: int, tmp_path: Path) -> None:
 def test_next_start_of_what_is_no_range(tmp_path: Path) -> None:
     table = ROWS.make(tmp_path / "t")
     result = table.upsert(ROWS.rows("a"))
-    with pytest.raises(ConfigError, match="no incremental query"):
+    with pytest.raises(ConfigError, match="not an incremental query"):
         _ = table.scan().next_start
     with pytest.raises(ConfigError, match="as of"):
         _ = pyhudi.open_table(table.uri, as_of=result.instant).incremental().next_start

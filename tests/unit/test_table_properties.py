@@ -73,7 +73,7 @@ def test_cdc_mode_is_fixed_once_changes_exist(tmp_path: Path) -> None:
     table.set_properties({MODE: "OP_KEY_ONLY"})
     table.upsert(pa.table({"id": ["a"], "v": [5]}))
     for change in ({MODE: "DATA_BEFORE"}, {MODE: "DATA_BEFORE", CDC: True}):
-        with pytest.raises(ConfigError, match="has noted changes"):
+        with pytest.raises(ConfigError, match="has logged changes"):
             table.set_properties(change)
     table.set_properties({MODE: "OP_KEY_ONLY", "owner": "nina"})
     assert table.properties["owner"] == "nina"

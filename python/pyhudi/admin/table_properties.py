@@ -190,7 +190,7 @@ def _check_no_changes(timeline: Timeline, config: TableConfig) -> None:
     for instant in timeline.commits:
         if any(stat.cdc_stats for stat in timeline.commit_metadata(instant).write_stats):
             msg = (
-                f"{names.CDC_MODE} is {config.cdc_mode} and stays: {instant.requested} has noted "
-                "changes, which are read by it"
+                f"{names.CDC_MODE} is {config.cdc_mode} and cannot change: {instant.requested} "
+                "has logged changes, which are read by that mode"
             )
             raise ConfigError(msg, hint="It can change once such commits are archived.")

@@ -71,7 +71,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type, or `type` names no type.
         """
-        from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - imported when needed
 
         return self._with(Add(column, _type(type), Position(first, after, before), doc))
 
@@ -89,7 +89,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Rename  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import Rename  # noqa: PLC0415 - imported when needed
 
         return self._with(Rename(column, name))
 
@@ -106,7 +106,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Drop  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import Drop  # noqa: PLC0415 - imported when needed
 
         return self._with(Drop(column))
 
@@ -133,7 +133,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type, or `type` names no type.
         """
-        from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - imported when needed
 
         return self._with(ChangeType(column, _type(type)))
 
@@ -151,7 +151,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Comment  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import Comment  # noqa: PLC0415 - imported when needed
 
         return self._with(Comment(column, doc))
 
@@ -168,7 +168,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import MakeNullable  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import MakeNullable  # noqa: PLC0415 - imported when needed
 
         return self._with(MakeNullable(column))
 
@@ -200,7 +200,7 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Move, Position  # noqa: PLC0415 - as it is needed
+        from pyhudi.schema.alter_changes import Move, Position  # noqa: PLC0415 - imported when needed
 
         return self._with(Move(column, Position(first, after, before)))
 
@@ -228,6 +228,6 @@ class Alter:
 def _type(data_type: pa.DataType | str) -> pa.DataType:
     if isinstance(data_type, pa.DataType):
         return data_type
-    from pyhudi.schema.sql_types import type_of  # noqa: PLC0415 - as it is needed
+    from pyhudi.schema.sql_types import type_of  # noqa: PLC0415 - imported when needed
 
     return type_of(data_type)

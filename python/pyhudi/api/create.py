@@ -406,7 +406,7 @@ def _one_of(options: Mapping[str, str], *names: str) -> str:
     values = {name: options[name] for name in names if options.get(name)}
     if len(set(values.values())) > 1:
         msg = " and ".join(f"{name} is {value!r}" for name, value in values.items())
-        raise ConfigError(msg, hint="Both say one thing: leave one out.")
+        raise ConfigError(msg, hint="Both options mean the same: set only one.")
     return next(iter(values.values()), "")
 
 

@@ -72,7 +72,7 @@ class HistoryVerbs:
             ConfigError: `limit` is not a number of rows, or `since` is not a time.
             CorruptTable: a file of the timeline is damaged.
         """
-        from pyhudi.api.history import history  # noqa: PLC0415 - scans need none of it
+        from pyhudi.api.history import history  # noqa: PLC0415 - not needed for scans
         from pyhudi.api.outputs import check_limit  # noqa: PLC0415 - as above
 
         check_limit(limit)
@@ -101,7 +101,7 @@ class HistoryVerbs:
             LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
-        from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.txn import savepoint  # noqa: PLC0415 - not needed for reading
 
         saved = savepoint.create(self._whole(), comment, instant)
         self._reload(saved.instant)
@@ -114,7 +114,7 @@ class HistoryVerbs:
             Columns: instant, comment, saved_by, saved_at, partitions, files (number of retained
                 files).
         """
-        from pyhudi.api.history import savepoint_table  # noqa: PLC0415 - scans need none of it
+        from pyhudi.api.history import savepoint_table  # noqa: PLC0415 - not needed for scans
         from pyhudi.txn.savepoint import savepoints  # noqa: PLC0415 - as above
 
         return savepoint_table(savepoints(self.state.timeline))
@@ -130,7 +130,7 @@ class HistoryVerbs:
             ConfigError: the commit is not saved.
             LockTimeout: the table's lock was not free in time.
         """
-        from pyhudi.txn import savepoint  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.txn import savepoint  # noqa: PLC0415 - not needed for reading
 
         savepoint.delete(self._whole(), instant)
         self._reload()
@@ -161,7 +161,7 @@ class HistoryVerbs:
             AfterRollbackError: the commit is rolled back; a later step failed, which the next write
                 completes.
         """
-        from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.restore import roll_back  # noqa: PLC0415 - not needed for reading
 
         result = roll_back(self._writable(), instant, dry_run=dry_run)
         self._reload(result.instant)
@@ -196,13 +196,13 @@ class HistoryVerbs:
             UnsupportedTableFeature: pyhudi does not write to the table.
             AfterRollbackError: commits are rolled back; a later step failed. Call `restore` again.
         """
-        from pyhudi.admin.restore import restore  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.restore import restore  # noqa: PLC0415 - not needed for reading
 
         result = restore(self._writable(), to, dry_run=dry_run)
         self._reload(result.instant)
         return result
 
     def _whole(self) -> TableSnapshot:
-        from pyhudi.write.write_context import open_for_change  # noqa: PLC0415 - reading needs none
+        from pyhudi.write.write_context import open_for_change  # noqa: PLC0415 - not needed for reading
 
         return open_for_change(self._writable(), SystemClock())

@@ -108,7 +108,7 @@ class IndexVerbs:
             UnsupportedTableFeature: another writer is building another index.
             CommitConflict: another writer is using the index now.
         """
-        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not needed for reading
 
         dropped = metadata_lifecycle.drop_index(self._writable(), name)
         self._reload()
@@ -136,7 +136,7 @@ class IndexVerbs:
                 does not write to the table.
             CommitConflict: a pending operation rules it out.
         """
-        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not needed for reading
 
         with low_memory_mode(memory_limit):
             created = metadata_lifecycle.rebuild(self._writable(), memory=memory_limit)

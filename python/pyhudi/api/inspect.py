@@ -194,7 +194,7 @@ class Inspect:
             CorruptTable: timeline files are damaged.
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        from pyhudi.admin.health import look  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.health import look  # noqa: PLC0415 - not needed for reading
 
         return look(self._table)
 

@@ -23,8 +23,8 @@ class Merge:
     """A merge of a source into a table by record key; nothing happens before `execute`.
 
     Every method adds a clause and returns a new builder. pyhudi tries the clauses for matched rows
-    (whose key is in the table) in the order in which you add them, and likewise those for the other
-    rows. The first clause whose `where` is true decides; rows without such a clause are ignored.
+    (whose key is in the table) and those for the other rows in the order in which you add them. The
+    first clause whose `where` is true decides; pyhudi ignores rows for which none is true.
     `where` and values are SQL or pyarrow expressions, in which `source.name` is a column of the
     source and `target.name` a column of the table. Values that are not strings are literals.
     """
@@ -130,7 +130,7 @@ class Merge:
     def _with(
         self, action: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
     ) -> Merge:
-        from pyhudi.write.merge_planning import MergeClause  # noqa: PLC0415 - as it is needed
+        from pyhudi.write.merge_planning import MergeClause  # noqa: PLC0415 - imported when needed
 
         if values is not None and not values:
             msg = "a clause sets no column"

@@ -30,12 +30,12 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
         msg = f"metric is {metric!r}"
         raise ConfigError(msg, hint='Give "l2", "cosine" or "dot".')
     if k < 1:
-        raise ConfigError(f"k is {k}", hint="Give an integer from 1 on.")
+        raise ConfigError(f"k is {k}", hint="Give an integer of at least 1.")
     if scan.request.limit is not None:
         raise ConfigError("limit and nearest cannot be combined", hint="Give k alone.")
     output = scan.request.output
     if DISTANCE in output:
-        msg = f"the scan has a column {DISTANCE!r}, which the distances are to be called"
+        msg = f"the scan has a column {DISTANCE!r}, the name of the column of distances"
         raise ConfigError(msg, hint="Choose other columns.")
     if column not in output:
         request = replace(scan.request, output=(*output, column))
@@ -49,13 +49,13 @@ def _query(scan: Scan, column: str, vector: Any) -> list[float]:
         raise SchemaMismatch(f"the table has no column {column!r}")
     field = columns.field(column)
     if not is_vector(field):
-        msg = f"column {column!r} is {field.type}, no VECTOR"
+        msg = f"column {column!r} is {field.type}, not VECTOR"
         raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.vector(…).")
     values = as_numpy(vector) if is_tensor(vector) else vector
     try:
         query = pa.array(values, pa.float64(), from_pandas=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        msg = f"the vector to search by is no list of numbers: {error}"
+        msg = f"the vector to search by is not a list of numbers: {error}"
         raise SchemaMismatch(msg) from error
     if query.null_count or len(query) != field.type.list_size:
         size = field.type.list_size

@@ -89,7 +89,7 @@ class Outputs(LazyRows):
         except (OverflowError, ValueError) as error:
             if "out of range" not in str(error):
                 raise
-            hint = 'Take date_as_object=False, or dtype_backend="pyarrow".'
+            hint = 'Set date_as_object=False or dtype_backend="pyarrow".'
             raise ConfigError(f"pandas cannot hold a date or time: {error}", hint=hint) from error
         return frame
 

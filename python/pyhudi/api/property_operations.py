@@ -85,7 +85,7 @@ class PropertyVerbs:
             LockTimeout: the table's lock was not free in time.
             UnsupportedTableFeature: pyhudi could not write to the table after the change.
         """
-        from pyhudi.admin.table_properties import set_properties  # noqa: PLC0415 - reading needs none
+        from pyhudi.admin.table_properties import set_properties  # noqa: PLC0415 - not needed for reading
 
         set_properties(self._writable(), properties)
         self._reload()

@@ -85,7 +85,7 @@ class Scan(ScanOutputs):
         """
         if self.span is None:
             hint = "incremental() without bounds has the rows of all commits, and a next_start."
-            raise ConfigError("the scan is no incremental query", hint=hint)
+            raise ConfigError("the scan is not an incremental query", hint=hint)
         return next_start(self.table, self.span)
 
     def to_reader(self) -> pa.RecordBatchReader:

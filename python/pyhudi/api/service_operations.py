@@ -63,8 +63,8 @@ class ServiceVerbs:
             CorruptTable: files are missing or damaged.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - reading needs none
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - not needed for reading
 
         bound = Budget.of(budget)
         with with_progress(self._writable(), progress) as table:
@@ -104,8 +104,8 @@ class ServiceVerbs:
             LockTimeout: the table's lock was not free in time.
         """
         from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
-        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - likewise
-        from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - reading needs none
+        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
+        from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - not needed for reading
 
         handle = self._writable()
         options = TtlOptions.of(handle.options)
@@ -175,13 +175,13 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, no such compaction is pending, or the handle was
                 opened as of an earlier time.
         """
-        from pyhudi.admin.run_service import compact  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
-        from pyhudi.config.compaction_options import (  # noqa: PLC0415 - likewise
+        from pyhudi.admin.run_service import compact  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
+        from pyhudi.config.compaction_options import (  # noqa: PLC0415 - as above
             CompactionOptions,
             strategies_of,
         )
-        from pyhudi.services.table_compaction import CompactionRequest  # noqa: PLC0415 - likewise
+        from pyhudi.services.table_compaction import CompactionRequest  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = CompactionOptions.of(handle.options)
@@ -242,12 +242,12 @@ class ServiceVerbs:
             LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
-        from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - likewise
+        from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
+        from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - as above
             LogCompactionOptions,
         )
-        from pyhudi.services.log_compaction import (  # noqa: PLC0415 - likewise
+        from pyhudi.services.log_compaction import (  # noqa: PLC0415 - as above
             LogCompactionRequest,
         )
 
@@ -323,13 +323,13 @@ class ServiceVerbs:
             LockTimeout: the table's lock was not free in time.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
-        from pyhudi.config.clustering_options import (  # noqa: PLC0415 - likewise
+        from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
+        from pyhudi.config.clustering_options import (  # noqa: PLC0415 - as above
             ClusteringOptions,
             layout_of,
         )
-        from pyhudi.services.clustering import ClusteringRequest  # noqa: PLC0415 - likewise
+        from pyhudi.services.clustering import ClusteringRequest  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = ClusteringOptions.of(handle.options)
@@ -387,9 +387,9 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
-        from pyhudi.admin.run_service import clean  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - likewise
-        from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - likewise
+        from pyhudi.admin.run_service import clean  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
+        from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = CleanOptions.of(handle.options).keeping(policy, retain)
@@ -437,8 +437,8 @@ class ServiceVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
-        from pyhudi.admin.run_service import archive  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.config.archive_options import ArchiveOptions  # noqa: PLC0415 - likewise
+        from pyhudi.admin.run_service import archive  # noqa: PLC0415 - not needed for reading
+        from pyhudi.config.archive_options import ArchiveOptions  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = ArchiveOptions.of(handle.options).keeping(min_commits, max_commits)

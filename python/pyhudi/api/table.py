@@ -372,7 +372,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             SchemaMismatch: the filter does not match the columns.
             ConfigError: arguments are wrong, or the range ends before it begins.
         """
-        from pyhudi.api.changes import new_changes  # noqa: PLC0415 - scans need none of it
+        from pyhudi.api.changes import new_changes  # noqa: PLC0415 - not needed for scans
 
         return new_changes(
             self.state,
@@ -410,7 +410,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             ConfigError: `a` or `b` is not a time, or the limit is too small.
             UnsupportedTableFeature: rows have no key, or pyhudi does not support their merge rule.
         """
-        from pyhudi.api.changes import new_diff  # noqa: PLC0415 - scans need none of it
+        from pyhudi.api.changes import new_diff  # noqa: PLC0415 - not needed for scans
 
         return new_diff(self.state, self.engine, a, b, memory_limit)
 
@@ -445,7 +445,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
             CorruptTable: the properties or timeline files are damaged.
             StorageError: the storage fails.
         """
-        from pyhudi.admin.check import check  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.check import check  # noqa: PLC0415 - not needed for reading
         from pyhudi.write.input_rows import memory_limit as bound  # noqa: PLC0415 - as above
 
         limit, table = bound(memory_limit), self._writable()
@@ -493,7 +493,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
                 column type.
             StorageError: the storage or the catalog fails.
         """
-        from pyhudi.catalog.configured import sync_all, sync_by_options  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.catalog.configured import sync_all, sync_by_options  # noqa: PLC0415 - not needed for reading
         from pyhudi.config.catalog_sync_options import SyncOptions  # noqa: PLC0415 - as above
 
         table = self._writable()
@@ -555,7 +555,7 @@ class HudiTable(WritingVerbs, IndexVerbs, HistoryVerbs, ServiceVerbs, LookingVer
         return self._at_version(to, up=False, dry_run=dry_run)
 
     def _at_version(self, to: int, *, up: bool, dry_run: bool) -> VersionChange:
-        from pyhudi.admin.upgrade import change_version  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.admin.upgrade import change_version  # noqa: PLC0415 - not needed for reading
 
         change = change_version(self._writable(), to, up=up, dry_run=dry_run)
         self._reload()

@@ -115,7 +115,7 @@ class WritingVerbs:
                 same.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import upsert  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             upsert.upsert,
@@ -170,7 +170,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import upsert  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             upsert.insert,
@@ -230,7 +230,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import upsert  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             upsert.bulk_insert,
@@ -279,7 +279,7 @@ class WritingVerbs:
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.input.python_objects import by_column  # noqa: PLC0415 - as below
-        from pyhudi.write import upsert  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import upsert  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             upsert.delete_keys,
@@ -326,7 +326,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import update_delete  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             update_delete.delete,
@@ -381,7 +381,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import update_delete  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import update_delete  # noqa: PLC0415 - not needed for reading
 
         if set is None:
             raise ConfigError(
@@ -438,7 +438,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import overwrite  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             overwrite.overwrite,
@@ -486,7 +486,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import overwrite  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             overwrite.overwrite_partitions,
@@ -525,7 +525,7 @@ class WritingVerbs:
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
-        from pyhudi.write import overwrite  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.write import overwrite  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             overwrite.delete_partitions,
@@ -572,8 +572,8 @@ class WritingVerbs:
         Raises:
             ConfigError: `on` is not the record key, or an argument has the wrong type.
         """
-        from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.write import merge  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.merge_builder import Merge  # noqa: PLC0415 - not needed for reading
+        from pyhudi.write import merge  # noqa: PLC0415 - not needed for reading
 
         key_columns = (on,) if isinstance(on, str) else on and tuple(on)
         merge.check_on(self.config, key_columns)
@@ -614,8 +614,8 @@ class WritingVerbs:
         Raises:
             ConfigError: an argument is wrong.
         """
-        from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.write.alter import alter  # noqa: PLC0415 - reading needs none of it
+        from pyhudi.api.alter_builder import Alter  # noqa: PLC0415 - not needed for reading
+        from pyhudi.write.alter import alter  # noqa: PLC0415 - not needed for reading
 
         return Alter(
             partial(
@@ -637,11 +637,11 @@ class WritingVerbs:
         commit_id: str | None = None,
         **how: Any,
     ) -> WriteResult:
-        from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - reading needs none of it
-        from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - likewise
-        from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - likewise
-        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - likewise
-        from pyhudi.write.idempotency import find_commit_by_id  # noqa: PLC0415 - likewise
+        from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - as above
+        from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - as above
+        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
+        from pyhudi.write.idempotency import find_commit_by_id  # noqa: PLC0415 - as above
 
         def write(handle: WritableTable, given: Any) -> WriteResult:
             done = None if commit_id is None else find_commit_by_id(handle, commit_id)

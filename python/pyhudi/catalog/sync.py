@@ -60,7 +60,7 @@ def sync_table(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> 
         if not options.create_database:
             raise ConfigError(
                 f"the catalog has no database {options.database!r}",
-                hint="Make it, or set hoodie.datasource.hive_sync.auto_create_database.",
+                hint="Create it, or set hoodie.datasource.hive_sync.auto_create_database.",
             )
         catalog.create_database(options.database)
     result = SyncResult(())

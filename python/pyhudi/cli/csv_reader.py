@@ -83,7 +83,7 @@ def _check_told(
         raise _not_utf_8(path)
     if types and all(map(pa.types.is_null, types)) and not rows().head(1).num_rows:
         msg = f"{path} has no rows, so its columns have no types"
-        raise ConfigError(msg, hint="pyhudi create --schema makes a table without rows.")
+        raise ConfigError(msg, hint="pyhudi create --schema creates a table without rows.")
 
 
 def _read(path: Path, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -96,7 +96,7 @@ def _read(path: Path, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]
 
 
 def _not_utf_8(path: Path) -> ConfigError:
-    hint = f"Convert it, as by iconv -f latin1 -t utf-8 {path}."
+    hint = f"Convert it, for example with iconv -f latin1 -t utf-8 {path}."
     return ConfigError(f"{path} is not UTF-8 text", hint=hint)
 
 

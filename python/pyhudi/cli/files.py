@@ -98,8 +98,8 @@ def open_for_writing(
         sink: Any = sys.stdout.buffer
         if sys.stdout.isatty():
             if form in _NAMES:
-                msg = f"{form.value} is no text for a terminal"
-                raise ConfigError(msg, hint="Name a file, or send it through a pipe.")
+                msg = f"{form.value} is binary, and standard output is a terminal"
+                raise ConfigError(msg, hint="Name a file, or pipe the output to a command.")
             sink = _Terminal()
         with ExitStack() as stack:
             yield _writer(sink, form, schema, stack)

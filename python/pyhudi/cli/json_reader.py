@@ -52,7 +52,7 @@ def json_rows(path: Path, table_schema: pa.Schema | None) -> pa.Table:
     if inferred.num_rows == 0:
         if table_schema is None:
             msg = f"{path} has no rows, so the columns are unknown"
-            raise ConfigError(msg, hint="Make the table with --schema first.")
+            raise ConfigError(msg, hint="Create the table with --schema first.")
         return table_schema.empty_table()
     table_columns = () if table_schema is None else table_schema.names
     target = _kinds(inferred.schema, table_schema)
@@ -120,7 +120,7 @@ def _text(path: Path) -> pa.Buffer:
         _as_one(text, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         msg = f"{path} is not UTF-8 text"
-        raise ConfigError(msg, hint="Convert it, as iconv does.") from None
+        raise ConfigError(msg, hint="Convert the file to UTF-8, for example with iconv.") from None
     return text
 
 
@@ -133,13 +133,13 @@ def _check_shape(path: Path, text: pa.Buffer, table_schema: pa.Schema | None) ->
         most_names=_MOST_NAMES,
     )
     if depth > _MOST_LEVELS + 1:
-        msg = f"{path} has rows with more than {_MOST_LEVELS} lists and structs in one another"
-        raise UnreadableFile(msg, hint="Keep what is inside as text.")
+        msg = f"{path} has rows nested more than {_MOST_LEVELS} levels deep"
+        raise UnreadableFile(msg, hint="Store the inner values as text.")
     if names > _MOST_NAMES:
         msg = f"{path} has more than {_MOST_NAMES} different names in its rows"
         hint = (
-            "Names that are data belong into a map: make the table with --schema, where the column "
-            "is a map, or split the file."
+            "Store names that are data in a map: create the table with --schema, with a map as the "
+            "column. Or split the file."
         )
         raise UnreadableFile(msg, hint=hint)
 

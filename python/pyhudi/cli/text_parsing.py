@@ -26,8 +26,8 @@ _MOST_DIGITS = 70
 def check_no_bytes(data_type: pa.DataType, name: str) -> None:
     """Raise `ConfigError` for a column with bytes, which look like text in a text file."""
     if any(map(is_binary, _leaf_types(data_type))):
-        problem = "is of bytes" if not pa.types.is_nested(data_type) else "has bytes in it"
-        msg = f"column {name!r} {problem}, which a text file cannot have"
+        problem = "is binary" if not pa.types.is_nested(data_type) else "contains binary values"
+        msg = f"column {name!r} {problem}, which a text file cannot hold"
         raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
 
 

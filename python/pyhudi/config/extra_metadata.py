@@ -73,7 +73,7 @@ def stream_batches_by_id(said: Mapping[str, str], name: str, where: object) -> d
     text = said.get(name)
     batches = parse_json(text, f"{where}: {name}", is_file=False) if text else {}
     if not isinstance(batches, dict):
-        raise CorruptTable(f"{where}: {name} is {text!r}, which has no streams by name")
+        raise CorruptTable(f"{where}: {name} is {text!r}, which is not a JSON object")
     return {stream: str(value) for stream, value in batches.items()}
 
 

@@ -25,8 +25,8 @@ def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
     """Return the error for a partition that pyhudi cannot create or keep up to date."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} has {name}: {reason}",
-        hint='Take the index away with table.drop_index, which for "files" takes all of the '
-        "metadata table away.",
+        hint='Drop the index with table.drop_index; for "files" this removes the whole metadata '
+        "table.",
     )
 
 

@@ -158,7 +158,7 @@ def _check(new: NewTable, version: TableVersion) -> None:
         raise ConfigError(msg, hint=f"Give order_by={list(forced)}.")
     if new.partial_update_mode and version.merge_inferred:
         msg = f"{merging.PARTIAL_UPDATE_MODE}: tables of version {version.code} do not have it"
-        raise UnsupportedTableFeature(msg, hint="Make a table of version 9.")
+        raise UnsupportedTableFeature(msg, hint="Create a table of version 9.")
 
 
 def _by_version(new: NewTable, version: TableVersion) -> dict[str, str]:

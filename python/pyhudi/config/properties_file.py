@@ -67,7 +67,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
     if damage is not None:
         raise damage
     msg = f"no Hudi table at {storage.uri}: {FILE} does not exist"
-    raise TableNotFound(msg, hint="Check the location; create_table makes a new table.")
+    raise TableNotFound(msg, hint="Check the location; create_table creates a new table.")
 
 
 def read_now(storage: Storage) -> dict[str, str] | None:

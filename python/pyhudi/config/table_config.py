@@ -321,7 +321,7 @@ class TableConfig:
     def _require(self, key: str) -> str:
         value = self.properties.get(key)
         if not value:
-            msg = f"{properties_file.FILE} lacks {key}"
+            msg = f"{properties_file.FILE} has no {key}"
             raise CorruptTable(msg, file=properties_file.FILE)
         return value
 

@@ -108,9 +108,9 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
         with _assign_rows(context, frame, facts, clauses, change) as assigned:
             _check_unmoved(handle, assigned.context)
             _check_found(assigned, by_kind)
-            went_by = [*check_missing_keys(assigned), check_partitions_unchanged(None)]
+            commit_checks = [*check_missing_keys(assigned), check_partitions_unchanged(None)]
             operation = DELETE if change.deletes_alone else UPSERT
-            return write(assigned, operation, deletes=True, went_by=went_by)
+            return write(assigned, operation, deletes=True, commit_checks=commit_checks)
 
 
 def _facts(now: HudiTable, change: Change) -> TargetFacts:

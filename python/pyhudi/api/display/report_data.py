@@ -24,7 +24,7 @@ from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.staleness import check_listing_complete
 
-if TYPE_CHECKING:  # The core is imported when the metadata table is looked at.
+if TYPE_CHECKING:  # The core is imported when the metadata table is read.
     from pyhudi.metadata.reader import MetadataTable
 
 _DAMAGE = (CorruptTable, UnsupportedTableFeature, HistoryUnavailable, ConfigError)

@@ -63,7 +63,7 @@ def _write_result(result: Any) -> list[Html]:
             return _check_result(result)
         case Explanation():
             return _explanation(result)
-    raise TypeError(f"{type(result).__name__} has no looks")
+    raise TypeError(f"{type(result).__name__} has no HTML form")
 
 
 def _health(health: Health) -> list[Html]:
