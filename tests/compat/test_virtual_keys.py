@@ -264,7 +264,7 @@ def test_virtual_keys_read_after_clustering_without_partitions(
     with pytest.raises(HudiError, match="Empty partition column"):
         hudi.read(pair.base, metadata=False)
     assert pair.table.scan().to_arrow().num_rows == 4
-    with pytest.raises(UnsupportedTableFeature, match="outside the table's partitions"):
+    with pytest.raises(UnsupportedTableFeature, match="is outside the table's partitions"):
         pair.table.upsert(arrow(rows_of(2, ts=2)))
     assert "outside_partitions" in {finding.kind for finding in pair.table.check().findings}
     pair.table.restore(before)

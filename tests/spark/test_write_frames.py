@@ -435,7 +435,7 @@ def test_deletes_take_every_copy_in_a_file(
     merge = table.merge(frame(spark, TABLE.rows(range(2, 5), v=7, part="p0")))
     merge.when_matched_delete(where="id < 'k000004'").execute()
     assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]
-    with pytest.raises(SchemaMismatch, match="copies of the key"):
+    with pytest.raises(SchemaMismatch, match="duplicates of the key"):
         merge.when_matched_update({"v": "9"}).execute()
     assert left() == [f"k{n:06}" for n in (4, 4, 5, 5)]
 

@@ -189,7 +189,7 @@ class TestHistoryThatIsGone:
         first, second = commits(table)[:2]
         span = (first[time], second[time])
         refused = table.incremental(*span, fallback_full_scan=False)
-        with pytest.raises(HistoryUnavailable, match="cleaned away"):
+        with pytest.raises(HistoryUnavailable, match="has been cleaned since"):
             refused.to_arrow()
         found = table.incremental(*span, fallback_full_scan=True, meta_fields=True).to_arrow()
         current = table.scan(
@@ -202,7 +202,7 @@ class TestHistoryThatIsGone:
         table = opened(golden, "v9_cow_clean_commits")
         first, second = commits(table)[:2]
         scan = table.incremental(first["completed"], second["completed"])
-        with pytest.warns(UserWarning, match="cleaned away"):
+        with pytest.warns(UserWarning, match="has been cleaned since"):
             scan.to_arrow()
 
     @pytest.mark.parametrize("name", ["v6_cow_archived", "v6_mor_archived", "v9_mor_archived"])

@@ -523,7 +523,7 @@ def test_write_waits_for_running_restore_of_hudi(
     table = made(base, version)
     later = timeline_of(base).commits
     time = _pending_restore(table, [later[-1]], state)
-    with pytest.raises(CommitConflict, match="may be at work on"):
+    with pytest.raises(CommitConflict, match="may be executing"):
         table.refresh().upsert(people(range(7, 9), 4))
     assert [one.requested for one in timeline_of(base).pending(RESTORE)] == [time]
     assert timeline_of(base).commits[-1] == later[-1]
@@ -538,7 +538,7 @@ def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> N
     age(base, time)
     layout = table.config.layout
     layout.request(table.storage, str(int(time) + 1), ROLLBACK, b"")
-    with pytest.raises(CommitConflict, match="may be at work"):
+    with pytest.raises(CommitConflict, match="may be executing"):
         table.refresh().upsert(people(range(7, 9), 4))
 
 

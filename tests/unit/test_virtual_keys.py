@@ -185,6 +185,6 @@ def test_rows_in_no_partition_are_read_and_not_written_to(tmp_path: Path) -> Non
     table = TABLE.make(tmp_path / "t")
     (file,) = (tmp_path / "t" / "x").glob("*.parquet")
     shutil.copy(file, tmp_path / "t" / file.name.replace(file.name[:8], "00000000"))
-    with pytest.raises(UnsupportedTableFeature, match="outside the table's partitions"):
+    with pytest.raises(UnsupportedTableFeature, match="is outside the table's partitions"):
         table.refresh().upsert(TABLE.rows("a"))
     assert "outside_partitions" in {finding.kind for finding in table.check().findings}
