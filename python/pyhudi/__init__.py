@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from pyhudi.api.table_exists import table_exists
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
+    from pyhudi.input.semi_structured import blob, variant
+    from pyhudi.input.variant_json import variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
     from pyhudi.txn.result import WriteResult
@@ -78,11 +80,15 @@ __all__ = [
     "UnsupportedTableFeature",
     "WriteResult",
     "__version__",
+    "blob",
     "create_table",
     "open_table",
     "register_merger",
     "show",
     "table_exists",
+    "variant",
+    "variant_from_json",
+    "variant_to_json",
     "vector",
 ]
 
@@ -97,11 +103,15 @@ _HOMES = {
     "Step": "pyhudi.engine.protocol",
     "WriteResult": "pyhudi.txn.result",
     "__version__": "pyhudi._native",
+    "blob": "pyhudi.input.semi_structured",
     "create_table": "pyhudi.api.create",
     "open_table": "pyhudi.api.table",
     "register_merger": "pyhudi.schema.payloads",
     "show": "pyhudi.api.display.show",
     "table_exists": "pyhudi.api.table_exists",
+    "variant": "pyhudi.input.semi_structured",
+    "variant_from_json": "pyhudi.input.variant_json",
+    "variant_to_json": "pyhudi.input.variant_json",
     "vector": "pyhudi.input.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""

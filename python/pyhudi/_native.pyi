@@ -38,8 +38,10 @@ __all__ = [
     "avro_schema",
     "base_file_rows",
     "base_file_schema",
+    "blob_roots",
     "bucket_ids",
     "bucket_numbers",
+    "check_variants",
     "columns_for_spark",
     "combine",
     "compact_logs",
@@ -64,6 +66,7 @@ __all__ = [
     "nearest_rows",
     "parse_times",
     "parts_with_keys",
+    "read_blobs",
     "read_cdc",
     "read_keys",
     "read_log_keys",
@@ -76,6 +79,8 @@ __all__ = [
     "sort_rows",
     "statistics_gaps",
     "text_hash",
+    "variants_from_json",
+    "variants_to_json",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
@@ -679,6 +684,38 @@ def nearest_rows(
     At most `k`; rows without a vector, and those not nearer than `within`, are left out. metric:
     "l2", "cosine" or "dot". Raises `SchemaMismatch` for a column without vectors of that length.
     """
+
+def blob_roots(column: pa.Array[Any], name: str) -> list[str]:
+    """The storages that references of a BLOB column name: "s3://bucket", "file://".
+
+    "" stands for absolute paths without a scheme. name: the column's. Raises `SchemaMismatch` for
+    another column, `CorruptTable` for a reference that names no file.
+    """
+
+def read_blobs(
+    column: pa.Array[Any],
+    name: str,
+    stores: Mapping[str, Store],
+    *,
+    first_row: int,
+    start: int,
+    most_bytes: int,
+) -> pa.BinaryArray:
+    """The bytes of a BLOB column from row `start` on, of as many rows as fit, one at least.
+
+    stores: by the roots of `blob_roots`. first_row: number of the column's first row in messages.
+    Raises `CorruptTable` for a row that contradicts itself, and for a file that is too short,
+    `MissingFile` for one that is not there.
+    """
+
+def check_variants(column: pa.Array[Any], name: str) -> None:
+    """Raises `SchemaMismatch` for a value that is no whole VARIANT. name: the column's."""
+
+def variants_from_json(texts: pa.Array[Any]) -> pa.StructArray:
+    """VARIANT values of JSON texts. Raises `SchemaMismatch` for a text that is no JSON."""
+
+def variants_to_json(column: pa.Array[Any]) -> pa.StringArray:
+    """JSON texts of VARIANT values. Raises `CorruptTable` for a damaged value."""
 
 def avro_schema(schema: pa.Schema, record_name: str, namespace: str) -> str:
     """The Avro schema that Hudi's Spark writer makes for such columns."""

@@ -21,6 +21,7 @@ from pyhudi.config.formatting import count_text, names_text, shorten
 from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
+from pyhudi.input.semi_structured import in_schema
 from pyhudi.query.commit_range import IncrementalRange, next_start
 from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.query.explain import Explanation
@@ -234,9 +235,8 @@ class Scan(ScanOutputs):
         label = f"scan {self.table.storage.uri}"
         engine = self._engine_for(tasks)
         rows = stream_first(engine, read_task, tasks, self.schema, label, limit)
-        return pa.RecordBatchReader.from_batches(
-            self.schema, detect_concurrent_clean(rows, self.table)
-        )
+        found = in_schema(detect_concurrent_clean(rows, self.table), self.schema)
+        return pa.RecordBatchReader.from_batches(self.schema, found)
 
     def _narrow_column(self) -> str:
         """Return a column that is cheap to read: one of the filter if there is a filter."""

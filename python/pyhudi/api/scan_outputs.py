@@ -7,6 +7,7 @@ read, or read them itself.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
@@ -75,6 +76,40 @@ class ScanOutputs(Outputs):
         from pyhudi.api.nearest import nearest_rows  # noqa: PLC0415 - few scans need it
 
         return nearest_rows(cast("Scan", self), column, vector, k, metric)
+
+    @arg.check_arguments(column=arg.text, storage_options=arg.optional(arg.by_name))
+    def read_blob(
+        self, column: str, *, storage_options: Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """The rows with the bytes of a BLOB column in place of its structs.
+
+        Bytes of an INLINE BLOB are in the row. Those of an OUT_OF_LINE BLOB are read from the file
+        that its reference names: `length` bytes from `offset` on, or all of it if the reference has
+        neither. Hudi's SQL function `read_blob` gives the same. Files of other tables and people
+        can be named there: take references from writers that you trust.
+
+        Args:
+            column: a BLOB column, which the scan's columns need not have.
+            storage_options: of the buckets that references name. By default the table's own, where
+                the bucket is of the same provider, else those of the environment.
+
+        Returns:
+            A stream of batches, in which the column is `binary`. A batch has 64 MiB of BLOBs at
+            most, unless a single one has more.
+
+        Raises:
+            ConfigError: an argument does not fit; while the stream is read, a storage option is one
+                that a referenced bucket does not have.
+            SchemaMismatch: there is no such BLOB column.
+            MissingFile: a referenced file does not exist; while the stream is read.
+            CorruptTable: a referenced file is too short, or a BLOB has neither bytes nor a
+                reference; while the stream is read.
+            UnsupportedTableFeature: pyhudi has no storage of the kind that a reference names, or a
+                BLOB has 2 GiB or more; while the stream is read.
+        """
+        from pyhudi.api.read_blob import blob_reader  # noqa: PLC0415 - few scans need it
+
+        return blob_reader(cast("Scan", self), column, storage_options)
 
     @arg.check_arguments(sql_floats=arg.flag)
     def to_dataset(self, *, sql_floats: bool = False) -> HudiDataset:

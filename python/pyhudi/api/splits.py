@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.api.outputs import Outputs
+from pyhudi.input.semi_structured import as_arrow_extension, in_schema
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.task_packing import task_size
 
@@ -26,7 +27,10 @@ class Split(Outputs):
         task = self.task
         fields = [task.schema.field(name) for name in task.output]
         return pa.schema(
-            [f.with_type(pa.string()) if f.name in task.as_text else f for f in fields]
+            [
+                f.with_type(pa.string()) if f.name in task.as_text else as_arrow_extension(f)
+                for f in fields
+            ]
         )
 
     @property
@@ -59,7 +63,8 @@ class Split(Outputs):
         """
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - a plan needs no core
 
-        return pa.RecordBatchReader.from_batches(self.schema, read_task(self.task))
+        rows = in_schema(read_task(self.task), self.schema)
+        return pa.RecordBatchReader.from_batches(self.schema, rows)
 
     def __repr__(self) -> str:
         return f"<Split of {self.partition!r}, {self.file_id}: {self.bytes} bytes>"

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.input.vectors import EXTENSION, is_vector_type, with_vector_metadata
+from pyhudi.input.semi_structured import EXTENSIONS, with_hudi_type
+from pyhudi.input.vectors import EXTENSION, is_vector_type
 
-_AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION)
+_AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION, *EXTENSIONS)
 """Extension types that add nothing to their storage type."""
 _MOST = 2**31 - 1
 """Maximum bytes of strings in one array."""
@@ -28,7 +29,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
         check_depth(field, _MOST_LEVELS)
     check_names(schema)
     return pa.schema(
-        [with_vector_metadata(field, _plain_type(field.type, field.name)) for field in schema],
+        [with_hudi_type(field, _plain_type(field.type, field.name)) for field in schema],
         schema.metadata,
     )
 

@@ -19,6 +19,7 @@ from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.properties_file import FILE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.semi_structured import is_variant
 from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline
@@ -115,9 +116,10 @@ def readable_schema(schema: pa.Schema, avro: str) -> pa.Schema:
     later = {field["name"] for field in fields if "default" in field}
     return pa.schema(
         [
-            field.with_type(_readable(field.type)).with_nullable(
-                field.nullable or field.name in later
-            )
+            # Arrow's VARIANT is one of required fields.
+            field.with_type(
+                field.type if is_variant(field) else _readable(field.type)
+            ).with_nullable(field.nullable or field.name in later)
             for field in schema
         ]
     )

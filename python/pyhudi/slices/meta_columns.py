@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.avro_enums import check_symbols, enum_symbols
+from pyhudi.schema.avro_values import check_values, value_rules
 from pyhudi.slices.nested_partitions import check_alone
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 
@@ -20,13 +20,13 @@ def with_meta(
     """Add the other meta columns to rows with record key and partition path.
 
     All of them are null if the table's keys are virtual. Raises `SchemaMismatch` for a value that
-    is not a symbol of its enum.
+    is not a symbol of its enum, and for a damaged VARIANT.
     """
-    symbols = enum_symbols(target.avro_schema)
-    if symbols:
+    rules = value_rules(target.avro_schema)
+    if rules:
         # A stream would hide the type of the error.
         rows = pa.table(rows)
-        check_symbols(rows, symbols)
+        check_values(rows, rules)
     return _native.with_meta_columns(
         rows,
         instant=target.instant,

@@ -25,6 +25,11 @@ pub(crate) fn arrow_field(name: &str, ty: &Type, path: &str) -> Result<Field> {
     );
     Ok(match ty.value_type() {
         Type::Vector(vector) => field.with_metadata([(HUDI_TYPE.to_owned(), vector.text())]),
+        // Nested types with metadata are no equals of those without.
+        Type::Record(record) if path == name => match record.kind {
+            Some(kind) => field.with_metadata([(HUDI_TYPE.to_owned(), kind.name().to_owned())]),
+            None => field,
+        },
         _ => field,
     })
 }

@@ -26,6 +26,7 @@ mod parse;
 mod resolve;
 mod restore;
 pub mod schema;
+mod semi_structured;
 mod splice;
 mod value;
 mod value_write;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::datatypes::TimeUnit;
 use serde_json::Value;
 
+use crate::semi_structured::SemiStructured;
 use crate::vector::Vector;
 
 /// One Avro type.
@@ -55,6 +56,8 @@ impl Decimal {
 #[derive(Debug)]
 pub(crate) struct Record {
     pub fields: Vec<RecordField>,
+    /// The type of Hudi 1.2 that the record is.
+    pub kind: Option<SemiStructured>,
     /// Types below this one with every named reference written out, and how deep they nest.
     pub size: usize,
     pub depth: usize,

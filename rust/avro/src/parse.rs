@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{AvroError, Result, schema_error, unsupported};
 use crate::model::{Decimal, Record, RecordField, Type, below};
+use crate::semi_structured::SemiStructured;
 use crate::vector::{Element, Vector};
 
 /// Named references let a short text stand for an enormous or endlessly deep type.
@@ -173,7 +174,9 @@ impl Parser {
             fields.push(field);
         }
         let depth = 1 + fields.iter().map(|f| depth(&f.ty)).max().unwrap_or(0);
+        let logical = object.get("logicalType").and_then(Value::as_str);
         let record = Type::Record(Arc::new(Record {
+            kind: SemiStructured::of_record(logical, &fields),
             fields,
             size: self.types - before + 1,
             depth,

@@ -254,6 +254,7 @@ fn default_row(field: &RecordField, arrow: &DataType, path: &str) -> Result<Arra
     let mut bytes = Vec::new();
     datum::write(&field.ty, default, &mut bytes, path)?;
     let record = Record {
+        kind: None,
         fields: vec![RecordField {
             name: field.name.clone(),
             aliases: Vec::new(),

@@ -11,6 +11,7 @@
 
 mod args;
 mod avro;
+mod blobs;
 mod changes;
 mod error;
 mod field_rules;
@@ -28,6 +29,7 @@ mod reader;
 mod sort;
 mod spec;
 mod store;
+mod variants;
 mod write;
 
 use pyo3::prelude::*;
@@ -41,6 +43,8 @@ mod _native {
         arrow_schema, avro_schema, container_to_json, json_to_container, with_meta_fields,
         without_meta_fields,
     };
+    #[pymodule_export]
+    use super::blobs::{blob_roots, read_blobs};
     #[pymodule_export]
     use super::changes::{match_changes, read_cdc, read_log_keys};
     #[pymodule_export]
@@ -82,6 +86,8 @@ mod _native {
     use super::sort::sort_rows;
     #[pymodule_export]
     use super::store::Store;
+    #[pymodule_export]
+    use super::variants::{check_variants, variants_from_json, variants_to_json};
     #[pymodule_export]
     use super::write::{
         BaseFile, LogFile, compact_logs, join_base_files, rewrite_base_file, rollback_block,

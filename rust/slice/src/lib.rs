@@ -7,6 +7,7 @@
 mod adapt;
 mod base;
 mod base_options;
+mod blobs;
 mod blocks;
 mod changes;
 mod columns;
@@ -42,6 +43,7 @@ mod slice_keys;
 mod sort;
 mod spill;
 mod unshred;
+mod variants;
 mod write_base;
 mod write_bases;
 mod write_log;
@@ -52,6 +54,7 @@ pub use base::{
     has_old_calendar, is_of_both_calendars, parquet_footer,
 };
 pub use base_options::{BaseFileOptions, BloomOptions, Codec};
+pub use blobs::{blob_roots, read_blobs};
 pub use blocks::{
     BlockCounts, BlockFilter, BlockInfo, ChosenBlock, LogSource, choose_blocks,
     has_partial_records, list_blocks,
@@ -77,6 +80,7 @@ pub use request::{Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;
+pub use variants::{check_variants, variants_from_json, variants_to_json};
 pub use write_base::{BaseFile, Rewrite, rewrite_base_file, write_base_file};
 pub use write_bases::{join_base_files, write_base_files};
 pub use write_log::{

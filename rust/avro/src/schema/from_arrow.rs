@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Result, schema_error, unsupported};
 use crate::model::{Decimal, below};
+use crate::semi_structured::SemiStructured;
 use crate::vector::Vector;
 
 /// The Avro schema of an Arrow schema. Nullable fields become `["null", T]` with default null.
@@ -25,13 +26,13 @@ use crate::vector::Vector;
 pub fn avro_schema(schema: &Schema, record_name: &str, namespace: &str) -> Result<String> {
     let mut record = record(schema.fields(), record_name, namespace, "")?;
     if let Some(fields) = record.get_mut("fields").and_then(Value::as_array_mut) {
-        name_vectors_once(fields);
+        name_types_once(fields);
     }
     Ok(record.to_string())
 }
 
-/// Columns of one VECTOR type share its name, which an Avro schema may define once.
-fn name_vectors_once(fields: &mut [Value]) {
+/// Columns of one type of Hudi 1.2 share its name, which an Avro schema may define once.
+fn name_types_once(fields: &mut [Value]) {
     let mut defined = HashSet::new();
     for field in fields {
         let Some(mut ty) = field.get_mut("type") else {
@@ -43,7 +44,8 @@ fn name_vectors_once(fields: &mut [Value]) {
                 None => continue,
             }
         }
-        if ty.get("logicalType").and_then(Value::as_str) != Some("vector") {
+        let logical = ty.get("logicalType").and_then(Value::as_str);
+        if !logical.is_some_and(|name| ["vector", "blob", "variant"].contains(&name)) {
             continue;
         }
         if let Some(Value::String(name)) = ty.get("name").cloned()
@@ -65,10 +67,11 @@ fn record(fields: &Fields, name: &str, namespace: &str, path: &str) -> Result<Va
 fn field(field: &Field, namespace: &str, path: &str) -> Result<Value> {
     let path = below(path, field.name());
     check_name(field.name())?;
-    let ty = match Vector::of(field) {
-        None => avro_type(field.data_type(), field.name(), namespace, &path)?,
-        Some(vector) if path == *field.name() => vector.avro(),
-        Some(_) => return unsupported(format!("VECTOR in a struct, column {path}")),
+    let ty = match (Vector::of(field), SemiStructured::of_field(field)) {
+        (Some(vector), _) if path == *field.name() => vector.avro(),
+        (Some(_), _) => return unsupported(format!("VECTOR in a struct, column {path}")),
+        (None, Some(kind)) if path == *field.name() => kind.avro(),
+        (None, _) => avro_type(field.data_type(), field.name(), namespace, &path)?,
     };
     Ok(if field.is_nullable() {
         json!({"name": field.name(), "type": ["null", ty], "default": null})

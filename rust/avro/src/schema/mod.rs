@@ -12,6 +12,7 @@
 //! | local-timestamp-millis, local-timestamp-micros | Timestamp(ms or µs, none) |
 //! | array, map, record | List, Map, Struct |
 //! | vector over fixed | FixedSizeList, in a field whose metadata say `hudi_type` |
+//! | blob and variant over a record | Struct, as a column in a field whose metadata say `hudi_type` |
 //!
 //! List items are named `item` and map entries `entries`, `key`, `value`: the names that the
 //! builders of arrow-rs and `pyarrow.list_` use, so arrays from either need no renaming.

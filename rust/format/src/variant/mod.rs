@@ -1,17 +1,21 @@
-//! The bytes of a VARIANT value (Parquet's Variant encoding, version 1): field names, values, and new
-//! values made of parts.
+//! The bytes of a VARIANT value (Parquet's Variant encoding, version 1): field names, values, new
+//! values made of parts, and values from JSON and as JSON.
 //!
 //! A VARIANT is two byte strings: `metadata`, the dictionary of field names, and `value`. Shredding,
 //! which splits a value over Parquet columns, is the caller's part.
 
+mod from_json;
 mod names;
 mod parts;
 #[cfg(test)]
 mod tests;
+mod to_json;
 mod writer;
 
+pub use from_json::variant_from_json;
 pub use names::VariantNames;
 pub use parts::{VariantFields, VariantPart, check_variant, object_fields, variant_size};
+pub use to_json::variant_to_json;
 pub use writer::VariantWriter;
 
 /// The low two bits of a value's first byte.

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::{FormatError, Result};
 
 /// Objects and arrays in one another. Spark's parser of JSON goes as deep.
-const MAX_DEPTH: usize = 1000;
+pub(super) const MAX_DEPTH: usize = 1000;
 
 /// Fields of an object: the number of the name, and the bytes of the value.
 pub type VariantFields<'a> = Vec<(u32, &'a [u8])>;

@@ -171,9 +171,20 @@ impl VariantWriter {
         start: usize,
         fields: &[(u32, usize)],
     ) -> Result<()> {
+        self.object_by(|id| names.get(id), names.len(), start, fields)
+    }
+
+    /// As [`Self::object`], of `count` names that `name` gives by their numbers.
+    pub(super) fn object_by<'n>(
+        &mut self,
+        name: impl Fn(u32) -> Option<&'n str>,
+        count: usize,
+        start: usize,
+        fields: &[(u32, usize)],
+    ) -> Result<()> {
         let with_names = fields.iter().map(|(id, at)| {
-            let name = names.get(*id);
-            let missing = || FormatError::corrupt(0, format!("field name {id} of {}", names.len()));
+            let name = name(*id);
+            let missing = || FormatError::corrupt(0, format!("field name {id} of {count}"));
             Ok((name.ok_or_else(missing)?, *id, at - start))
         });
         let mut fields: Vec<(&str, u32, usize)> = with_names.collect::<Result<_>>()?;

@@ -1,0 +1,124 @@
+"""The bytes of a BLOB column, in place of the structs that scans give.
+
+Which storage a reference names is decided here; the Rust core reads the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import MissingFile, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.semi_structured import is_blob
+from pyhudi.storage.option_names import BY_SCHEME
+from pyhudi.storage.options import is_hdfs, is_remote, scheme_of
+from pyhudi.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyhudi import _native
+    from pyhudi.api.scan import Scan
+
+_BATCH_BYTES = 64 << 20
+"""Bytes of BLOBs in one batch, unless a single one has more."""
+
+
+def blob_reader(
+    scan: Scan, column: str, storage_options: Mapping[str, object] | None
+) -> pa.RecordBatchReader:
+    """The rows of a scan with the bytes of a BLOB column; see `Scan.read_blob`."""
+    shown = scan.shown
+    if column not in shown.names:
+        raise SchemaMismatch(f"the table has no column {column!r}")
+    if not is_blob(shown.field(column)):
+        msg = f"column {column!r} is {shown.field(column).type}, no BLOB"
+        raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.blob().")
+    output = scan.request.output
+    if column not in output:
+        request = replace(scan.request, output=(*output, column))
+        scan = replace(scan, request=request)
+    schema = pa.schema(
+        [pa.field(f.name, pa.binary()) if f.name == column else f for f in scan.schema]
+    )
+    stores = _Stores(scan.table.storage, column, storage_options)
+    return pa.RecordBatchReader.from_batches(schema, _batches(scan, column, schema, stores))
+
+
+def _batches(
+    scan: Scan, column: str, schema: pa.Schema, stores: _Stores
+) -> Iterator[pa.RecordBatch]:
+    from pyhudi import _native  # noqa: PLC0415 - planning needs no core
+
+    at = schema.get_field_index(column)
+    most = min(scan.request.memory_limit or _BATCH_BYTES, _BATCH_BYTES)
+    first = 0
+    for batch in scan.to_reader():
+        blobs = batch.column(at)
+        opened = stores.open(_native.blob_roots(blobs, column))
+        start = 0
+        while start < batch.num_rows:
+            with _own_hint(column):
+                values = _native.read_blobs(
+                    blobs, column, opened, first_row=first, start=start, most_bytes=most
+                )
+            part = batch.slice(start, len(values))
+            columns = [*part.columns[:at], values, *part.columns[at + 1 :]]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            start += len(values)
+        first += batch.num_rows
+
+
+@contextmanager
+def _own_hint(column: str) -> Iterator[None]:
+    """A block in which the hint of a missing file speaks of BLOBs."""
+    try:
+        yield
+    except MissingFile as error:
+        msg = f"{error.file}: not found, a BLOB of column {column!r} refers to it"
+        hint = "Bring the file back, or write another BLOB into its rows."
+        raise MissingFile(msg, file=error.file, hint=hint) from error
+
+
+class _Stores:
+    """The storages of references, by their roots."""
+
+    def __init__(
+        self, table: Storage, column: str, storage_options: Mapping[str, object] | None
+    ) -> None:
+        self._table = table
+        self._column = column
+        self._options = storage_options
+        self._opened: dict[str, _native.Store] = {}
+
+    def open(self, roots: list[str]) -> dict[str, _native.Store]:
+        """The storages of these roots at least."""
+        for root in roots:
+            if root not in self._opened:
+                self._opened[root] = self._storage(root).native
+        return self._opened
+
+    def _storage(self, root: str) -> Storage:
+        uri = root
+        if not root:
+            uri = self._default_root()
+        if not is_remote(uri):
+            return Storage("/" if uri in ("file://", "/") else uri)
+        if self._options is not None:
+            return Storage(uri, self._options)
+        names = BY_SCHEME.get(scheme_of(self._table.uri) or "")
+        is_alike = names is BY_SCHEME.get(scheme_of(uri) or "")
+        return Storage(uri, self._table.options if is_alike else None)
+
+    def _default_root(self) -> str:
+        """Where paths without a scheme begin: Hadoop's default file system."""
+        uri = self._table.uri
+        if not is_remote(uri):
+            return "/"
+        if is_hdfs(uri):
+            return "/".join(uri.split("/")[:3])
+        msg = f"column {self._column!r}: reference.external_path has no scheme"
+        hint = f"pyhudi cannot tell which storage it is of: write it as {scheme_of(uri)}://…"
+        raise UnsupportedTableFeature(msg, hint=hint)
