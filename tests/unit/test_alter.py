@@ -580,11 +580,11 @@ def test_altered_table_has_no_partition_statistics(tmp_path: Path, concurrently:
 
 def test_alter_refuses_unsupported_changes(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
-    with pytest.raises(ConfigError, match="nothing to alter"):
+    with pytest.raises(ConfigError, match=r"alter\(\) has no changes"):
         table.alter().execute()
-    with pytest.raises(SchemaMismatch, match="as they are"):
+    with pytest.raises(SchemaMismatch, match="do not change the table's columns"):
         table.alter().move_column("ts").execute()
-    with pytest.raises(SchemaMismatch, match="keys, partitions or orderings"):
+    with pytest.raises(SchemaMismatch, match="keys, partitions or the ordering use it"):
         table.alter().drop_column("ts").execute()
     before = len(table.state.timeline.commits)
     assert before == len(pyhudi.open_table(tmp_path / "t").state.timeline.commits)

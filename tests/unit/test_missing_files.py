@@ -336,7 +336,7 @@ def test_plan_of_a_service_with_a_lost_file_is_taken_off(tmp_path: Path) -> None
     table = made(tmp_path)
     assert table.compact(execute=False).scheduled
     lose_log(tmp_path)
-    with pytest.raises(MissingFile, match="planned with") as raised:
+    with pytest.raises(MissingFile, match="the plan of a table service needs it") as raised:
         table.refresh().compact()
     assert "rollback()" in raised.value.hint
 
@@ -362,7 +362,7 @@ def test_message_names_the_clean_that_took_a_current_file(tmp_path: Path) -> Non
     for commit in commits[1:]:
         for path in tmp_path.glob(f".hoodie/{commit.requested}.*"):
             path.unlink()
-    with pytest.raises(MissingFile, match=r"the clean \d+ took it"):
+    with pytest.raises(MissingFile, match=r"the clean \d+ removed it"):
         pyhudi.open_table(tmp_path).scan().to_arrow()
 
 
@@ -370,7 +370,7 @@ def test_partition_that_no_listing_finds_is_told(tmp_path: Path) -> None:
     made(tmp_path, metadata=False)
     (mark,) = tmp_path.glob("x/.hoodie_partition_metadata*")
     mark.unlink()
-    with pytest.raises(MissingFile, match="makes its folder a partition"):
+    with pytest.raises(MissingFile, match="its directory has no file"):
         pyhudi.open_table(tmp_path).scan().to_arrow()
 
 

@@ -56,12 +56,12 @@ def test_file_groups_tell_their_data_partition() -> None:
 
 
 def test_missing_file_group_is_noticed() -> None:
-    with pytest.raises(CorruptTable, match="lacks the file group 1"):
+    with pytest.raises(CorruptTable, match="does not have the file group 1"):
         partitioned_record_index.check_numbers(
             "record_index", [group("a", 0), group("a", 2), group("b", 0)]
         )
     plain = FileGroup(FileSlice("record_index", "record-index-0000-0", "1", None))
-    with pytest.raises(CorruptTable, match="no file group of a record index by data partition"):
+    with pytest.raises(CorruptTable, match="not a file group of a partitioned record index"):
         partitioned_record_index.ranges([plain])
 
 

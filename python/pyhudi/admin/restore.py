@@ -310,7 +310,7 @@ def _check_newest(table: TableSnapshot, target: Instant) -> None:
     timeline = table.timeline
     _check_last(timeline.commits, target)
     if target.requested in find_saved_instants(timeline):
-        msg = f"{target} is saved"
+        msg = f"{target} has a savepoint"
         raise ConfigError(
             msg, hint=f'delete_savepoint("{target.requested}") deletes the savepoint.'
         )
