@@ -379,6 +379,33 @@ def test_statistics_that_do_not_hold(damaged: Callable[[str], Damaged]) -> None:
     assert ("partition_statistics_too_narrow", "id") in found
 
 
+def test_check_accepts_exact_bounds_of_long_strings(tmp_path: Path) -> None:
+    """A compacted file's footer cuts the bound, which the partition has whole from the log file."""
+
+    def rows(keys: list[str], notes: list[str | None]) -> pa.Table:
+        columns = {"id": keys, "ts": [1] * len(keys), "p": ["a"] * len(keys)}
+        return pa.table({**columns, "note": pa.array(notes, pa.string())})
+
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        rows(["1", "2"], ["plain", None]),
+        key="id",
+        partition_by="p",
+        order_by="ts",
+        type="mor",
+        options={
+            "hoodie.metadata.index.column.stats.enable": "true",
+            "hoodie.metadata.index.partition.stats.enable": "true",
+        },
+    )
+    table.upsert(rows(["1"], ["x" * 300]))
+    table.compact(execute=False)
+    table.upsert(rows(["2"], ["plain"]))
+    table.compact(schedule=False)
+    found = table.check(deep=True)
+    assert not found.findings, str(found)
+
+
 def _slices(table: Damaged) -> Any:
     from pyhudi.slices.file_system_view import FileSystemView
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray, StringBuilder};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_slice::Result;
 use pyhudi_store::Store;
 
 use super::bounds::Bound;
 use super::column_bounds::{Stats, file_name};
-use super::stats::{WrittenFile, stats_of};
+use super::stats::{WrittenFile, exact_stats, stats_of};
 use crate::MetadataPartition;
 use crate::stat_value::{self, floating, text};
-use crate::stats::{self, StatsSource, stored_stats};
+use crate::stats::{self, StatsSource, is_text, stored_stats};
 
 /// Where the statistics of some files of one data partition say too little, or are not there:
 /// columns file, column, expected and found (as text for people; found is null where nothing is
@@ -32,51 +32,79 @@ pub fn statistics_gaps(
     whole: Option<&MetadataPartition>,
 ) -> Result<RecordBatch> {
     let mut gaps = Gaps::default();
-    let found = files
+    let by_footers = files
         .iter()
         .map(|file| stats_of(store, file, columns))
         .collect::<Result<Vec<_>>>()?;
     let paths = StringArray::from(vec![partition; files.len()]);
     let names: StringArray = files.iter().map(|f| Some(file_name(&f.path))).collect();
     let one = StringArray::from(vec![partition]);
-    let any_skeleton = files.iter().any(|file| file.source.is_some());
     for (number, field) in columns.fields().iter().enumerate() {
         let (name, ty) = (field.name(), field.data_type());
-        let stored = stored_stats(
-            of_files,
-            name,
-            ty,
-            &paths,
-            Some(&names),
-            StatsSource::Footers,
-        )?;
-        let actual: Vec<&Stats> = found.iter().filter_map(|stats| stats.get(number)).collect();
-        for ((file, actual), stored) in files.iter().zip(&actual).zip(&stored) {
-            let may_lack = file.source.is_some();
-            gaps.look(file_name(&file.path), name, actual, stored, may_lack);
+        let footers = StatsSource::Footers;
+        let stored = Stored {
+            of_files: stored_stats(of_files, name, ty, &paths, Some(&names), footers)?,
+            of_partition: match whole {
+                Some(whole) => stored_stats(whole, name, ty, &one, None, footers)?,
+                None => Vec::new(),
+            },
+        };
+        let actual = by_footers.iter().filter_map(|of_file| of_file.get(number));
+        let mut found = Gaps::of_column(name, files, &actual.cloned().collect::<Vec<_>>(), &stored);
+        // Writers cut bounds of long strings in footers: only the values are exact.
+        if is_text(ty) && found.has_narrow_bounds() {
+            let column: SchemaRef = Arc::new(Schema::new(vec![Arc::clone(field)]));
+            let actual = files
+                .iter()
+                .map(|file| exact_stats(store, file, &column))
+                .collect::<Result<Vec<_>>>()?
+                .concat();
+            found = Gaps::of_column(name, files, &actual, &stored);
         }
-        let Some(whole) = whole else { continue };
-        let together = actual
-            .into_iter()
-            .fold(Stats::default(), |all, one| all.with(one.clone()));
-        if together.values > 0 {
-            for stored in stored_stats(whole, name, ty, &one, None, StatsSource::Footers)? {
-                gaps.look("", name, &together, &stored, any_skeleton);
-            }
-        }
+        gaps.0.extend(found.0);
     }
     gaps.finish()
 }
 
-#[derive(Default)]
-struct Gaps {
-    files: StringBuilder,
-    columns: StringBuilder,
-    expected: StringBuilder,
-    found: StringBuilder,
+/// What the metadata table has of one column.
+struct Stored {
+    of_files: Vec<stats::Stats>,
+    of_partition: Vec<stats::Stats>,
 }
 
+struct Gap {
+    file: String,
+    column: String,
+    expected: String,
+    found: Option<String>,
+}
+
+#[derive(Default)]
+struct Gaps(Vec<Gap>);
+
 impl Gaps {
+    fn of_column(name: &str, files: &[WrittenFile], actual: &[Stats], stored: &Stored) -> Self {
+        let mut gaps = Self::default();
+        for ((file, actual), stored) in files.iter().zip(actual).zip(&stored.of_files) {
+            let may_lack = file.source.is_some();
+            gaps.look(file_name(&file.path), name, actual, stored, may_lack);
+        }
+        let together = actual
+            .iter()
+            .fold(Stats::default(), |all, one| all.with(one.clone()));
+        if together.values > 0 {
+            let any_skeleton = files.iter().any(|file| file.source.is_some());
+            for stored in &stored.of_partition {
+                gaps.look("", name, &together, stored, any_skeleton);
+            }
+        }
+        gaps
+    }
+
+    fn has_narrow_bounds(&self) -> bool {
+        self.0.iter().any(|gap| gap.found.is_some())
+    }
+
     /// may_lack: nothing has to be stored.
     fn look(
         &mut self,
@@ -118,22 +146,27 @@ impl Gaps {
     }
 
     fn add(&mut self, file: &str, column: &str, expected: String, found: Option<String>) {
-        self.files.append_value(file);
-        self.columns.append_value(column);
-        self.expected.append_value(expected);
-        self.found.append_option(found);
+        self.0.push(Gap {
+            file: file.to_owned(),
+            column: column.to_owned(),
+            expected,
+            found,
+        });
     }
 
-    fn finish(mut self) -> Result<RecordBatch> {
+    fn finish(self) -> Result<RecordBatch> {
         let field = |name| Field::new(name, DataType::Utf8, true);
         let schema = Schema::new(["file", "column", "expected", "found"].map(field).to_vec());
+        let of_rows = |value: fn(&Gap) -> Option<&str>| -> ArrayRef {
+            Arc::new(self.0.iter().map(value).collect::<StringArray>())
+        };
         Ok(RecordBatch::try_new(
             Arc::new(schema),
             vec![
-                Arc::new(self.files.finish()),
-                Arc::new(self.columns.finish()),
-                Arc::new(self.expected.finish()),
-                Arc::new(self.found.finish()),
+                of_rows(|gap| Some(&gap.file)),
+                of_rows(|gap| Some(&gap.column)),
+                of_rows(|gap| Some(&gap.expected)),
+                of_rows(|gap| gap.found.as_deref()),
             ],
         )?)
     }

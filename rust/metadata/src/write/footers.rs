@@ -17,7 +17,7 @@ use super::column_bounds::{BATCH_ROWS, Stats, roots};
 /// footer leave NaN out.
 pub(super) fn base_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
     let Some(arrow) = parquet_footer(store, path)? else {
-        return of_values(store, path, columns);
+        return value_stats(store, path, columns);
     };
     let mut found = Vec::with_capacity(columns.fields().len());
     let mut unknown = vec![false; columns.fields().len()];
@@ -79,8 +79,8 @@ fn of_value(value: &ArrayRef, rows: i64) -> Stats {
     }
 }
 
-/// The same without a footer that says it.
-fn of_values(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
+/// What the values of the columns are, without the footer.
+pub(super) fn value_stats(store: &Store, path: &str, columns: &SchemaRef) -> Result<Vec<Stats>> {
     let count = columns.fields().len();
     let mut found: Vec<Stats> = (0..count).map(|_| Stats::default()).collect();
     look_at_values(store, path, columns, &vec![true; count], &mut found)?;

@@ -13,7 +13,7 @@ use pyhudi_store::Store;
 use super::column_bounds::{
     BATCH_ROWS, KIND_COLUMN_STATS, KIND_PARTITION_STATS, Shape, Stats, file_name, roots,
 };
-use super::footers::{base_stats, skeleton_stats};
+use super::footers::{base_stats, skeleton_stats, value_stats};
 use super::known::KnownStats;
 use super::recorder::{RecordRows, Recorder, record_rows_schema};
 
@@ -167,6 +167,18 @@ pub(super) fn stats_of(
         None => base_stats(store, &file.path, columns),
         Some(source) => skeleton_stats(store, &file.path, source, columns),
     }
+}
+
+/// The same, by the values of a base file: a footer's bounds may be wider.
+pub(super) fn exact_stats(
+    store: &Store,
+    file: &WrittenFile,
+    columns: &SchemaRef,
+) -> Result<Vec<Stats>> {
+    if file.log || file.source.is_some() {
+        return stats_of(store, file, columns);
+    }
+    value_stats(store, &file.path, columns)
 }
 
 // --- files that are gone ----------------------------------------------------------------------------
