@@ -333,3 +333,40 @@ def test_bounds_of_bytes_that_are_made_beside_a_writer_are_those_of_all_files(
     monkeypatch.setattr(PartitionBuild, "write_files", and_others_write)
     table.create_index("partition_stats", concurrently=True)
     assert ("m", "\xee", True) in bounds_of_bytes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("service", "version"), [("compact", 9), ("cluster", 8), ("log_compact", 9)]
+)
+def test_planned_service_runs_after_column_is_widened(
+    service: str, version: int, tmp_path: Path
+) -> None:
+    """Its files have the older type; the other files of the partition have the wider one."""
+
+    def rows(keys: list[str], value: int, kind: pa.DataType) -> pa.Table:
+        columns = {"id": keys, "p": ["a"] * len(keys), "ts": [value] * len(keys)}
+        return pa.table({**columns, "v": pa.array([value] * len(keys), kind)})
+
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        rows(["1", "2"], 1, pa.int32()),
+        key="id",
+        partition_by="p",
+        order_by="ts",
+        type="mor",
+        version=version,
+        index="simple",
+        options={"hoodie.metadata.index.column.stats.enable": "true"},
+    )
+    assert PARTITION_STATS in table.config.metadata_partitions
+    for value in (2, 3):
+        table.upsert(rows(["1"], value, pa.int32()))
+    more: dict[str, Any] = {"cluster": {"sort_by": ["v"]}, "log_compact": {"min_log_files": 2}}
+    planned = getattr(table, service)(execute=False, **more.get(service, {}))
+    table.insert(rows(["3"], 1 << 40, pa.int64()), schema_mode="merge")
+    done = getattr(table, service)(schedule=False)
+    assert done.instants == planned.scheduled
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [1, 3, 1 << 40]
+    assert table.scan(where="v > 5").to_arrow()["id"].to_pylist() == ["3"]
+    found = table.check(deep=True)
+    assert not found.findings, str(found)

@@ -61,6 +61,7 @@ from pyhudi.metadata.table_writer import (
     roll_back_delta_commit,
 )
 from pyhudi.metadata.write_checks import check_replaceable
+from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
@@ -114,7 +115,7 @@ class MetadataCompanion(CommitParticipant):
         _check_newest(table, commit)
         of = open_metadata_table(table)
         check_not_behind(table.timeline, of.timeline)
-        metadata, avro = commit.metadata, commit.schema.avro
+        metadata, avro = commit.metadata, _schema_with(table, commit)
         rows_go = metadata.operation_type not in ROW_PRESERVING_OPERATIONS
         if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
@@ -281,6 +282,19 @@ def _leftover_log_files(
             found = storage.head(f"{path}/{name}" if path else name)
             if found is not None:
                 yield (path or NO_PATH, name, found.size, False)
+
+
+def _schema_with(table: TableSnapshot, commit: Commit) -> str:
+    """Return the Avro schema that the table has with a commit.
+
+    A planned service writes with the schema of its plan. Other files may have wider types by then.
+    """
+    if commit.metadata.is_service:
+        current = table_schema(table.storage, table.config, table.timeline)
+        # Columns with ids may have other names by now: the names of the files count.
+        if current.history is None:
+            return current.avro
+    return commit.schema.avro
 
 
 def _check_newest(table: TableSnapshot, commit: Commit) -> None:
