@@ -16,6 +16,7 @@ from pyhudi.config.actions import Instant, State
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.services import clustering, row_compaction
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive
 from pyhudi.timeline.instant_range import InstantRange
@@ -25,6 +26,7 @@ from pyhudi.timeline.time_travel import (
     timeline_as_of,
 )
 from tests.helpers.refused import REFUSED
+from tests.helpers.rows import by_id
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 from tests.unit.memory_storage import MemoryStorage
 
@@ -307,3 +309,35 @@ class TestCleanerOfFileVersions:
         _, times = self.table(tmp_path)
         self.clean(tmp_path, times[-1], times[1], times[2])
         assert self.readable(tmp_path, times) == [True, False, False, True]
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_time_travel_reads_service_that_ran_after_column_was_widened(
+    service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apache Hudi executes a plan with the schema of the table by then; its files are of before."""
+
+    def rows(keys: list[str], value: int, kind: pa.DataType) -> pa.Table:
+        values = pa.array([value] * len(keys), kind)
+        return pa.table({"id": keys, "ts": [value] * len(keys), "v": values})
+
+    for module in (row_compaction, clustering):
+        monkeypatch.setattr(module, "as_planned", lambda table, *_: table)
+    table = pyhudi.create_table(
+        tmp_path / "t",
+        rows(["1", "2"], 1, pa.int32()),
+        key="id",
+        order_by="ts",
+        type="mor",
+        index="simple",
+    )
+    table.upsert(rows(["1"], 2, pa.int32()))
+    getattr(table, service)(execute=False)
+    before = table.insert(rows(["3"], 3, pa.int32()))
+    wanted = by_id(table.scan())
+    table.insert(rows(["4"], 1 << 40, pa.int64()), schema_mode="merge")
+    assert getattr(table, service)(schedule=False).instants
+    found = table.scan(as_of=before.instant)
+    assert by_id(found) == wanted
+    assert found.schema.field("v").type == pa.int32()
+    assert by_id(table.scan(as_of=before.instant, where="v > 1")) == [wanted[0], wanted[2]]

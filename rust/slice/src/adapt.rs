@@ -102,8 +102,27 @@ pub fn adapt_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
             }
         }
         (from, to) if widens(from, to) => widen(column, field),
+        (DataType::Int64, DataType::Int32) | (DataType::Float64, DataType::Float32) => {
+            narrow(column, field)
+        }
         _ => Err(unlike(column, field)),
     }
+}
+
+/// Values of a wider type. Time travel meets them in files of a service that was planned before a
+/// column was widened, and that Hudi carried out after that.
+fn narrow(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    let narrowed = cast(column, field.data_type())?;
+    let back = cast(&narrowed, column.data_type())?;
+    if back.to_data() == column.to_data() {
+        return Ok(narrowed);
+    }
+    Err(SliceError::Schema(format!(
+        "column {} is stored as {} and has values that {} cannot hold",
+        field.name(),
+        column.data_type(),
+        field.data_type()
+    )))
 }
 
 fn unlike(column: &ArrayRef, field: &Field) -> SliceError {
@@ -308,7 +327,8 @@ fn widen(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
 mod tests {
     use super::*;
     use arrow::array::{
-        Int64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+        Float32Array, Float64Array, Int32Array, Int64Array, TimestampMicrosecondArray,
+        TimestampMillisecondArray, TimestampNanosecondArray,
     };
 
     fn read(column: impl Array + 'static, to: DataType) -> Result<ArrayRef> {
@@ -317,6 +337,16 @@ mod tests {
 
     fn utc(unit: TimeUnit) -> DataType {
         DataType::Timestamp(unit, Some("UTC".into()))
+    }
+
+    #[test]
+    fn wider_values_are_read_if_they_fit() {
+        let ints = read(Int64Array::from(vec![Some(-5), None]), DataType::Int32).unwrap();
+        assert_eq!(ints.as_ref(), &Int32Array::from(vec![Some(-5), None]));
+        let floats = read(Float64Array::from(vec![0.5, f64::NAN]), DataType::Float32).unwrap();
+        assert_eq!(floats.as_ref(), &Float32Array::from(vec![0.5, f32::NAN]));
+        assert!(read(Int64Array::from(vec![1 << 40]), DataType::Int32).is_err());
+        assert!(read(Float64Array::from(vec![0.1]), DataType::Float32).is_err());
     }
 
     #[test]
