@@ -215,7 +215,7 @@ class Model:
         ]
 
     def _evolving(self, writer: Writer) -> Step:
-        if self.columns["v"] == "int" and self._widens and self.numbers.random() < 0.4:
+        if self.columns["v"] == "int" and self.can_widen and self.numbers.random() < 0.4:
             self.columns["v"] = "long"
         elif self.columns.get("place") == "place" and self.numbers.random() < 0.4:
             self.columns["place"] = "larger place"
@@ -232,7 +232,7 @@ class Model:
         return name
 
     @property
-    def _widens(self) -> bool:
+    def can_widen(self) -> bool:
         """Whether Hudi lives through a wider column.
 
         Its global indexes do not (`HoodieMergedReadHandle`, 0.15.0), nor does the merging of

@@ -1,6 +1,6 @@
-"""Random histories of tables that Hudi's SQL made with odd options, under Hudi's own services.
+"""Random histories of tables that Hudi's SQL made with odd options, under services of both.
 
-pyhudi and Hudi write in turn, and after each pair of writes Hudi clusters, compacts, cleans,
+pyhudi and Hudi write in turn, and after each pair of writes one of them clusters, compacts, cleans,
 archives, savepoints, rolls back or restores. There is no model of the rows: after each step both
 readers are compared, read by read (`both_readers.py`). Tables that pyhudi does not write to are
 Hudi's alone, and its refusal is asserted.
@@ -105,7 +105,7 @@ class OddHistory:
         self._made = 0
         self._savepoint: str | None = None
         self.services: list[str] = []
-        """Those that Hudi did."""
+        """Those that were carried out."""
 
     def run(self) -> None:
         """Makes the table, and takes all rounds."""
@@ -114,7 +114,7 @@ class OddHistory:
         for number in range(ROUNDS):
             self._check(f"round {number}, pyhudi {self._write_by_pyhudi()}")
             self._check(f"round {number}, Hudi {self._write_by_hudi()}")
-            self._check(f"round {number}, Hudi's service {self._serve()}")
+            self._check(f"round {number}, service {self._serve()}")
         compared = self._readers.compared
         assert compared["snapshot"] == 1 + 3 * ROUNDS
         assert compared["incremental"], compared
@@ -232,9 +232,40 @@ class OddHistory:
             f"ON {matched} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
 
-    # ------------------------------------------------------------ Hudi's services
+    # ------------------------------------------------------------ services
 
     def _serve(self) -> str:
+        if self._odd.refused or self._numbers.random() < _BY_HUDI:
+            return f"by Hudi, {self._serve_by_hudi()}"
+        return f"by pyhudi, {self._serve_by_pyhudi()}"
+
+    def _serve_by_pyhudi(self) -> str:
+        """One service on what both have planned."""
+        age_what_waits(self._base)
+        table, choice = self._readers.open(), self._numbers.choice
+        layouts: list[Literal["linear", "zorder", "hilbert"] | None]
+        layouts = [None, "linear", "zorder", "hilbert"]
+        layout = choice(layouts)
+        services: dict[str, Callable[[], object]] = {
+            "clean": lambda: table.clean(retain=choice([1, 2])),
+            "archive": lambda: table.archive(min_commits=3, max_commits=4),
+        }
+        if "cluster" in self._odd.services:
+            services["cluster"] = (
+                table.cluster
+                if self._odd.opened
+                else lambda: table.cluster(sort_by=["v", "ts"], layout=layout)
+            )
+        if self._odd.kind == "mor":
+            services["compact"] = table.compact
+            services["plan_compaction"] = lambda: table.compact(execute=False)
+            services["run_compaction"] = lambda: table.compact(schedule=False)
+            services["log_compact"] = lambda: table.log_compact(min_log_files=2)
+        name = choice([*services])
+        self.services.append(name)
+        return f"{name}: {services[name]()}"
+
+    def _serve_by_hudi(self) -> str:
         """One service. Hudi refuses some, as a rollback of what a clean depends on."""
         services: dict[str, Callable[[], str | None]] = {
             "cluster": lambda: "run_clustering(op => 'scheduleandexecute', order => 'v')",
@@ -368,6 +399,8 @@ def _literal(value: Any) -> str:
     return str(value) if isinstance(value, int) else f"'{value}'"
 
 
+_BY_HUDI = 0.6
+"""How often a service is Hudi's."""
 _CONF = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.auto.upgrade": "false",

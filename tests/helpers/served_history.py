@@ -148,14 +148,16 @@ class ServedHistory(History):
         if saved is None:
             last = table.state.timeline.last_commit
             assert last is not None
+            instant = last.requested
             if writer == "pyhudi":
-                table.savepoint("of the history")
+                # The last that was completed.
+                instant = table.savepoint("of the history")
             else:
                 call = f"create_savepoint(commit_time => '{last.requested}', user => 'u')"
                 self._hudi.call(self._base, call, conf=self.service_options())
             model = copy.deepcopy((self.model.rows, self.model.columns, self.model.gone))
-            self._saved = Saved(last.requested, *model)
-            return f"savepoint {last.requested}"
+            self._saved = Saved(instant, *model)
+            return f"savepoint {instant}"
         self._saved = None
         if self._numbers.random() < _FORGETTING:
             table.delete_savepoint(saved.instant)

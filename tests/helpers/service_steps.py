@@ -53,7 +53,7 @@ class ServiceSteps:
         """options: of Hudi's services. opened: of pyhudi's handle."""
         self._base = base
         self._hudi = hudi
-        self._setting = setting
+        self.setting = setting
         self._numbers = numbers
         self._options = {**options, "hoodie.compact.inline.max.delta.commits": "1"}
         self._opened = opened
@@ -65,13 +65,13 @@ class ServiceSteps:
     def choose(self, writer: Writer) -> str:
         """A service of this writer that may have something to do."""
         names = [*SERVICES]
-        if self._setting.index != "BUCKET":  # buckets are file groups
+        if self.setting.index != "BUCKET":  # buckets are file groups
             names += CLUSTERINGS
-        if self._setting.kind == "mor":
+        if self.setting.kind == "mor":
             names += COMPACTIONS
         if writer == "pyhudi":
             names += ["maintain"]
-            names += LOG_COMPACTIONS if self._setting.kind == "mor" else ()
+            names += LOG_COMPACTIONS if self.setting.kind == "mor" else ()
         planned = {
             "run_clusterings": self.clusterings(),
             "run_compactions": self.compactions(),
@@ -124,7 +124,7 @@ class ServiceSteps:
         planned = self.log_compactions()
         commits = [one.requested for one in self._timeline.filter_completed(COMMIT)]
         overtaken = planned and commits and min(planned) < max(commits)
-        merges = self._setting.kind == "mor" and self._setting.index != "RECORD_INDEX"
+        merges = self.setting.kind == "mor" and self.setting.index != "RECORD_INDEX"
         return merges and not overtaken and not self.compactions()
 
     @property

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
+from tests.helpers.changed_history import ChangedHistory
 from tests.helpers.differential import Model, Setting, Step, in_order
 from tests.helpers.history import History
 from tests.helpers.oracle.client import HudiOracle
@@ -25,6 +26,11 @@ HISTORIES = [
     (Setting(9, "mor", "RECORD_INDEX", metadata=True, wider=True), "2"),
     (Setting(9, "mor", "BUCKET", metadata=False, wider=True, alters=True), ""),
     (Setting(9, "cow", "GLOBAL_SIMPLE", metadata=True, wider=True), ""),
+]
+CHANGED = [
+    Setting(6, "mor", "BLOOM", metadata=True, served=True),
+    Setting(8, "cow", "RECORD_INDEX", metadata=True, served=True),
+    Setting(9, "mor", "SIMPLE", metadata=True, served=True),
 ]
 
 
@@ -52,3 +58,12 @@ class OwnHistory(History):
 @pytest.mark.slow
 def test_rows_are_those_of_the_model(tmp_path: Path, setting: Setting, seed: str) -> None:
     OwnHistory(tmp_path / "t", setting, seed).run()
+
+
+@pytest.mark.parametrize("setting", CHANGED, ids=str)
+@pytest.mark.slow
+def test_reads_are_those_of_the_model_while_the_table_changes(
+    tmp_path: Path, setting: Setting
+) -> None:
+    """Services, indexes, columns, versions and writers that die, as steps of pyhudi alone."""
+    ChangedHistory(tmp_path / "t", None, setting).run()
