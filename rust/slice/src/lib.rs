@@ -10,6 +10,7 @@ mod base_options;
 mod blobs;
 mod blocks;
 mod changes;
+mod column_parts;
 mod columns;
 mod combine;
 mod compact_logs;

@@ -13,42 +13,59 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{BoundaryOrder, Type};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnIndexBuilder, KeyValue, LevelHistogram};
 use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
 use parquet::file::statistics::{Statistics, ValueStatistics};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use crate::base::KeptGroup;
+use crate::column_parts::{ColumnPart, column_parts};
 use crate::leaf_writers::{Helped, write_leaves};
 use crate::parquet_form::ParquetForm;
+
+/// How much larger rows are in memory than in a file, before a row group tells.
+const GUESSED_RATIO: usize = 4;
 
 /// A Parquet file that is being written.
 pub(crate) struct ParquetFile<W: Write + Send> {
     file: SerializedFileWriter<Held<W>>,
-    columns: ArrowRowGroupWriterFactory,
+    /// One, or several where the table is wide.
+    parts: Vec<ColumnPart>,
     schema: SchemaRef,
     group: Option<Group>,
+    /// Bytes of rows in memory for which the finished row groups of a wide table were written.
+    waited: usize,
     helped: Option<Helped>,
 }
 
 /// The row group that is being filled. It has rows.
 struct Group {
-    columns: Vec<ArrowColumnWriter>,
+    content: Content,
     rows: usize,
 }
 
+enum Content {
+    /// The rows are encoded as they come.
+    Encoded(Vec<ArrowColumnWriter>),
+    /// The rows of a wide table are encoded when the row group ends, one part of the columns after
+    /// the other: encoders of all columns would take more memory than the rows.
+    Waiting(Vec<RecordBatch>, usize),
+}
+
 impl Group {
+    /// In memory.
     fn bytes(&self) -> usize {
-        let columns = self.columns.iter();
-        columns
-            .map(ArrowColumnWriter::get_estimated_total_bytes)
-            .sum()
+        match &self.content {
+            Content::Encoded(columns) => columns
+                .iter()
+                .map(ArrowColumnWriter::get_estimated_total_bytes)
+                .sum(),
+            Content::Waiting(_, bytes) => *bytes,
+        }
     }
 }
 
@@ -59,10 +76,11 @@ impl<W: Write + Send> ParquetFile<W> {
         let writer = ArrowWriter::try_new_with_options(to, Arc::clone(&schema), form.options())?;
         let (file, columns) = writer.into_serialized_writer()?;
         Ok(Self {
+            parts: column_parts(&file, columns, &schema)?,
             file,
-            columns,
             schema,
             group: None,
+            waited: 0,
             helped: form.two_threads.then(Helped::new),
         })
     }
@@ -118,9 +136,13 @@ impl<W: Write + Send> ParquetFile<W> {
             (0..leaves.num_columns()).find(|leaf| leaves.get_column_root_idx(*leaf) == column);
         let unknown = || ParquetError::General(format!("the file has no column {column}"));
         let leaf = leaf.ok_or_else(unknown)?;
-        let number = self.file.flushed_row_groups().len();
-        let mut writers = self.columns.create_column_writers(number)?;
-        let mut writer = writers.drain(leaf..).next().ok_or_else(unknown)?;
+        let part = self.parts.iter().find(|part| part.leaves.contains(&leaf));
+        let part = part.ok_or_else(unknown)?;
+        let mut writers = part.writers(self.file.flushed_row_groups().len())?;
+        let mut writer = writers
+            .drain(leaf - part.leaves.start..)
+            .next()
+            .ok_or_else(unknown)?;
         let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
         while left > 0 && !texts.is_empty() {
             let part: ArrayRef = Arc::new(texts.slice(0, left.min(texts.len())));
@@ -134,7 +156,16 @@ impl<W: Write + Send> ParquetFile<W> {
 
     /// How large the file is so far, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.file.bytes_written() + self.group.as_ref().map_or(0, Group::bytes)
+        let written = self.file.bytes_written();
+        written
+            + self.group.as_ref().map_or(0, |group| match &group.content {
+                Content::Encoded(_) => group.bytes(),
+                Content::Waiting(_, bytes) if self.waited == 0 => bytes / GUESSED_RATIO,
+                Content::Waiting(_, bytes) => {
+                    let ratio = written as f64 / self.waited as f64;
+                    (*bytes as f64 * ratio) as usize
+                }
+            })
     }
 
     pub(crate) fn footer(&mut self, key: &str, value: String) {
@@ -180,29 +211,65 @@ impl<W: Write + Send> ParquetFile<W> {
         let group = match &mut self.group {
             Some(group) => group,
             none => {
-                let number = self.file.flushed_row_groups().len();
-                let columns = self.columns.create_column_writers(number)?;
-                none.insert(Group { columns, rows: 0 })
+                let content = match self.parts.as_slice() {
+                    [all] => Content::Encoded(all.writers(self.file.flushed_row_groups().len())?),
+                    _ => Content::Waiting(Vec::new(), 0),
+                };
+                none.insert(Group { content, rows: 0 })
             }
         };
         group.rows += batch.num_rows();
-        let helped = self.helped.as_ref();
-        write_leaves(&mut group.columns, &self.schema, batch, helped)
+        match &mut group.content {
+            Content::Encoded(columns) => {
+                write_leaves(columns, &self.schema, batch, self.helped.as_ref())
+            }
+            Content::Waiting(batches, bytes) => {
+                for column in batch.columns() {
+                    // Of a slice, not of what it is a slice of.
+                    *bytes += column.to_data().get_slice_memory_size()?;
+                }
+                batches.push(batch.clone());
+                Ok(())
+            }
+        }
     }
 
     fn end_group(&mut self) -> Result<()> {
         let Some(group) = self.group.take() else {
             return Ok(());
         };
+        let number = self.file.flushed_row_groups().len();
         let mut row_group = self.file.next_row_group()?;
-        for column in group.columns {
-            let mut chunk = column.close()?;
-            bound_by_type(chunk.close_mut())?;
-            chunk.append_to_row_group(&mut row_group)?;
+        match group.content {
+            Content::Encoded(columns) => append(&mut row_group, columns)?,
+            Content::Waiting(batches, bytes) => {
+                self.waited += bytes;
+                for part in &self.parts {
+                    let mut columns = part.writers(number)?;
+                    for batch in &batches {
+                        let batch = part.columns_of(batch)?;
+                        let schema = batch.schema();
+                        write_leaves(&mut columns, &schema, &batch, self.helped.as_ref())?;
+                    }
+                    append(&mut row_group, columns)?;
+                }
+            }
         }
         row_group.close()?;
         Ok(())
     }
+}
+
+fn append<W: Write + Send>(
+    row_group: &mut SerializedRowGroupWriter<'_, W>,
+    columns: Vec<ArrowColumnWriter>,
+) -> Result<()> {
+    for column in columns {
+        let mut chunk = column.close()?;
+        bound_by_type(chunk.close_mut())?;
+        chunk.append_to_row_group(row_group)?;
+    }
+    Ok(())
 }
 
 /// Keeps the footer back, once it is asked to.

@@ -10,8 +10,8 @@ use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder, RowFilter,
+    ArrowPredicate, ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions,
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
 use parquet::arrow::{ProjectionMask, RowNumber};
@@ -202,9 +202,9 @@ impl ParquetReader {
         let pruned_row_groups = (all - groups.len()) as u64;
         let schema = Arc::clone(arrow.schema());
         let rows = arrow.metadata().file_metadata().num_rows();
-        let filter = read
+        let test = read
             .test
-            .map(|test| row_filter(&arrow, test, read.map.clone()));
+            .map(|test| row_predicate(&arrow, test, read.map.clone()));
         let batch_rows = fitting_rows(arrow.metadata(), &mask, read.batch_rows);
         check_ranges(path, &file, arrow.metadata(), &mask, &groups)?;
         let pages = Pages {
@@ -214,32 +214,31 @@ impl ParquetReader {
             groups,
             batch_rows,
         };
-        let decoder = match filter {
+        // A column of row numbers belongs to no leaf: it cannot be given to some columns.
+        let decoder = match test {
+            test if !read.row_numbers && Portions::fit(&pages) => {
+                Decoder::Portions(Box::new(Portions::open(&pages, test)))
+            }
             None => {
-                // A column of row numbers belongs to no leaf: it cannot be given to one half.
-                let portions = (!read.row_numbers)
-                    .then(|| Portions::open(&pages))
-                    .flatten();
-                let halves = if portions.is_none() && read.two_threads && !read.row_numbers {
+                let halves = if read.two_threads && !read.row_numbers {
                     Halves::open(&pages).map_err(damaged)?
                 } else {
                     None
                 };
-                match (portions, halves) {
-                    (Some(portions), _) => Decoder::Portions(Box::new(portions)),
-                    (None, Some(halves)) => Decoder::Halves(Box::new(halves)),
-                    (None, None) => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
+                match halves {
+                    Some(halves) => Decoder::Halves(Box::new(halves)),
+                    None => Decoder::Pages(Box::new(pages.reader().map_err(damaged)?)),
                 }
             }
-            Some(filter) if pages.largest_group() > MAX_GROUP_BYTES => {
-                Decoder::Tested(Some((pages, filter)))
+            Some(test) if pages.largest_group() > MAX_GROUP_BYTES => {
+                Decoder::Tested(Some((pages, RowFilter::new(vec![test]))))
             }
-            Some(filter) => {
+            Some(test) => {
                 let builder = ParquetPushDecoderBuilder::new_with_metadata(pages.arrow)
                     .with_projection(pages.mask)
                     .with_row_groups(pages.groups)
                     .with_batch_size(batch_rows)
-                    .with_row_filter(filter);
+                    .with_row_filter(RowFilter::new(vec![test]));
                 Decoder::RowGroups(Box::new(builder.build().map_err(damaged)?))
             }
         };
@@ -486,7 +485,11 @@ fn has_repeated_map(ty: &Type) -> bool {
     is_map && is_repeated || ty.get_fields().iter().any(|ty| has_repeated_map(ty))
 }
 
-fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest, map: Option<Arc<[Source]>>) -> RowFilter {
+fn row_predicate(
+    arrow: &ArrowReaderMetadata,
+    test: RowTest,
+    map: Option<Arc<[Source]>>,
+) -> Box<dyn ArrowPredicate> {
     let mut names = names_of(&test.columns);
     if let Some(map) = &map {
         names = stored_names(&names, map);
@@ -498,7 +501,7 @@ fn row_filter(arrow: &ArrowReaderMetadata, test: RowTest, map: Option<Arc<[Sourc
     let predicate = ArrowPredicateFn::new(projection(arrow, &names), move |batch| {
         needed(batch).map_err(|error| ArrowError::ExternalError(Box::new(error)))
     });
-    RowFilter::new(vec![Box::new(predicate)])
+    Box::new(predicate)
 }
 
 /// Top-level columns by name. Not [`ProjectionMask::columns`], which takes a dot for nesting.
