@@ -44,6 +44,7 @@ __all__ = [
     "check_variants",
     "columns_for_spark",
     "combine",
+    "commit_files",
     "compact_logs",
     "compact_metadata_group",
     "container_to_json",
@@ -728,6 +729,16 @@ def without_meta_fields(avro_schema: str) -> str:
 
 def container_to_json(data: bytes) -> tuple[str, str]:
     """An Avro object container file as (schema text, JSON array of its records)."""
+
+def commit_files(
+    contents: Sequence[bytes],
+) -> list[list[tuple[str, str, str, str | None, int, bool, list[tuple[str, int]]]] | None]:
+    """The files that commits name, of the contents of their completed files, JSON or Avro.
+
+    For each write statistic that names files: partition path, path ("" where only change logs are
+    named), file id, name of the slice's base file, size, whether there was something to write, and
+    paths and sizes of change logs. None for content that is damaged or has values of other types.
+    """
 
 def json_to_container(schema: str, records: str, sync_marker: bytes) -> bytes:
     """An Avro object container file of a JSON array of records, with just this schema text."""

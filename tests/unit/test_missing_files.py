@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi import HistoryUnavailable, HudiTable, MissingFile
+from pyhudi import CorruptTable, HistoryUnavailable, HudiTable, MissingFile
 from pyhudi.clock import SystemClock
 from pyhudi.config.options import CHECK_SIZES
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import find_lost_files
+from pyhudi.storage.lru_cache import LruCache
+from pyhudi.timeline import Timeline
 from pyhudi.write.write_context import Handle, open_for_change
 from tests.helpers.pairwise import Case, pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
@@ -392,7 +394,7 @@ def test_golden_table_without_one_of_its_files(tmp_path: Path, name: str) -> Non
     timeline = table.state.timeline
     view = FileSystemView(table.storage, table.state.config, timeline)
     read = {file.path for slice_ in view.slices() for file in slice_.files}
-    named = {path for _, metadata in timeline.metadata_of_commits() for path in metadata.paths}
+    named = {file.path for _, files in timeline.files_of_commits() for file in files}
     for path in sorted(read & named):
         data = (base / path).read_bytes()
         (base / path).unlink()
@@ -400,6 +402,28 @@ def test_golden_table_without_one_of_its_files(tmp_path: Path, name: str) -> Non
             table.scan().to_arrow()
         assert raised.value.file == path
         (base / path).write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name", ["v9_mor_pending_clusterings", "v6by14_mor_restore", "v6_cow_bootstrap_metadata"]
+)
+def test_files_of_commits_are_those_of_their_metadata(tmp_path: Path, name: str) -> None:
+    """The core decodes them on its own."""
+    table = pyhudi.open_table(unpack(name, tmp_path))
+    timeline, again = (Timeline.load(table.storage, table.config) for _ in range(2))
+    decoded = dict(timeline.files_of_commits())
+    assert any(decoded.values())
+    table.storage.kept = LruCache(0)
+    assert decoded == {commit: again.commit_metadata(commit).files for commit in again.commits}
+
+
+def test_damaged_commit_is_reported_by_the_search_for_lost_files(tmp_path: Path) -> None:
+    TABLE.make(tmp_path, first="ab", metadata=False).upsert(TABLE.rows("a", v=2))
+    first = min(tmp_path.glob(".hoodie/timeline/*.*commit"), key=lambda path: path.name)
+    first.write_bytes(first.read_bytes()[:-20])
+    with pytest.raises(CorruptTable) as raised:
+        pyhudi.open_table(tmp_path).scan().to_arrow()
+    assert raised.value.file == f".hoodie/timeline/{first.name}"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -117,13 +117,11 @@ def _to_stored_file(entry: Entry, directory: str, extension: str | None) -> Stor
 def collect_recorded_files(timeline: Timeline) -> Named:
     """Collect what completed instants record about files, and what pending cleans remove."""
     named = Named()
-    for instant in timeline.commits:
-        for stat in timeline.commit_metadata(instant).write_stats:
-            if stat.path:
-                size_before = named.written.get(stat.path, 0)
-                named.written[stat.path] = max(size_before, stat.file_size_in_bytes)
-            for path, size in (stat.cdc_stats or {}).items():
-                named.written[path] = size
+    for _, files in timeline.files_of_commits():
+        for file in files:
+            if file.path:
+                named.written[file.path] = max(named.written.get(file.path, 0), file.size)
+            named.written.update(file.change_logs)
     for instant in timeline.filter_completed(CLEAN):
         _take_clean(named, timeline.read(instant) or {})
     for instant in timeline.pending(CLEAN):

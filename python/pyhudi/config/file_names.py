@@ -94,12 +94,17 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
     return BaseName(match["file_id"], intern(match["token"]), intern(match["instant"]))
 
 
+def is_external(name: str) -> bool:
+    """Whether a name or a path is of a file that Hudi did not write."""
+    return name.endswith(_EXTERNAL_SUFFIX)
+
+
 def check_own(name: str) -> None:
     """Raise `UnsupportedTableFeature` for the name or path of a file that Hudi did not write.
 
     Commits and the metadata table use this name; the file itself has another one.
     """
-    if name.endswith(_EXTERNAL_SUFFIX):
+    if is_external(name):
         msg = f"{_EXTERNAL_SUFFIX}: {name} refers to a file of another writer than Apache Hudi"
         hint = "Apache XTable creates such entries: read the table in its original format."
         raise UnsupportedTableFeature(msg, hint=hint)

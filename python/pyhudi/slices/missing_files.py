@@ -30,7 +30,7 @@ from pyhudi.slices.file_system_view import FileSystemView, NamedFile
 from pyhudi.slices.listing import PartitionFilter
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.timeline.commit_metadata import CommitFile
 
 GO_ON = (
     "check() lists all missing files; check(repair=True) rebuilds a metadata table that "
@@ -105,29 +105,23 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
 
     Most of them were cleaned. This iterates over many commits with many files each.
     """
-    for commit, metadata in timeline.metadata_of_commits():
+    for commit, files in timeline.files_of_commits():
         time = (commit.completed if timeline.completes_in_names else None) or commit.requested
-        for partition, stats in metadata.partition_to_write_stats.items():
-            if not view.looks_at(partition):
+        for file in files:
+            if not view.looks_at(file.partition):
                 continue
-            for stat in stats:
-                for path in _paths(stat):
-                    if path not in view.paths and not view.is_superseded(path, stat.file_id, time):
-                        yield NamedFile(path, stat.file_id)
+            for path in _paths(file):
+                if path not in view.paths and not view.is_superseded(path, file.file_id, time):
+                    yield NamedFile(path, file.file_id)
 
 
-def _paths(stat: WriteStat) -> Iterator[str]:
-    """Paths of the written file, and of the base file of its slice."""
-    if stat.path and _is_written(stat):
-        yield stat.path
-        if stat.base_file:
-            folder, slash, _ = stat.path.rpartition("/")
-            yield f"{folder}{slash}{stat.base_file.rpartition('/')[2]}"
-
-
-def _is_written(stat: WriteStat) -> bool:
-    """Return whether a file was written: without size and records it may never have existed."""
-    return bool(stat.file_size_in_bytes or stat.num_writes or stat.num_deletes)
+def _paths(file: CommitFile) -> Iterator[str]:
+    """Yield the paths of a written file, and of the base file of its slice."""
+    if file.path and file.is_written:
+        yield file.path
+        if file.base_file:
+            folder, slash, _ = file.path.rpartition("/")
+            yield f"{folder}{slash}{file.base_file.rpartition('/')[2]}"
 
 
 def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:

@@ -6,7 +6,7 @@ It is a snapshot: load it again to see later instants. The content of instants i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,12 +31,17 @@ from pyhudi.storage.lru_cache import LruCache
 from pyhudi.storage.storage import Entries, Entry, Paths, Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.archive import Archive
-from pyhudi.timeline.commit_metadata import CommitMetadata, commit_metadata_of
+from pyhudi.timeline.commit_metadata import (
+    CommitFile,
+    CommitMetadata,
+    commit_metadata_of,
+    decode_commit_files,
+)
 from pyhudi.timeline.content_checks import check_content
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_there, check_whole
 
-_READ_AT_ONCE = 64
+_READ_AT_ONCE = 256
 """Commits per prefetch: storage may be remote."""
 _STATS_KEPT = 10_000
 """Cached write stats of one timeline's commits, some 10 MB."""
@@ -376,21 +381,47 @@ class Timeline:
             self._newest = self._commit_metadata(instant)
         return self._newest
 
-    def metadata_of_commits(self) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Every commit with its metadata, oldest first.
+    def files_of_commits(self) -> Iterator[tuple[Instant, tuple[CommitFile, ...]]]:
+        """Yield every commit with the files that it names, oldest first.
 
-        Unread files are prefetched, some at a time. Raises as `commit_metadata` does.
+        The core decodes commits that are not cached. Raises as `commit_metadata` does.
         """
         for first in range(0, len(self.commits), _READ_AT_ONCE):
             some = self.commits[first : first + _READ_AT_ONCE]
-            unread = [self.path(commit) for commit in some if not self._is_kept(commit)]
-            with self._storage.prefetch(files=unread):
-                metadata = [self.commit_metadata(commit) for commit in some]
-            yield from zip(some, metadata, strict=True)
+            cached = [self._files_from_cache(commit) for commit in some]
+            unread = [commit for commit, files in zip(some, cached, strict=True) if files is None]
+            read = iter(self._read_files(unread))
+            for commit, files in zip(some, cached, strict=True):
+                yield commit, next(read) if files is None else files
 
-    def _is_kept(self, commit: Instant) -> bool:
-        cache = self._storage.kept if self.completes_in_names else self._read
-        return cache.get((self._storage.uri, self.path(commit))) is not None
+    def _files_from_cache(self, commit: Instant) -> tuple[CommitFile, ...] | None:
+        path = self.path(commit)
+        files: tuple[CommitFile, ...] | None = self._cache.get((self._storage.uri, f"{path}#files"))
+        if files is None:
+            metadata = self._cache.get((self._storage.uri, path))
+            return None if metadata is None else metadata.files
+        return files
+
+    @property
+    def _cache(self) -> LruCache:
+        # A file whose name has its completion time never changes.
+        return self._storage.kept if self.completes_in_names else self._read
+
+    def _read_files(self, commits: Sequence[Instant]) -> list[tuple[CommitFile, ...]]:
+        paths = [self.path(commit) for commit in commits]
+        with self._storage.prefetch(files=paths):
+            contents = [self._storage.read_or_none(path) for path in paths]
+        decoded = decode_commit_files([content or b"" for content in contents])
+        found = []
+        for commit, path, content, files in zip(commits, paths, contents, decoded, strict=True):
+            if content is None or files is None:
+                # It was archived in between, or is damaged, which this reports.
+                files = self.commit_metadata(commit).files  # noqa: PLW2901
+            # Names take half the memory of the whole metadata.
+            key = (self._storage.uri, f"{path}#files")
+            self._cache.put(key, files, weight=len(files) // 2 + 1)
+            found.append(files)
+        return found
 
     def _read_once(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a commit whose file may have other content for other timelines."""

@@ -8,13 +8,13 @@ Sources: `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata`, `HoodieWriteStat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyhudi.clock import Clock
 from pyhudi.config.actions import CLUSTERING, REPLACE_COMMIT
-from pyhudi.config.file_names import check_own
+from pyhudi.config.file_names import check_own, is_external
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
 from pyhudi.timeline import serde
@@ -124,6 +124,24 @@ class WriteStat:
 _UNSET = vars(WriteStat())
 
 
+class CommitFile(NamedTuple):
+    """What a write statistic says of files."""
+
+    partition: str
+    """Partition path."""
+    path: str
+    """Relative to the table; "" where only change logs are named."""
+    file_id: str
+    base_file: str | None
+    """Name of the base file of a log file's slice."""
+    size: int
+    """Size of the file in bytes, 0 where the statistic lacks it."""
+    is_written: bool
+    """Whether there was something to write: a file without size and records may not exist."""
+    change_logs: Sequence[tuple[str, int]]
+    """Paths and sizes of CDC files."""
+
+
 @dataclass(frozen=True)
 class CommitMetadata:
     """The content of a commit, delta commit or replace commit, or a workload profile."""
@@ -144,6 +162,24 @@ class CommitMetadata:
     def write_stats(self) -> tuple[WriteStat, ...]:
         """The stats of all partitions."""
         return tuple(s for stats in self.partition_to_write_stats.values() for s in stats)
+
+    @property
+    def files(self) -> tuple[CommitFile, ...]:
+        """What the stats say of files, as `decode_commit_files` gives it."""
+        return tuple(
+            CommitFile(
+                partition,
+                stat.path or "",
+                stat.file_id,
+                stat.base_file,
+                stat.file_size_in_bytes,
+                bool(stat.file_size_in_bytes or stat.num_writes or stat.num_deletes),
+                [*(stat.cdc_stats or {}).items()],
+            )
+            for partition, stats in self.partition_to_write_stats.items()
+            for stat in stats
+            if stat.path or stat.cdc_stats
+        )
 
     @property
     def paths(self) -> set[str]:
@@ -249,6 +285,23 @@ def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMet
         msg = f"{path}: not commit metadata: {error}"
         raise CorruptTable(msg, file=path) from error
     return metadata
+
+
+def decode_commit_files(contents: Sequence[bytes]) -> list[tuple[CommitFile, ...] | None]:
+    """The files that each of the commits names, of the contents of their files.
+
+    None for a content that `commit_metadata_of` may refuse.
+    """
+    from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
+
+    return [
+        None if files is None else _own_files(files) for files in _native.commit_files(contents)
+    ]
+
+
+def _own_files(files: Iterable[Any]) -> tuple[CommitFile, ...] | None:
+    found = tuple(map(CommitFile._make, files))
+    return None if any(map(is_external, (file.path for file in found))) else found
 
 
 _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})

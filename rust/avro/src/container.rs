@@ -16,17 +16,17 @@
 //! Not for table rows: those go to Arrow. What the fields mean is not known here.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use apache_avro::error::Details;
 use apache_avro::reader::datum::GenericDatumReader;
-use apache_avro::{Codec, DeflateSettings, Schema};
+use apache_avro::{Codec, DeflateSettings};
 use serde_json::Value;
 
 use crate::datum::{self, Parsed, put_bytes, put_long};
 use crate::error::{AvroError, Result, corrupt, unsupported};
 use crate::model::Type;
-use crate::value;
+use crate::value::{self, Datum, DatumReader};
 
 const MAGIC: &[u8] = b"Obj\x01";
 /// A block ends once it has this many bytes, as in Java's `DataFileWriter`.
@@ -34,35 +34,84 @@ const BLOCK_BYTES: usize = 64_000;
 /// What all deflated blocks of a file may inflate to.
 const MAX_INFLATED: usize = 256 << 20;
 
-static LONG: Schema = Schema::Long;
-
 /// The writer schema's text, and the records in order.
 ///
 /// Codecs null and deflate; another is [`AvroError::Unsupported`]. An empty file is not a
 /// container and so corrupt: what it stands for is the caller's to know.
 pub fn container_to_json(bytes: &[u8]) -> Result<(String, Vec<Value>)> {
-    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-        return corrupt("not an avro container file");
-    };
-    let (schema_json, codec) = header(&mut rest)?;
+    let (schema_json, blocks) = Blocks::of(bytes)?;
     let parsed = Parsed::of(&schema_json)?;
     let reader = datum::reader(&parsed.schema)?;
-    let sync = take(&mut rest, 16)?;
     let mut records = Vec::new();
-    let mut inflatable = MAX_INFLATED;
-    while !rest.is_empty() {
-        let at = bytes.len() - rest.len();
-        let count = long(&mut rest)?;
-        let size = long(&mut rest)?;
-        let data = take(&mut rest, size)?;
-        if take(&mut rest, 16)? != sync {
-            return corrupt(format!("no sync marker after the block at byte {at}"));
-        }
-        inflate(codec, data, &mut inflatable)
-            .and_then(|block| read_block(&reader, &parsed.ty, count, &block, &mut records))
-            .map_err(|error| located(error, at))?;
-    }
+    blocks.each(|count, block| read_block(&reader, &parsed.ty, count, block, &mut records))?;
     Ok((schema_json, records))
+}
+
+/// What `take` makes of the one record of a container.
+///
+/// reader: of the container before, which mostly has the same schema.
+///
+/// # Errors
+/// As [`container_to_json`], and for more than one record or none.
+pub fn container_datum<T>(
+    bytes: &[u8],
+    reader: &mut Option<(String, DatumReader)>,
+    mut take: impl FnMut(&Datum<'_>) -> T,
+) -> Result<T> {
+    let (schema_json, blocks) = Blocks::of(bytes)?;
+    let reader = match reader.take_if(|(text, _)| *text != schema_json) {
+        None if reader.is_some() => reader.as_ref(),
+        _ => {
+            let made = DatumReader::new(&schema_json)?;
+            Some(&*reader.insert((schema_json, made)))
+        }
+    };
+    let mut taken = None;
+    blocks.each(|count, block| {
+        let (1, None, Some((_, reader))) = (count, &taken, reader) else {
+            return corrupt("not one record");
+        };
+        taken = Some(take(&reader.read(block)?));
+        Ok(())
+    })?;
+    taken.map_or_else(|| corrupt("no record"), Ok)
+}
+
+/// What follows the header of a container.
+struct Blocks<'a> {
+    bytes: &'a [u8],
+    rest: &'a [u8],
+    codec: Codec,
+}
+
+impl<'a> Blocks<'a> {
+    /// With the text of the schema.
+    fn of(bytes: &'a [u8]) -> Result<(String, Self)> {
+        let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+            return corrupt("not an avro container file");
+        };
+        let (schema_json, codec) = header(&mut rest)?;
+        Ok((schema_json, Self { bytes, rest, codec }))
+    }
+
+    /// Hands over how many records each block has, and their bytes.
+    fn each(mut self, mut take: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
+        let sync = split_off(&mut self.rest, 16)?;
+        let mut inflatable = MAX_INFLATED;
+        while !self.rest.is_empty() {
+            let at = self.bytes.len() - self.rest.len();
+            let count = long(&mut self.rest)?;
+            let size = long(&mut self.rest)?;
+            let data = split_off(&mut self.rest, size)?;
+            if split_off(&mut self.rest, 16)? != sync {
+                return corrupt(format!("no sync marker after the block at byte {at}"));
+            }
+            inflate(self.codec, data, &mut inflatable)
+                .and_then(|block| take(count, &block))
+                .map_err(|error| located(error, at))?;
+        }
+        Ok(())
+    }
 }
 
 /// A container file with this schema text, codec null, and no `avro.codec` entry: what
@@ -100,11 +149,16 @@ pub fn json_to_container(
 
 /// The schema text and the codec of the metadata map.
 fn header(rest: &mut &[u8]) -> Result<(String, Codec)> {
-    value::check(&Type::Map(Arc::new(Type::Bytes)), rest)?;
-    let map = Schema::map(Schema::Bytes).build();
-    let meta = datum::read(&datum::reader(&map)?, rest)?;
-    let entry = |key| meta.get(key).and_then(datum::as_bytes);
-    let codec = match entry("avro.codec").as_deref() {
+    static MAP: LazyLock<Type> = LazyLock::new(|| Type::Map(Arc::new(Type::Bytes)));
+    let meta = value::read(&MAP, rest)?;
+    let entry = |key| match &meta {
+        Datum::Map(entries) => entries.iter().rev().find_map(|(name, value)| match value {
+            Datum::Bytes(bytes) if *name == key => Some(*bytes),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let codec = match entry("avro.codec") {
         None | Some(b"null") => Codec::Null,
         Some(b"deflate") => Codec::Deflate(DeflateSettings::default()),
         Some(other) => {
@@ -112,18 +166,19 @@ fn header(rest: &mut &[u8]) -> Result<(String, Codec)> {
             return unsupported(format!("container codec {name}"));
         }
     };
-    match entry("avro.schema").map(String::from_utf8) {
-        Some(Ok(text)) => Ok((text, codec)),
+    match entry("avro.schema").map(str::from_utf8) {
+        Some(Ok(text)) => Ok((text.to_owned(), codec)),
         _ => corrupt("a container file without schema"),
     }
 }
 
 fn long(rest: &mut &[u8]) -> Result<i64> {
-    let long = datum::read(&datum::reader(&LONG)?, rest)?;
-    long.as_i64().map_or_else(|| corrupt("not a long"), Ok)
+    static LONG: Type = Type::Long;
+    let long = value::read(&LONG, rest)?;
+    long.number().map_or_else(|| corrupt("not a long"), Ok)
 }
 
-fn take<'a>(rest: &mut &'a [u8], len: i64) -> Result<&'a [u8]> {
+fn split_off<'a>(rest: &mut &'a [u8], len: i64) -> Result<&'a [u8]> {
     let split = usize::try_from(len)
         .ok()
         .and_then(|len| rest.split_at_checked(len));

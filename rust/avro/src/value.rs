@@ -123,6 +123,14 @@ pub(crate) fn check(ty: &Type, bytes: &[u8]) -> Result<()> {
     Input { rest: bytes }.value(ty).map(drop)
 }
 
+/// The value at the front of the bytes, which are moved on behind it.
+pub(crate) fn read<'a>(ty: &'a Type, bytes: &mut &'a [u8]) -> Result<Datum<'a>> {
+    let mut input = Input { rest: bytes };
+    let value = input.value(ty)?;
+    *bytes = input.rest;
+    Ok(value)
+}
+
 /// What follows a field that is null or text at the front of a record; None for any other field.
 pub(crate) fn behind_text(record: &[u8]) -> Option<&[u8]> {
     let mut input = Input { rest: record };

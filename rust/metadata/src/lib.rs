@@ -6,6 +6,7 @@
 //! `HoodieMetadataPayload`, `HoodieBackedTableMetadata` (Hudi 0.15.0 and 1.2.0).
 
 mod blooms;
+mod commit_files;
 mod files;
 mod locations;
 mod records;
@@ -25,6 +26,7 @@ use pyhudi_store::Store;
 use self::records::{Keep, Records, Wanted};
 
 pub use self::blooms::{keys_in_filter, may_contain};
+pub use self::commit_files::{CommitFile, commit_files};
 pub use self::files::file_listing;
 pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
@@ -138,7 +140,7 @@ impl MetadataPartition {
 }
 
 /// How many slices are read at a time.
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 

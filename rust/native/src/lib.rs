@@ -52,7 +52,7 @@ mod _native {
     #[pymodule_export]
     use super::hfile::{hfile_info, hfile_order, hfile_pairs, write_hfile};
     #[pymodule_export]
-    use super::history::{archive_block, log_records};
+    use super::history::{archive_block, commit_files, log_records};
     #[pymodule_export]
     use super::index::{
         bucket_ids, bucket_numbers, filter_candidates, first_ring, footer_candidates,

@@ -20,7 +20,7 @@ use crate::error::{AvroError, Result, corrupt};
 use crate::value;
 
 pub(crate) use parsed::Parsed;
-pub(crate) use write::{as_bytes, put_bytes, put_long, write};
+pub(crate) use write::{put_bytes, put_long, write};
 
 /// The longest string or bytes value, and the largest inflated block. apache-avro keeps the first
 /// limit that it is given, for the whole process.
