@@ -182,6 +182,16 @@ class LocalEngine:
         return list(chain.from_iterable(results))
 
 
+_running = threading.local()
+
+
+def check_running() -> None:
+    """Ends the work of a thread whose call has failed: the core asks during a long search."""
+    call: _Call[Any, Any] | None = getattr(_running, "call", None)
+    if call is not None and call.failure is not None:
+        raise RuntimeError("another task failed, or the call was interrupted")
+
+
 class _Call(Generic[Task, Result]):
     """The work of one `run`, which stops once a task has failed."""
 
@@ -194,6 +204,7 @@ class _Call(Generic[Task, Result]):
         """Return the result in a tuple, an empty one if the call has failed."""
         if self.failure is not None:
             return ()
+        _running.call = self
         try:
             return (self._work(task, attempt),)
         except BaseException as error:  # noqa: BLE001  the calling thread raises it

@@ -19,6 +19,11 @@ pub trait ReadAt {
     fn next_data(&self, offset: u64) -> u64 {
         offset
     }
+
+    /// Fails where the caller wants no more: long searches ask from time to time.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The range as indexes into memory of length `size`, or an error that names it.
@@ -65,6 +70,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     fn next_data(&self, offset: u64) -> u64 {
         (**self).next_data(offset)
     }
+
+    fn check(&self) -> Result<()> {
+        (**self).check()
+    }
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
@@ -79,6 +88,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
     fn next_data(&self, offset: u64) -> u64 {
         (**self).next_data(offset)
     }
+
+    fn check(&self) -> Result<()> {
+        (**self).check()
+    }
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
@@ -92,6 +105,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
 
     fn next_data(&self, offset: u64) -> u64 {
         (**self).next_data(offset)
+    }
+
+    fn check(&self) -> Result<()> {
+        (**self).check()
     }
 }
 

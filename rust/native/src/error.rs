@@ -1,5 +1,6 @@
 //! Errors of the core as the exceptions of `pyhudi.errors`.
 
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyhudi_avro::AvroError;
@@ -27,6 +28,17 @@ impl Released for Python<'_> {
         })
         .map_err(|text| fault(&text))
     }
+}
+
+/// Whether the caller of long work still wants it: raises what Ctrl-C raises, on the main thread, and
+/// on a thread of an engine what says that its call has failed.
+pub(crate) fn check_interruption() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let check = |py: Python<'_>| {
+        py.check_signals()?;
+        let engine = py.import("pyhudi.engine.local")?;
+        engine.call_method0("check_running").map(drop)
+    };
+    Python::attach(check).map_err(Into::into)
 }
 
 fn fault(text: &str) -> PyErr {

@@ -96,6 +96,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        pyhudi_store::set_interruption_check(crate::error::check_interruption);
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("DEBUG_BUILD", cfg!(debug_assertions))
     }

@@ -8,7 +8,7 @@ use pyhudi_avro::AvroError;
 use pyhudi_format::FormatError;
 use pyhudi_keys::KeysError;
 use pyhudi_merge::MergeError;
-use pyhudi_store::StoreError;
+use pyhudi_store::{Interrupted, StoreError};
 
 /// What went wrong with a file slice.
 #[derive(Debug, thiserror::Error)]
@@ -124,10 +124,13 @@ impl SliceError {
             },
             FormatError::Read(source) => match source.downcast::<StoreError>() {
                 Ok(store) => Self::Store(*store),
-                Err(other) => Self::Corrupt {
-                    file: file.to_owned(),
-                    offset: None,
-                    what: other.to_string(),
+                Err(other) => match other.downcast::<Interrupted>() {
+                    Ok(interrupted) => Self::Caller(interrupted.0),
+                    Err(other) => Self::Corrupt {
+                        file: file.to_owned(),
+                        offset: None,
+                        what: other.to_string(),
+                    },
                 },
             },
         }

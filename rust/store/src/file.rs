@@ -9,6 +9,7 @@ use pyhudi_format::{FormatError, ReadAt};
 use crate::Result;
 use crate::bucket::RemoteFile;
 use crate::hdfs::HdfsFile;
+use crate::interruption::check_interruption;
 use crate::local::LocalFile;
 
 /// A file to read at any offset, from any thread. Clones share one open file.
@@ -88,5 +89,9 @@ impl ReadAt for StoreFile {
             Back::Local(file) => file.next_data(offset),
             Back::Bucket(_) | Back::Hdfs(_) => offset,
         }
+    }
+
+    fn check(&self) -> Result<(), FormatError> {
+        check_interruption()
     }
 }

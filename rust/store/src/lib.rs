@@ -44,6 +44,7 @@ mod bucket;
 mod error;
 mod file;
 mod hdfs;
+mod interruption;
 mod local;
 mod path;
 mod range;
@@ -55,5 +56,6 @@ mod writer;
 
 pub use error::{Result, StoreError};
 pub use file::StoreFile;
+pub use interruption::{Interrupted, set_interruption_check};
 pub use store::{Entry, Listing, Store};
 pub use writer::StoreWriter;

@@ -13,6 +13,8 @@ use super::{BlockType, FORMAT_VERSION, Header, LogBlock, MAGIC};
 
 /// How far one step of the search for the next block looks.
 const RECOVERY_STEP: usize = 1 << 20;
+/// After how many bytes the search asks whether the caller still wants it.
+const RECOVERY_CHECK: u64 = 16 << 20;
 /// Magic, block length, format version, block type.
 const FRAME: usize = 22;
 /// Empty footer map and trailing length.
@@ -229,7 +231,12 @@ impl<R: ReadAt> LogScanner<R> {
 
     fn next_magic(&mut self, from: u64) -> Result<u64> {
         let mut offset = from;
+        let mut check = from + RECOVERY_CHECK;
         loop {
+            if offset >= check {
+                self.window.check()?;
+                check = offset + RECOVERY_CHECK;
+            }
             offset = self.window.next_data(offset);
             let bytes = self.window.peek(offset, RECOVERY_STEP)?;
             if let Some(found) = memmem::find(&bytes, &MAGIC) {

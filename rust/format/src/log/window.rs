@@ -33,6 +33,11 @@ impl<R: ReadAt> Window<R> {
         self.source.next_data(offset).clamp(offset, self.size())
     }
 
+    /// Fails where the caller wants no more.
+    pub(super) fn check(&self) -> Result<()> {
+        self.source.check()
+    }
+
     /// At least `len` bytes from `offset` on, or all there are; often more.
     pub(super) fn peek(&mut self, offset: u64, len: usize) -> Result<Bytes> {
         let left = usize::try_from(self.size().saturating_sub(offset)).unwrap_or(usize::MAX);

@@ -253,3 +253,51 @@ fn small_blocks_share_a_read_and_large_contents_are_not_read() {
     );
     assert!(reads.load(Ordering::Relaxed) <= 6 && total.load(Ordering::Relaxed) < 256 << 10);
 }
+
+/// Zeros after a block, in memory only where they are read; whoever wants them changes his mind.
+struct Zeros {
+    block: Vec<u8>,
+    size: u64,
+    checks: AtomicUsize,
+    read: AtomicUsize,
+}
+
+impl ReadAt for Zeros {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> Result<Bytes> {
+        self.read.fetch_add(len, Ordering::Relaxed);
+        let mut bytes = vec![0; len];
+        for (byte, own) in bytes
+            .iter_mut()
+            .zip(self.block.iter().skip(offset as usize))
+        {
+            *byte = *own;
+        }
+        Ok(bytes.into())
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.checks.fetch_add(1, Ordering::Relaxed) {
+            2 => Err(FormatError::Read("interrupted".into())),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn the_search_for_a_block_ends_where_the_caller_wants_no_more() {
+    let source = Zeros {
+        block: block("1", b"one"),
+        size: 1 << 40,
+        checks: AtomicUsize::new(0),
+        read: AtomicUsize::new(0),
+    };
+    let mut scanner = LogScanner::new(&source, Corruption::Check);
+    let error = scanner.next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("interrupted"), "{error}");
+    assert!(source.read.load(Ordering::Relaxed) < 4 * RECOVERY_CHECK as usize);
+    assert!(scanner.next().is_none());
+}
