@@ -10,10 +10,12 @@ import pytest
 
 import pyhudi
 from pyhudi import CorruptTable, HudiTable, MetadataTableWarning
+from pyhudi.admin.run_service import open_for_service
 from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import INDEX_DEFINITIONS, index_definitions
 from pyhudi.storage.storage import Storage
+from pyhudi.write.write_context import Handle
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.unit.test_restore import rows_of, sound
@@ -122,3 +124,33 @@ def test_column_statistics_get_the_definition_that_they_lack(
     assert definition.version == (2 if version == 9 else 1)
     assert table.scan(where="v = 20").to_arrow()["id"].to_pylist() == ["a"]
     assert sound(table)
+
+
+@pytest.mark.parametrize("service", ["clean", "archive", "maintain"])
+def test_service_defines_column_statistics_that_have_no_definition(
+    service: str, tmp_path: Path
+) -> None:
+    table = undefined(tmp_path / "t", 9)
+    getattr(table, service)()
+    definitions = index_definitions(Storage(table.storage.uri), table.config)
+    assert definitions["column_stats"].columns[-3:] == ("id", "city", "v")
+    assert sound(table)
+
+
+def test_service_reads_properties_and_index_definitions_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CITIES.make(tmp_path / "t", first="abc")
+    read: list[str] = []
+    plain = Storage.read
+
+    def counted(storage: Storage, path: str) -> bytes:
+        read.append(path)
+        return plain(storage, path)
+
+    monkeypatch.setattr(Storage, "read", counted)
+    handle = Handle.of(table.state, SystemClock())
+    read.clear()
+    open_for_service(handle, SystemClock(), changes=True)
+    for path in (".hoodie/hoodie.properties", ".hoodie/.index_defs/index.json"):
+        assert read.count(path) == 1, read

@@ -15,6 +15,8 @@ from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.metadata.index_definitions import index_definitions
+from pyhudi.metadata.statistics_columns import UndefinedStatistics, check_defined
 from pyhudi.schema.supported_types import check_written
 from pyhudi.services import archiving, cleaning, clustering, log_compaction, table_compaction
 from pyhudi.services.clustering import ClusteringRequest
@@ -33,6 +35,7 @@ from pyhudi.write.write_context import (
     Handle,
     WritableTable,
     WriteContext,
+    list_definition_files,
     list_opening_directories,
     open_for_change,
 )
@@ -169,12 +172,26 @@ def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionReq
 
 
 def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
-    """Return the table with its commit participants, recovered from failed writers if `changes`."""
+    """Return the table with its commit participants, recovered from failed writers if `changes`.
+
+    Column statistics without a definition are rebuilt first, as before a write.
+    """
+    try:
+        return _open(handle, clock, changes=changes)
+    except UndefinedStatistics:
+        if not changes:
+            raise
+    metadata_lifecycle.define_statistics(handle, clock)
+    return _open(handle, clock, changes=changes)
+
+
+def _open(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
     storage, options = handle.storage, LockOptions.of(handle.options)
-    if changes:
-        metadata_lifecycle.define_statistics(handle, clock)
     config = TableConfig.load(storage, clock)
-    with storage.prefetch(folders=list_opening_directories(config)):
+    files = list_definition_files(config) if changes else []
+    with storage.prefetch(files=files, folders=list_opening_directories(config)):
+        if files:
+            check_defined(config, index_definitions(storage, config))
         table = open_for_change(handle, clock, config)
         check = partial(check_writable, storage, config)
         check(table.timeline)

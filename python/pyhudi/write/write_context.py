@@ -120,7 +120,8 @@ def _load_for_write(config: TableConfig) -> set[str]:
     return {*list_opening_directories(config), BUCKET_FOLDER, *archive}
 
 
-def _definitions_files(config: TableConfig) -> list[str]:
+def list_definition_files(config: TableConfig) -> list[str]:
+    """The file of the index definitions, where a table can have some."""
     return [definitions_path(config)] if config.metadata_partitions else []
 
 
@@ -179,7 +180,7 @@ class Handle:
         """A block that opens the table for a write, with prefetches by its previous properties."""
         if self.known is None:
             return nullcontext()
-        files = [properties_file.FILE, *_definitions_files(self.known)]
+        files = [properties_file.FILE, *list_definition_files(self.known)]
         return self.storage.prefetch(files=files, folders=_load_for_write(self.known))
 
     def without_index_options(self) -> Handle:
@@ -221,7 +222,7 @@ class WriteContext:
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
         folders = _load_for_write(config)
-        with storage.prefetch(files=_definitions_files(config), folders=folders):
+        with storage.prefetch(files=list_definition_files(config), folders=folders):
             return cls._open(handle, config, clock)
 
     @classmethod
