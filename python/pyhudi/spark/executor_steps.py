@@ -19,9 +19,17 @@ from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.input.exact_casts import of_fixed_size
+from pyhudi.input.vectors import HUDI_TYPE
 from pyhudi.spark.engine import _Job, is_connect, local_property, with_description
 from pyhudi.spark.failures import raise_original, wrap_exceptions
-from pyhudi.spark.types import _PLAIN, spark_schema, to_wire, wire_schema
+from pyhudi.spark.types import (
+    _PLAIN,
+    HAS_VARIANT,
+    WIRE_VARIANT,
+    spark_schema,
+    to_wire,
+    wire_schema,
+)
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
 """A function on the rows of one Spark task; picklable."""
@@ -40,7 +48,13 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
 
 def struct_schema(schema: st.StructType) -> pa.Schema:
     """Return the Arrow schema of a Spark schema, as `arrow_schema` does."""
-    return pa.schema([pa.field(f.name, _arrow_type(f.dataType, f.name)) for f in schema])
+    return pa.schema([_arrow_field(f) for f in schema])
+
+
+def _arrow_field(field: st.StructField) -> pa.Field:
+    if HAS_VARIANT and isinstance(field.dataType, st.VariantType):
+        return pa.field(field.name, WIRE_VARIANT, metadata={HUDI_TYPE: b"VARIANT"})
+    return pa.field(field.name, _arrow_type(field.dataType, field.name))
 
 
 _ARROW_TYPES = {kind: arrow for arrow, kind in _PLAIN.items()}

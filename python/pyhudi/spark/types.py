@@ -2,15 +2,20 @@
 
 Spark accepts one Arrow type for each of its types: timestamps in microseconds, strings and binary
 with 32-bit offsets, no dictionaries. This module converts types; rows are only cast.
+
+A VARIANT column is a `VariantType` on Spark 4. Its Arrow form is a struct with a mark
+(`pyspark.sql.pandas.types.to_arrow_type`). Spark 3.5 has no such type and gets a struct.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as at
 from pyspark.sql import types as st
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.semi_structured import is_variant
 
 _PLAIN = {
     pa.null(): st.NullType,
@@ -29,6 +34,15 @@ _PLAIN = {
 }
 """Types that Spark accepts unchanged; the nested ones are built of them."""
 
+HAS_VARIANT = hasattr(st, "VariantType")
+WIRE_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+"""Spark's Arrow form of a VARIANT; its executors take the fields by their places."""
+
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:
     """Return the Arrow schema in which rows of `schema` go to or come from Spark.
@@ -39,7 +53,20 @@ def wire_schema(schema: pa.Schema) -> pa.Schema:
     Raises:
         UnsupportedTableFeature: Spark has no type for a column; the message names it.
     """
-    return pa.schema([pa.field(f.name, _wire_type(f.type, f.name)) for f in schema])
+    return pa.schema([_wire_column(f) for f in schema])
+
+
+def _wire_column(field: pa.Field) -> pa.Field:
+    if HAS_VARIANT and (is_variant(field) or is_wire_variant(field.type)):
+        return pa.field(field.name, WIRE_VARIANT)
+    return pa.field(field.name, _wire_type(field.type, field.name))
+
+
+def is_wire_variant(kind: pa.DataType) -> bool:
+    """Whether a type is Spark's Arrow form of a VARIANT."""
+    if not at.is_struct(kind) or {field.name for field in kind} != {"metadata", "value"}:
+        return False
+    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def spark_schema(wire: pa.Schema) -> st.StructType:
@@ -96,6 +123,12 @@ def to_wire(batch: pa.RecordBatch, wire: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if is_wire_variant(field.type):
+        parts = dict(zip((f.name for f in column.type), column.flatten(), strict=True))
+        parts = {name: pc.fill_null(part, b"") for name, part in parts.items()}
+        return pa.StructArray.from_arrays(
+            [parts[f.name] for f in field.type], fields=list(field.type), mask=column.is_null()
+        )
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:
@@ -139,6 +172,8 @@ def _wire_plain(data_type: pa.DataType, column: str) -> pa.DataType:
 
 
 def _spark_type(data_type: pa.DataType) -> st.DataType:
+    if HAS_VARIANT and is_wire_variant(data_type):
+        return st.VariantType()
     if data_type in _PLAIN:
         return _PLAIN[data_type]()
     if at.is_decimal(data_type):
