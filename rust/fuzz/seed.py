@@ -24,6 +24,12 @@ LISTS = {
 }
 
 
+VARIANTS = {
+    "object": "0c" + "010300030406" + "6167656f6162" + "0203000102000205170cff09426f02020304",
+    "array": "03" + "010000" + "03030002040b0c010c0202010000020c07",
+    "decimal": "03" + "010000" + "2002e2040000",
+    "json": b'{"a":[1,-2.50,1e9,null,true],"b":{"c":"\\u00fc"}}'.hex(),
+}
 POSITIONS = {
     "two": "01" + "00" * 11 + "3a300000" + "01000000" + "00000100" + "10000000" + "01000300",
     "run": "01" + "00" * 11 + "3b300000" + "01" + "0000ffff" + "01000000ffff",
@@ -73,6 +79,8 @@ def seed() -> None:
         put("bloom", name + ".txt", text.encode())
     for name, text in POSITIONS.items():
         put("positions", name, bytes.fromhex(text))
+    for name, text in VARIANTS.items():
+        put("variant", name, bytes.fromhex(text))
     for name, text in LISTS.items():
         put("delete_list", name, bytes.fromhex(text))
     kryo = (HERE.parent / "format" / "src" / "log" / "kryo" / "tests.rs").read_text()
