@@ -10,8 +10,8 @@ import pytest
 import pyhudi
 from tests.cloud.conftest import HdfsFolder
 from tests.cloud.test_hdfs_tables import FILE_LOCK
-from tests.cloud.test_hudi import trip
-from tests.compat.test_alternating import DDL, SCHEMA, Row, hudi_options
+from tests.cloud.test_object_store_hudi import trip
+from tests.compat.test_alternating_writers import DDL, SCHEMA, Row, hudi_options
 from tests.helpers.oracle.client import HudiOracle
 
 LOCKS = "org.apache.hudi.client.transaction.lock"

@@ -19,12 +19,12 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.archive_log import PREFIX
 from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
-from tests.compat.test_alternating import hudi_options
-from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES
+from tests.compat.test_alternating_writers import hudi_options
+from tests.compat.test_metadata_writes import EVENT_TIME, METADATA, RELEASES
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.pair import CONF, Pair
 from tests.helpers.pairwise import with_kinds
-from tests.unit.test_archive_verb import known
+from tests.unit.test_archiving_operation import known
 from tests.unit.test_savepoints import people, timeline_of
 
 DDL = "id string, city string, v bigint, ts bigint"

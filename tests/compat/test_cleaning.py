@@ -15,8 +15,8 @@ from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_VERSIONS, CleanOption
 from pyhudi.services import cleaning
 from pyhudi.storage.storage import Storage
 from pyhudi.write.write_context import open_for_change
-from tests.compat.test_alternating import hudi_options
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import hudi_options
+from tests.compat.test_metadata_writes import (
     EVENT_TIME,
     LOCATIONS,
     METADATA,

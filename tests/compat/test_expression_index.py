@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import hudi_options
-from tests.compat.test_metadata_secondary import LOCK
-from tests.compat.test_metadata_writing import METADATA
+from tests.compat.test_alternating_writers import hudi_options
+from tests.compat.test_metadata_writes import METADATA
+from tests.compat.test_secondary_index import LOCK
 from tests.helpers.oracle.client import HudiOracle
 
 Row = dict[str, Any]

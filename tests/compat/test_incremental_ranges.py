@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import LOG_COMPACTION
 from pyhudi.timeline.named_instants import PlainTime
-from tests.compat.test_alternating import hudi_options
+from tests.compat.test_alternating_writers import hudi_options
 from tests.helpers.both_readers import INCLUSIVE, NEWEST, NO_FALLBACK
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.rows import canonical, difference, encode_table

@@ -17,8 +17,8 @@ from pyhudi import _native
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.metadata import services
 from pyhudi.storage.storage import Storage
-from tests.compat.test_alternating import DDL, SCHEMA, Model, Row, hudi_options
-from tests.compat.test_metadata_writing import EVENT_TIME, METADATA, RELEASES, check
+from tests.compat.test_alternating_writers import DDL, SCHEMA, Model, Row, hudi_options
+from tests.compat.test_metadata_writes import EVENT_TIME, METADATA, RELEASES, check
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.oracle.client import HudiOracle
 

@@ -11,8 +11,8 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import CLEAN, COMMIT
 from pyhudi.storage.storage import Storage
-from tests.compat.test_alternating import SCHEMA, Model, hudi_options
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import SCHEMA, Model, hudi_options
+from tests.compat.test_metadata_writes import (
     EVENT_TIME,
     LOCATIONS,
     METADATA,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import hudi_options
+from tests.compat.test_alternating_writers import hudi_options
 from tests.helpers.oracle.client import HudiOracle
 
 KEY = "_hudi_streaming_sink_checkpoint"

@@ -1,7 +1,7 @@
 """A column of each Arrow type that a table takes: what is given, what it is stored as and read as.
 
-`docs/reference/types.md` says the same in words; `tests/unit/test_types.py` holds the two together,
-and `tests/compat/test_types.py` has Apache Hudi read the columns.
+`docs/reference/types.md` lists the same types; `tests/unit/test_supported_types.py` compares them.
+In `tests/compat/test_supported_types.py` Apache Hudi reads the columns.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pyhudi.storage.storage import Storage
 from tests.sim.crash import Handle, rows_read
 from tests.sim.states import recorded
 from tests.sim.test_restore_crash import check_sound
-from tests.unit.test_archive_verb import OPTIONS, known, written
+from tests.unit.test_archiving_operation import OPTIONS, known, written
 from tests.unit.test_savepoints import people, timeline_of
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,8 @@ from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import Handle, leftovers, values_read
 from tests.sim.states import recorded
-from tests.unit.test_attempt_rolled_back import begin, roll_attempt_back
 from tests.unit.test_savepoints import made, people, timeline_of
+from tests.unit.test_zombie_commits_same_instant import begin, roll_attempt_back
 
 OPTIONS = {"hoodie.index.bloom.num_entries": "64"}
 CASES = [(6, {}), (8, {}), (9, {}), (9, {"hoodie.metadata.compact.max.delta.commits": 2})]

@@ -1,6 +1,6 @@
 """Bootstrapped tables that Apache Hudi made: where the rows are, and what happens without them.
 
-Writing to them is `test_bootstrapped_writes.py`'s part.
+Writing to them is `test_bootstrap_writes.py`'s part.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.rows import sorted_rows
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables, unpack
-from tests.unit.test_archive_verb import OPTIONS
+from tests.unit.test_archiving_operation import OPTIONS
 
 COW = "v6_cow_cdc_op_key_only"
 MOR = "v9_mor_cdc_data_before_after"

@@ -16,7 +16,7 @@ from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.write import expire
 from tests.helpers.pairwise import pairwise
-from tests.unit.test_archive_verb import OPTIONS
+from tests.unit.test_archiving_operation import OPTIONS
 from tests.unit.test_compaction import rows
 from tests.unit.test_savepoints import people
 

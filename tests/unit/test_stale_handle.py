@@ -29,7 +29,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import TableBuilder, numbered
-from tests.unit.test_past import clean, t, timeline
+from tests.unit.test_time_travel import clean, t, timeline
 
 COUNT = 80
 NO_METADATA = {"hoodie.metadata.enable": "false"}

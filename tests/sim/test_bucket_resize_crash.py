@@ -17,7 +17,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import Handle, leftovers, values_read
 from tests.sim.states import recorded
-from tests.unit.test_resizing import MERGE, SPLIT, VISITS
+from tests.unit.test_bucket_resize import MERGE, SPLIT, VISITS
 from tests.unit.test_savepoints import timeline_of
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import DDL, SCHEMA, Model, Row, hudi_options
-from tests.compat.test_metadata_writing import METADATA, STATISTICS, check
+from tests.compat.test_alternating_writers import DDL, SCHEMA, Model, Row, hudi_options
+from tests.compat.test_metadata_writes import METADATA, STATISTICS, check
 from tests.helpers.history import deletes_of_files
 from tests.helpers.oracle.client import HudiOracle
 

@@ -12,8 +12,8 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import INDEXING
 from pyhudi.metadata.initialize import PartitionBuild
-from tests.compat.test_alternating import Model
-from tests.compat.test_metadata_making import (
+from tests.compat.test_alternating_writers import Model
+from tests.compat.test_metadata_initialize import (
     LOCATIONS,
     OF_PARTITIONS,
     Kind,
@@ -21,7 +21,7 @@ from tests.compat.test_metadata_making import (
     make,
     partitions,
 )
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_metadata_writes import (
     METADATA,
     STATISTICS,
     check,

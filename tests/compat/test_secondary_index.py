@@ -15,8 +15,8 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from tests.compat.test_alternating import Model, hudi_options
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import Model, hudi_options
+from tests.compat.test_metadata_writes import (
     LOCATIONS,
     METADATA,
     read_by_pyhudi,

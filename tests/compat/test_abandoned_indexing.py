@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import Model, hudi_options
-from tests.compat.test_metadata_secondary import INDEX, LOCK, check
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import Model, hudi_options
+from tests.compat.test_metadata_writes import (
     LOCATIONS,
     METADATA,
     write_with_hudi,
     write_with_pyhudi,
 )
+from tests.compat.test_secondary_index import INDEX, LOCK, check
 from tests.helpers.oracle.client import HudiOracle
-from tests.unit.test_index_left import died, pending
+from tests.unit.test_abandoned_indexing import died, pending
 
 
 @pytest.mark.parametrize(("version", "hudi"), [(8, "1.0.2"), (9, "1.2.0")], indirect=["hudi"])

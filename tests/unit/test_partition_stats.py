@@ -31,7 +31,7 @@ from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from tests.helpers.metadata_records import decode, stored_records
 from tests.helpers.tables import GoldenTables, unpack
-from tests.unit.test_metadata_derive import Both, files_of
+from tests.unit.test_metadata_records import Both, files_of
 
 TABLES = ["v9_cow_all_stats", "v9_mor_all_stats", "v9_mor_part_avro"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import pyhudi
 from pyhudi.timeline import Timeline
-from tests.compat.test_alternating import hudi_options, read_by_hudi, read_by_pyhudi
+from tests.compat.test_alternating_writers import hudi_options, read_by_hudi, read_by_pyhudi
 from tests.helpers.oracle.client import HudiOracle
 
 SCHEMA = pa.schema(

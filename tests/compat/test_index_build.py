@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import TRIPS, Model, hudi_options
-from tests.compat.test_metadata_secondary import LOCK, check
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import TRIPS, Model, hudi_options
+from tests.compat.test_metadata_writes import (
     METADATA,
     read_by_pyhudi,
     write_with_hudi,
     write_with_pyhudi,
 )
+from tests.compat.test_secondary_index import LOCK, check
 from tests.helpers.oracle.client import HudiOracle
 
 Kind = Literal["cow", "mor"]

@@ -1,6 +1,6 @@
 """DataFrames meet keys that base files keep after log files have deleted them.
 
-As `tests/unit/test_dead_copies.py` has it for Arrow data.
+As `tests/unit/test_live_records.py` has it for Arrow data.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import DDL, SCHEMA, Model, hudi_options
+from tests.compat.test_alternating_writers import DDL, SCHEMA, Model, hudi_options
 from tests.helpers.oracle.client import HudiOracle
 
 ROUNDS = 6

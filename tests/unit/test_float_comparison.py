@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from tests.helpers.table_builder import TableBuilder, numbered
-from tests.unit.test_where import in_spark
+from tests.unit.test_predicate_parser import in_spark
 
 pytestmark = pytest.mark.in_parts
 

@@ -19,7 +19,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
 from pyhudi.txn.transaction import Transaction
-from tests.compat.test_alternating import KEY_GENERATORS
+from tests.compat.test_alternating_writers import KEY_GENERATORS
 from tests.helpers.hive_metastore import HiveMetastore
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.zookeeper import ZooKeeperServer

@@ -27,7 +27,7 @@ from tests.helpers.metadata_records import stored_records
 from tests.helpers.pairwise import each_value, pairwise
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
-from tests.unit.test_index_beside import once_meanwhile
+from tests.unit.test_async_indexing_record_index import once_meanwhile
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from pyhudi.timeline import Timeline
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiError, HudiOracle
 from tests.helpers.rows import canonical, difference
-from tests.unit.test_resizing import MERGE, SPLIT, VISITS
+from tests.unit.test_bucket_resize import MERGE, SPLIT, VISITS
 
 DDL = "id string, city string, v bigint"
 UPDATES = "org.apache.hudi.client.clustering.update.strategy."

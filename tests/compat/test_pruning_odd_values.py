@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import hudi_options
-from tests.compat.test_float_bounds import READER
-from tests.compat.test_metadata_writing import METADATA, STATISTICS
+from tests.compat.test_alternating_writers import hudi_options
+from tests.compat.test_metadata_writes import METADATA, STATISTICS
+from tests.compat.test_write_base_float_bounds import READER
 from tests.helpers.odd_values import (
     DDL,
     FILTERS,

@@ -22,7 +22,7 @@ from pyhudi import _native
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.storage import Storage
 from tests.cloud.conftest import HdfsFolder
-from tests.cloud.test_store import parquet
+from tests.cloud.test_storage import parquet
 from tests.helpers.core_files import write_base_file
 
 

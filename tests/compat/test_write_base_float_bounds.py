@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import hudi_options
-from tests.compat.test_metadata_writing import METADATA, STATISTICS
+from tests.compat.test_alternating_writers import hudi_options
+from tests.compat.test_metadata_writes import METADATA, STATISTICS
 from tests.helpers.oracle.client import HudiOracle
 
 Numbers = Mapping[str, list[float]]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.compat.test_alternating import TRIPS, Model, hudi_options
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import TRIPS, Model, hudi_options
+from tests.compat.test_metadata_writes import (
     EVENT_TIME,
     METADATA,
     RELEASES,

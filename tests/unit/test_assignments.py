@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.predicate_parser import parse_where
-from tests.unit.test_where import in_spark
+from tests.unit.test_predicate_parser import in_spark
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "f": [1.5, 2.5, None]})
 FIELDS: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in TABLE.schema}

@@ -12,9 +12,9 @@ import pytest
 import pyhudi
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.write import metadata_lifecycle
-from tests.compat.test_alternating import Model
-from tests.compat.test_metadata_making import Layout, make, partitions
-from tests.compat.test_metadata_writing import (
+from tests.compat.test_alternating_writers import Model
+from tests.compat.test_metadata_initialize import Layout, make, partitions
+from tests.compat.test_metadata_writes import (
     METADATA,
     RELEASES,
     check,

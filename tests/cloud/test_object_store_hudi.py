@@ -15,7 +15,7 @@ import pytest
 
 import pyhudi
 from tests.cloud.conftest import Bucket
-from tests.compat.test_alternating import (
+from tests.compat.test_alternating_writers import (
     DDL,
     SCHEMA,
     Row,
@@ -23,7 +23,7 @@ from tests.compat.test_alternating import (
     read_by_hudi,
     read_by_pyhudi,
 )
-from tests.compat.test_many_writers import LOCKS, SECONDS, both_write, zookeeper_lock
+from tests.compat.test_concurrent_writes import LOCKS, SECONDS, both_write, zookeeper_lock
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.oracle_pool import OraclePool
 from tests.helpers.s3.server import S3Server
