@@ -188,3 +188,15 @@ def test_rows_in_no_partition_are_read_and_not_written_to(tmp_path: Path) -> Non
     with pytest.raises(UnsupportedTableFeature, match="is outside the table's partitions"):
         table.refresh().upsert(TABLE.rows("a"))
     assert "outside_partitions" in {finding.kind for finding in table.check().findings}
+
+
+def test_restore_ignores_a_partition_that_hides_others(tmp_path: Path) -> None:
+    """Hudi's clustering without the writers' options makes the table's own directory one."""
+    table = TABLE.make(tmp_path / "t")
+    first = table.inspect.commits()["requested"][-1].as_py()
+    table.upsert(TABLE.rows("b"))
+    mark = tmp_path / "t" / ".hoodie_partition_metadata"
+    shutil.copy(tmp_path / "t" / "x" / mark.name, mark)
+    table.refresh().restore(first)
+    mark.unlink()
+    assert table.refresh().count() == 2

@@ -56,13 +56,15 @@ def check_complete(
     *,
     base_only: bool = False,
     past: bool = False,
+    may_be_hidden: bool = False,
     stale: Collection[str] = (),
 ) -> None:
     """Raise `MissingFile` if a snapshot would read a file that a view has not listed.
 
     view: of the table's timeline. base_only: only base files are read. past: instants are missing
     on the timeline, so that cleans may have removed its current files: `cleaned_files.py` checks
-    that. stale: paths that the metadata table lists although their commits were rolled back.
+    that. may_be_hidden: a partition around theirs may hide files from the listing. stale: paths that
+    the metadata table lists although their commits were rolled back.
     """
     if not checks_sizes(table.options):
         return
@@ -70,6 +72,8 @@ def check_complete(
     if past or table.timeline.bound is not None:
         uncut = table.timeline.uncut
         lost = [file for file in lost if clean_of(uncut, file.name) is None]
+    if may_be_hidden:
+        lost = [file for file in lost if not table.storage.exists(file.path)]
     if lost:
         raise _missing(table, lost)
 

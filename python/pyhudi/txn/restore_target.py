@@ -51,7 +51,9 @@ def file_system_view_after_restore(
         # For a clean before them, the file groups that they replaced were current.
         since = min(instant.requested for instant in gone)
         check_taken(remaining, view, since, f"as restored to {to.requested}")
-    check_complete(table.with_timeline(remaining), view, past=bool(gone))
+    # Hudi 1.2.0 can cluster rows into the table's own directory, which hides all partitions until
+    # the restore removes them.
+    check_complete(table.with_timeline(remaining), view, past=bool(gone), may_be_hidden=bool(gone))
     return view
 
 
