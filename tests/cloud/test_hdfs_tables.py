@@ -21,7 +21,7 @@ from pyhudi.txn.locks.file_lock import FileLock
 from pyhudi.txn.locks.storage_lock import StorageLock
 from tests.cloud.conftest import HdfsFolder
 from tests.cloud.test_tables import SMALL
-from tests.helpers.held import held
+from tests.helpers.lock_context import held
 from tests.helpers.snippets import snippets
 from tests.sim.crash import people
 

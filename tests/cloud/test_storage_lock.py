@@ -8,7 +8,7 @@ import threading
 from pyhudi.clock import SystemClock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from tests.cloud.conftest import Bucket
-from tests.helpers.held import held
+from tests.helpers.lock_context import held
 
 
 def test_lock_has_one_holder(bucket: Bucket) -> None:

@@ -22,8 +22,8 @@ from pyhudi.timeline.lsm_manifest import current_manifest, manifest_numbers
 from tests.compat.test_alternating_writers import hudi_options
 from tests.compat.test_metadata_writes import EVENT_TIME, METADATA, RELEASES
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.pair import CONF, Pair
 from tests.helpers.pairwise import with_kinds
+from tests.helpers.shared_table import CONF, Pair
 from tests.unit.test_archiving_operation import known
 from tests.unit.test_savepoints import people, timeline_of
 

@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.services.clustering import pending
 from pyhudi.write import upsert
-from tests.helpers.bootstrapped import (
+from tests.helpers.bootstrap_table import (
     CITIES,
     METADATA_ONLY,
     MIXED,

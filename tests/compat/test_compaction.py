@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.pair import Pair
+from tests.helpers.shared_table import Pair
 from tests.unit.test_savepoints import people
 
 RELEASES = ["0.15.0", "1.0.2", "1.2.0"]

@@ -13,8 +13,8 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from tests.helpers.held import held
 from tests.helpers.hive_metastore import TIMEOUT_S, HiveMetastore
+from tests.helpers.lock_context import held
 
 pytestmark = pytest.mark.jvm
 SPAWN = multiprocessing.get_context("spawn")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.oracle.client import HudiOracle
-from tests.helpers.pair import Pair
+from tests.helpers.shared_table import Pair
 
 RELEASES = ["0.15.0", "1.0.2", "1.2.0"]
 

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
-from tests.helpers.held import held
+from tests.helpers.lock_context import held
 from tests.helpers.zookeeper import ZooKeeperServer
 
 pytestmark = pytest.mark.jvm

@@ -62,7 +62,7 @@ NAMES = ["one thread", "threads", *(["spark"] if importlib.util.find_spec("pyspa
 @pytest.fixture(params=NAMES)
 def bench(request: pytest.FixtureRequest) -> Bench:
     if request.param == "spark":
-        from tests.spark.bench import spark_bench
+        from tests.spark.contract_bench import spark_bench
 
         return spark_bench()
     return local_bench(request.param, 1 if request.param == "one thread" else 4)

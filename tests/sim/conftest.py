@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import LockWarning, MetadataTableWarning
 from tests.sim.crash import count_native_writes
-from tests.sim.kinds import Kind, make
+from tests.sim.table_kinds import Kind, make
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

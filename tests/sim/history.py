@@ -13,7 +13,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.timeline.archive import Archive
-from tests.sim.kinds import START, Rows
+from tests.sim.table_kinds import START, Rows
 from tests.sim.world import Task, World
 
 Seen = tuple[str, tuple[str, int]]

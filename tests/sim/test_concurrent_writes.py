@@ -18,7 +18,7 @@ from pyhudi.errors import CommitConflict, LockTimeout
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, leftovers, people
-from tests.sim.interrupted import MeetingStorage, StandingClock
+from tests.sim.interrupting_storage import MeetingStorage, StandingClock
 
 OPTIONS = {
     "hoodie.bloom.index.filter.type": "SIMPLE",

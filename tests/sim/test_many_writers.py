@@ -1,4 +1,4 @@
-"""Writers and a reader beside each other, one seed after the other; see `world.py`.
+"""Concurrent writers and a reader, one seed after another; see `world.py`.
 
 What is asked of each run: the table is as if the writes that were published had come one after the
 other in that order, no more and no fewer than those that said so; readers saw states on the way;
@@ -9,8 +9,8 @@ the next writer finds nothing that it cannot clean up. To see one seed again:
 and with PYHUDI_TRACE set it tells who changed what. With PYHUDI_HARD set tasks stand still more
 often where it matters, as for the seeds from 28000000 on that tests name "under odds".
 
-`kinds.py` has the tables, `players.py` what tasks do, `history.py` what came of it; `play.py` goes
-through a seed and judges it.
+`table_kinds.py` defines the tables, `tasks.py` what tasks do, and `history.py` what they observed.
+`seed_runner.py` runs one seed after another and checks each result.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.kinds import KEPT, KINDS, Kind
-from tests.sim.play import ONE, SEEDS, play_all
+from tests.sim.seed_runner import ONE, SEEDS, play_all
+from tests.sim.table_kinds import KEPT, KINDS, Kind
 
 
 @pytest.mark.each_time

@@ -16,8 +16,8 @@ from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
-from tests.sim.kinds import KINDS, Kind
-from tests.sim.play import play_all
+from tests.sim.seed_runner import play_all
+from tests.sim.table_kinds import KINDS, Kind
 from tests.sim.world import World
 
 

@@ -21,7 +21,7 @@ from pyhudi.errors import (
 from pyhudi.storage.storage import Storage
 from pyhudi.write import conflict_retries, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, leftovers, people
-from tests.sim.interrupted import FailingStorage
+from tests.sim.interrupting_storage import FailingStorage
 
 TABLES = [(6, "mor"), (8, "cow"), (9, "mor")]
 OPTIONS = {"hoodie.parquet.small.file.limit": "0"}

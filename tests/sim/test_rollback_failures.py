@@ -13,7 +13,7 @@ from pyhudi import AfterRollbackError, HudiError, InterruptedAfterRollback, Stor
 from pyhudi.admin import restore
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
-from tests.sim.interrupted import FailingStorage
+from tests.sim.interrupting_storage import FailingStorage
 from tests.unit.test_restore import rows_of, sound
 from tests.unit.test_savepoints import made, people, timeline_of
 

@@ -14,7 +14,7 @@ SHIPPED = (
     "tests.engine.faulty",
     "tests.engine.jobs",
     "tests.spark.arrow",
-    "tests.spark.bench",
+    "tests.spark.contract_bench",
     "tests.spark.test_engine",
     "tests.spark.test_types",
     "tests.spark.test_write_frames",

@@ -27,7 +27,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import async_indexing, metadata_lifecycle
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
-from tests.sim.interrupted import time_of_all
+from tests.sim.interrupting_storage import time_of_all
 from tests.sim.states import recorded
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from pyarrow import acero
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from tests.helpers.engine_rows import CITIES, DAY, NOON, odd_table
-from tests.helpers.recording import RecordingEngine
+from tests.helpers.recording_engine import RecordingEngine
 from tests.helpers.rows import sorted_rows
 
 

@@ -17,7 +17,7 @@ import pyhudi
 from pyhudi import ConfigError, HudiTable, LocalEngine
 from pyhudi.api.display import scan_html
 from pyhudi.api.display.html import Html, rows_grid, tag
-from tests.helpers.pages import Page
+from tests.helpers.html_pages import Page
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 

@@ -12,7 +12,7 @@ from moto import mock_aws
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
-from tests.helpers.held import held
+from tests.helpers.lock_context import held
 
 KEY = "table"
 

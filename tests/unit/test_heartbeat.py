@@ -24,7 +24,7 @@ from pyhudi.txn.heartbeat import (
     late_ms_of,
     live_instants,
 )
-from tests.sim.interrupted import JumpingClock
+from tests.sim.interrupting_storage import JumpingClock
 
 INSTANT = "20260101000000000"
 

@@ -25,7 +25,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import async_indexing
 from pyhudi.write.async_indexing import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
-from tests.sim.interrupted import time_of_all
+from tests.sim.interrupting_storage import time_of_all
 
 MAKINGS: dict[str, Callable[[HudiTable], object]] = {
     "index": lambda table: table.create_index("record_index"),

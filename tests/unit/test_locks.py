@@ -39,8 +39,8 @@ from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.providers import implicit_key, table_lock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
-from tests.helpers.held import held
-from tests.sim.interrupted import JumpingClock
+from tests.helpers.lock_context import held
+from tests.sim.interrupting_storage import JumpingClock
 
 KINDS = ["storage", "file", "process"]
 

@@ -24,9 +24,9 @@ from pyhudi.timeline import Timeline
 from pyhudi.write import metadata_lifecycle
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.pending_compaction import request_compaction
+from tests.helpers.pickling_engine import Travelling
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
-from tests.helpers.travelling import Travelling
 
 pytestmark = pytest.mark.in_parts
 

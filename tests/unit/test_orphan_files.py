@@ -32,7 +32,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from tests.helpers.table_builder import TableBuilder
 from tests.sim.crash import leftovers
-from tests.sim.interrupted import StandingClock
+from tests.sim.interrupting_storage import StandingClock
 
 TABLE = TableBuilder(
     {"id": (pa.string(), str), "p": (pa.string(), "x"), "v": (pa.int64(), 1)},

@@ -17,7 +17,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable
 from tests.helpers.engine_rows import odd_rows, odd_table
-from tests.helpers.recording import RecordingEngine
+from tests.helpers.recording_engine import RecordingEngine
 from tests.helpers.rows import sorted_rows
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}

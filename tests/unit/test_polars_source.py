@@ -14,7 +14,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable
 from tests.helpers.engine_rows import CITIES, DAY, NOON, odd_table
-from tests.helpers.recording import RecordingEngine
+from tests.helpers.recording_engine import RecordingEngine
 
 pl = pytest.importorskip("polars")
 assert_frame_equal = pytest.importorskip("polars.testing").assert_frame_equal

@@ -19,7 +19,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import upsert
 from pyhudi.write.write_context import WritableTable
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, rows_read
-from tests.sim.interrupted import StandingClock
+from tests.sim.interrupting_storage import StandingClock
 
 STAND_MS = 70_000
 """The lock of the dead is free by then, and its heartbeat not dead yet."""

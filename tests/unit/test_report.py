@@ -20,7 +20,7 @@ from pyhudi.api.display.treemap import Box, tile
 from pyhudi.clock import format_instant
 from pyhudi.config.actions import Instant, State
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from tests.helpers.pages import Page
+from tests.helpers.html_pages import Page
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
 

@@ -19,7 +19,7 @@ from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import filter_rows
-from tests.helpers.where_functions import COLUMNS, filters, rows
+from tests.helpers.sql_function_cases import COLUMNS, filters, rows
 
 CHANGES = {"hoodie.table.cdc.enabled": "true"}
 FIXTURE = json.loads(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.engine.local import LocalEngine
+from tests.helpers.pickling_engine import Travelling
 from tests.helpers.table_builder import TableBuilder, numbered
-from tests.helpers.travelling import Travelling
 
 TABLE = TableBuilder(
     {

@@ -41,7 +41,7 @@ from pyhudi.write import upsert
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import CrashingStorage, Killed, leftovers, rows_read
 from tests.sim.crash import Handle as CrashHandle
-from tests.sim.interrupted import StandingClock
+from tests.sim.interrupting_storage import StandingClock
 
 TABLES = [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
 STAND_MS = 70_000

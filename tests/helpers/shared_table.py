@@ -1,4 +1,4 @@
-"""One table that pyhudi and Apache Hudi write to and service in turn, and read alike after each."""
+"""A table that pyhudi and Apache Hudi write and service in turn; both must read the same."""
 
 from __future__ import annotations
 

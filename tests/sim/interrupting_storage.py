@@ -1,4 +1,4 @@
-"""Storages on which something happens at one chosen change: it fails, or another writer comes."""
+"""Storages that fail, or let another writer run, at one chosen change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that sends everything through pickle, as one of several processes does."""
+"""An engine that pickles everything, like an engine of several processes."""
 
 from __future__ import annotations
 

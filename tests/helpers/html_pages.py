@@ -1,4 +1,4 @@
-"""Pages and fragments of HTML, looked at without a browser: strictly, or not at all."""
+"""Checks of HTML pages and fragments without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of tables that several writers are played through on, and how each begins."""
+"""Kinds of tables that the simulation of several writers runs on, and their first rows."""
 
 from __future__ import annotations
 

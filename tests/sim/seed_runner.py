@@ -1,4 +1,4 @@
-"""Plays one seed after the other, and judges what came of each."""
+"""Runs one seed after another and checks the result of each."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
-from tests.sim.kinds import CITIES, Kind, Rows, rows_of
-from tests.sim.players import SERVICES, reads, writes
+from tests.sim.table_kinds import CITIES, Kind, Rows, rows_of
+from tests.sim.tasks import SERVICES, reads, writes
 from tests.sim.world import Odds, Task, World, WorldClock, WorldStorage, ruled_by
 
 SEEDS = int(os.environ.get("PYHUDI_SEEDS", "75"))

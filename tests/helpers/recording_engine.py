@@ -1,4 +1,4 @@
-"""An engine of threads that remembers what it was asked to read."""
+"""A threaded engine that records which reads were requested."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows and filters with functions, and the maker of what Spark's SQL keeps of them.
+"""Rows and filters with SQL functions, and a generator of Spark's answers to them.
 
 The fixture is made once, by a Python that has PySpark:
-`python tests/helpers/where_functions.py tests/fixtures/where_functions.json`.
+`python tests/helpers/sql_function_cases.py tests/fixtures/where_functions.json`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A lock for the time of a block."""
+"""A context manager that holds a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks of a played history do: verbs and services that a seed chooses, and reads."""
+"""Tasks of a simulated history: writes and services that a seed chooses, and reads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pyhudi.write.merge import merge
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.write_context import Handle
 from tests.sim.history import Attempt, Effect, History, seen_in
-from tests.sim.kinds import CITIES, Kind, rows_of
+from tests.sim.table_kinds import CITIES, Kind, rows_of
 from tests.sim.world import Task, World, WorldClock, WorldStorage
 
 
