@@ -1,4 +1,4 @@
-"""Azure with a hierarchical namespace, whose folders are real: they stay when their files are gone.
+"""Azure with a hierarchical namespace: directories stay after their files are deleted.
 
 No emulator has it, so a server of this file does what Microsoft's documents say of it: lists tell
 folders, a folder is deleted by its name, and only when it is empty.

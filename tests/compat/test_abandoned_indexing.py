@@ -1,4 +1,4 @@
-"""An index of Apache Hudi that died while it was made: pyhudi takes it back, and both go on."""
+"""An index build that a dead Hudi writer left: pyhudi revokes it, and both continue."""
 
 from __future__ import annotations
 

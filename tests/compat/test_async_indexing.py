@@ -1,4 +1,4 @@
-"""Indexes that pyhudi makes while Apache Hudi writes; then both write under them."""
+"""pyhudi builds indexes while Apache Hudi writes; then both write with them."""
 
 from __future__ import annotations
 

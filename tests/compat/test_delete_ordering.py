@@ -1,4 +1,4 @@
-"""Deletes that come late, by rows that say so: Hudi finds in them what pyhudi does."""
+"""Hudi and pyhudi read late deletes alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no property of a table tells, only its rows: the form of keys, and numbers of buckets."""
+"""Key encodings and bucket counts that only a table's rows show, not its properties."""
 
 from __future__ import annotations
 

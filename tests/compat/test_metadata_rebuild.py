@@ -1,4 +1,4 @@
-"""pyhudi dies while it makes a metadata table anew; Apache Hudi writes next, then pyhudi again."""
+"""pyhudi dies while it rebuilds a metadata table; then Apache Hudi writes, then pyhudi."""
 
 from __future__ import annotations
 

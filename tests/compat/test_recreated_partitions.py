@@ -1,4 +1,4 @@
-"""A partition that Hudi removed gets rows again from pyhudi: Hudi lists no file of before."""
+"""pyhudi writes to a partition that Hudi removed: Hudi lists no old file in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handle that was opened before a write, read from while that write is under way."""
+"""Reads during a write from a handle that was opened before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader beside a change of the table's version: its rows, or an error of its own kind.
+"""Reads during a change of the table version: the rows, or an error of pyhudi.
 
 A writer that waits looks like one that died to whoever reads meanwhile, so the reader stalls at a
 call of its own, and the writer gets as far as one of its changes.

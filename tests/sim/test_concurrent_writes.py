@@ -1,4 +1,4 @@
-"""A second writer that comes at any change of a first one: what is told to be written is there."""
+"""A second writer at any change of a first one: reported writes are in the table."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _upserts(uri: str, name: str, count: int, told: multiprocessing.Queue[tuple[
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_two_processes_lose_no_row(tmp_path: Path, kind: Literal["cow", "mor"]) -> None:
+def test_concurrent_processes_lose_no_row(tmp_path: Path, kind: Literal["cow", "mor"]) -> None:
     base = str(tmp_path / "table")
     pyhudi.create_table(
         base, people([0], 0, 0).schema, key="id", partition_by="city", order_by="ts", type=kind

@@ -1,4 +1,4 @@
-"""A writer dies at every change while it makes, makes anew or takes away a metadata table."""
+"""A crash at every change while a metadata table is created, rebuilt or deleted."""
 
 from __future__ import annotations
 

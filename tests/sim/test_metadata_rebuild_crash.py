@@ -1,4 +1,4 @@
-"""A writer dies, or storage fails, at every change while a record index goes and comes back.
+"""A crash at every change while a record index is dropped and built again.
 
 Whoever writes next finds the key in the partition where it is, and gives the index back.
 """

@@ -1,4 +1,4 @@
-"""A storage that fails once, or an interrupt, at any change of a write: told is what happened."""
+"""A storage failure or an interrupt at any change of a write: the error states the outcome."""
 
 from __future__ import annotations
 

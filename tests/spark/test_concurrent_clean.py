@@ -1,4 +1,4 @@
-"""A cleaner takes the files of a snapshot while a DataFrame is written by it."""
+"""A clean deletes files of a snapshot while a DataFrame of it is written."""
 
 from __future__ import annotations
 

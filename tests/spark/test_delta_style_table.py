@@ -1,4 +1,4 @@
-"""A table in the manner of Delta's: what Spark's conditions find is what changes, in one commit."""
+"""The Delta-style table: Spark's conditions choose the changed rows, in one commit."""
 
 from __future__ import annotations
 

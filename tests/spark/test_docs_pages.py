@@ -1,4 +1,4 @@
-"""The documents are right about Spark: each page's blocks run and print what is shown."""
+"""The Spark code of the documentation pages runs and prints what they show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataFrames meet keys that base files keep after log files have deleted them.
+"""DataFrames with keys that base files contain but log files have deleted.
 
 As `tests/unit/test_live_records.py` has it for Arrow data.
 """

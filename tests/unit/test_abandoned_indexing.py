@@ -1,4 +1,4 @@
-"""Indexes that Apache Hudi has begun to make and whose writer is dead: refused, then taken back."""
+"""Index builds that a dead Hudi writer left: refused first, revoked later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer of the LSM history that stood still before one of its files, and lost the lock."""
+"""A paused writer of the LSM timeline history that lost the lock."""
 
 from __future__ import annotations
 

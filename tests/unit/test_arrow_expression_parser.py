@@ -1,4 +1,4 @@
-"""pyarrow expressions taken apart: nothing is lost, and what is in doubt has no tree."""
+"""Parsing pyarrow expressions: complete, or refused if the meaning is in doubt."""
 
 from __future__ import annotations
 

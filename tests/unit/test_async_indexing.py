@@ -1,4 +1,4 @@
-"""Other indexes than a record index made while others write: as if they were made alone, after."""
+"""Other indexes built during concurrent writes equal indexes built afterwards."""
 
 from __future__ import annotations
 

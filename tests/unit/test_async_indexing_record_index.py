@@ -1,4 +1,4 @@
-"""A record index that is made while others write: what they wrote is in it, whoever they are."""
+"""A record index built during other writes contains the rows of those writes."""
 
 from __future__ import annotations
 

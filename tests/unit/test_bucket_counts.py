@@ -124,7 +124,7 @@ def few(tmp_path: Path) -> tuple[Path, str]:
     return tmp_path / "t", last
 
 
-def test_one_key_in_wrong_bucket_disables_pruning(few: tuple[Path, str]) -> None:
+def test_bucket_pruning_stops_at_key_in_wrong_bucket(few: tuple[Path, str]) -> None:
     base, last = few
     table = told(base, 16)
     assert table.scan(where=f"id = '{last}'").count() == 1

@@ -1,4 +1,4 @@
-"""Properties that are worked out once: objects do not wait for one another."""
+"""`cached_property` computes once per object; objects do not wait for each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What change queries tell of commits that were written at once to the same buckets."""
+"""Change queries over concurrent commits to the same buckets."""
 
 from __future__ import annotations
 

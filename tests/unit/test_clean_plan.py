@@ -1,4 +1,4 @@
-"""What a clean removes is looked for in some partitions at a time, and is the same."""
+"""A clean plan is the same whether partitions are listed together or in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusterings whose plan nobody can execute: Hudi may leave a requested file that is empty."""
+"""Clusterings that cannot run because Hudi left an empty requested file."""
 
 from __future__ import annotations
 

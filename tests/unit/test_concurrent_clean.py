@@ -1,4 +1,4 @@
-"""A scan whose files a cleaner takes says so; a file that nobody was free to take is damage."""
+"""A scan names the clean that deleted its files; any other missing file is damage."""
 
 from __future__ import annotations
 

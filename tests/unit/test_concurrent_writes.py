@@ -1,4 +1,4 @@
-"""Two writers in one table: whatever the other does meanwhile, it is as if it had come before."""
+"""Two concurrent writers: the result equals that of one write after the other."""
 
 from __future__ import annotations
 

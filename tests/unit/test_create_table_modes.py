@@ -1,4 +1,4 @@
-"""Making a table where there is one already, and what a failure leaves of folders."""
+"""Modes of `create_table` for an existing table, and directories left by a failure."""
 
 from __future__ import annotations
 

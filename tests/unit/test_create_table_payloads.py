@@ -41,7 +41,7 @@ def hudis_properties(table: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "table", sorted(path.stem for path in FOLDER.glob("v[69]_mor_payload_*.zip"))
 )
-def test_a_new_table_stores_what_hudi_does(tmp_path: Path, table: str) -> None:
+def test_create_table_stores_merge_properties_of_hudi(tmp_path: Path, table: str) -> None:
     """Hudi made these with the same payload class: 0.15.0 those of version 6, 1.2.0 those of 9."""
     hudi = merge_properties(hudis_properties(table))
     payload = hudi.get("hoodie.table.legacy.payload.class") or hudi[PAYLOAD]
@@ -177,7 +177,7 @@ def test_rules_that_pyhudi_does_not_honour_make_no_table(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor"), (9, "mor")])
-def test_a_handle_is_told_which_rows_delete(tmp_path: Path, version: Any, kind: Any) -> None:
+def test_open_table_takes_delete_marker_options(tmp_path: Path, version: Any, kind: Any) -> None:
     """As Hudi's writers are with each write; the table stores nothing of it."""
     base = tmp_path / "t"
     pyhudi.create_table(base, SCHEMA, key="id", order_by="ts", type=kind, version=version)
@@ -195,7 +195,7 @@ def test_a_handle_is_told_which_rows_delete(tmp_path: Path, version: Any, kind: 
     assert version != 6 or before == after
 
 
-def test_an_empty_table_is_told_later_which_rows_delete(tmp_path: Path) -> None:
+def test_set_properties_sets_delete_marker_of_empty_table(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = pyhudi.create_table(base, SCHEMA, key="id", order_by="ts", type="mor")
     table.set_properties(MARKS)
@@ -210,7 +210,7 @@ def test_an_empty_table_is_told_later_which_rows_delete(tmp_path: Path) -> None:
         other.set_properties(MARKS)
 
 
-def test_a_handle_is_not_told_otherwise_than_the_table(tmp_path: Path) -> None:
+def test_open_table_refuses_other_delete_marker(tmp_path: Path) -> None:
     base = tmp_path / "t"
     pyhudi.create_table(base, SCHEMA, key="id", order_by="ts", options=MARKS)
     assert pyhudi.open_table(str(base), options=MARKS).count() == 0

@@ -1,4 +1,4 @@
-"""Deletes that come late: their ordering values are written and read as those of rows are."""
+"""Ordering values of deletes that arrive late are written and read like those of rows."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_size_of_number_tells_milliseconds_from_microseconds(
         ([("int", 0), ("int", 0)], True),
     ],
 )
-def test_one_of_several_ordering_values_may_be_null(
+def test_delete_keeps_order_if_some_ordering_values_are_null(
     tmp_path: Path, parts: list[Ordering], *, wins: bool
 ) -> None:
     """Only a delete without any value is one that the commit time decides."""

@@ -1,4 +1,4 @@
-"""Which index a table's own files tell of."""
+"""Detecting a table's index from its files."""
 
 from __future__ import annotations
 

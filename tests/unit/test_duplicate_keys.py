@@ -1,4 +1,4 @@
-"""Keys that a table has several times, under an index that has one place for each."""
+"""Duplicate keys in a table, with an index that stores one location for each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of first steps: each says what to do in place of what was done."""
+"""Errors of first steps: each hint says what to do instead."""
 
 from __future__ import annotations
 

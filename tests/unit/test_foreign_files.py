@@ -1,4 +1,4 @@
-"""Files that Hudi did not write, which a table has by name: refused, and never passed over."""
+"""Files that Hudi did not write but a table lists: an error, never skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever makes a part of the metadata table, and stands still before its last act.
+"""An index build that pauses before its last step and loses the lock.
 
 Its lock has run out, and others have written what it does not know.
 """

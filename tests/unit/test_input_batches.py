@@ -1,4 +1,4 @@
-"""Rows of every maker, in the plain types that files have."""
+"""Input rows from Arrow, pandas, polars and others become plain Arrow types."""
 
 from __future__ import annotations
 

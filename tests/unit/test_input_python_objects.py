@@ -1,4 +1,4 @@
-"""Rows that are Python objects get the table's types, or an error that names the row."""
+"""Python objects as input: converted to the table's types, or an error that names the row."""
 
 from __future__ import annotations
 

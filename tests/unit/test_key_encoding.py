@@ -1,4 +1,4 @@
-"""How keys and paths are spelled where nothing but the rows tells: what they say holds."""
+"""The encoding of keys and partition paths, inferred from rows where no property says it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys by part: what a shuffle of keys and a look for likely keys stand on."""
+"""Parts of keys by hash, for shuffles and key lookups."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_other_keys_seldom_are() -> None:
     assert found.take(_native.key_parts(others, PARTS)).true_count < 10
 
 
-def test_no_keys_make_no_parts() -> None:
+def test_parts_of_empty_keys_are_empty() -> None:
     assert _native.parts_with_keys(pa.array([], pa.string()), PARTS).true_count == 0

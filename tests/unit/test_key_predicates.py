@@ -1,4 +1,4 @@
-"""Record keys out of filters."""
+"""Record keys that a filter allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging a source that is larger than memory: the same rows as from memory, within the limit."""
+"""Merging a source larger than memory: the same rows as in memory, within the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that base files of merge-on-read tables keep after log files have deleted them."""
+"""Keys in base files of merge-on-read tables that log files have deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine lacks: room for local files, folders that are gone. Errors say what to do."""
+"""Errors of the local disk, such as no space or a missing directory, say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections of a table's lock: how long they last, and what is known in them."""
+"""Critical sections of the table lock: lease, expiry and reuse of what was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction of the metadata table that others carry out while who began it stands still.
+"""A metadata table compaction that another writer completes while the first one pauses.
 
 Seeds of v8-mor-record_index-metadata-forgets. 22001007: it removed what they had published.
 24000003: it published what they had removed.

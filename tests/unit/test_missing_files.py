@@ -272,7 +272,7 @@ STEPS: tuple[tuple[str, Callable[[HudiTable], Any]], ...] = (
 @pytest.mark.parametrize(
     ("version", "kind", "metadata"), pairwise(VERSIONS, ("cow", "mor"), (True, False))
 )
-def test_no_step_of_a_history_is_a_loss(
+def test_find_lost_files_accepts_every_step_of_history(
     tmp_path: Path, version: int, kind: str, metadata: bool
 ) -> None:
     options = {"hoodie.metadata.compact.max.delta.commits": "2"}

@@ -1,4 +1,4 @@
-"""Verbs that go through more than the memory limit hold no more than it, and some megabytes."""
+"""Operations on data larger than the memory limit stay within it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dead writers leave beside other files goes with a later write, by age or by instant.
+"""Later writes remove orphan files of dead writers, by age or by instant.
 
 A handle looks for it once a minute.
 """

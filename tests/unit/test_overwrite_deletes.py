@@ -1,4 +1,4 @@
-"""Overwriting partitions with rows that delete: those with nothing else are empty then.
+"""Overwriting partitions with delete rows only leaves the partitions empty.
 
 Hudi takes each partition that a write has a status of (`SparkInsertOverwriteCommitActionExecutor`,
 1.2.0), and rows that are left out when a file is written make one, too.

@@ -58,7 +58,7 @@ def test_pairwise_skips_impossible_cases() -> None:
     assert all(allowed(*case) for case in chosen)
 
 
-def test_every_pair_runs_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairwise_gives_full_cross_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYHUDI_EVERY_SETTING", "1")
     assert pairwise(*AXES[1]) == list(product(*AXES[1]))
 

@@ -1,4 +1,4 @@
-"""A base file decoded by two threads, the key column left unread: same rows, same errors."""
+"""Decoding a base file with two threads, without the key column: same rows and errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_parallel_columns_input_is_large_enough(folder: Path) -> None:
     assert group.total_byte_size > 4 << 20
 
 
-def test_the_key_field_is_that_of_the_stored_key(folder: Path) -> None:
+def test_key_field_equals_stored_key(folder: Path) -> None:
     by_field = rows(folder, 2, ["id", "note"])
     by_key = rows(folder, 2, ["_hoodie_record_key", "note"])
     assert by_field.column("id").equals(by_key.column("_hoodie_record_key"))

@@ -19,7 +19,7 @@ def test_long_test_is_in_one_part(request: pytest.FixtureRequest) -> None:
     assert in_part(items, None) == items
 
 
-def test_each_part_has_tests_of_each_file(request: pytest.FixtureRequest) -> None:
+def test_parts_take_tests_of_each_file(request: pytest.FixtureRequest) -> None:
     dealt = [item for item in request.session.items if is_dealt(item)]
     whole = Counter(item.path for item in dealt)
     for number in range(PARTS):

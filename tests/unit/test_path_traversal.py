@@ -1,4 +1,4 @@
-"""Tables that lead elsewhere: links, and names that climb out. Nothing outside is ever changed."""
+"""Tables with links or names that lead outside: nothing outside is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services that were planned before the metadata table was made, and carried out after."""
+"""Services planned before the metadata table was created and executed afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of services whose writer stood still as it requested them, and lost the lock meanwhile."""
+"""Service plans of a writer that paused during the request and lost the lock."""
 
 from __future__ import annotations
 

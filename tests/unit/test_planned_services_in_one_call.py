@@ -1,4 +1,4 @@
-"""Services that carry out several plans in one call, each of which is a commit of its own."""
+"""Services that execute several plans in one call, one commit each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned service that another writer takes over while the first one publishes it after all."""
+"""A planned service that another writer takes over while the first one publishes it."""
 
 from __future__ import annotations
 

@@ -228,13 +228,13 @@ def test_patterns_may_have_backslashes_anywhere(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["C:\\Users", "C:\\Users%", "a\\"])
-def test_where_refuses_meaningless_backslash(pattern: str) -> None:
+def test_parse_where_refuses_meaningless_backslash(pattern: str) -> None:
     for where in (f"name LIKE '{pattern}'", f"name ILIKE '{pattern}'"):
         with pytest.raises(ConfigError, match="two backslashes"):
             parse_where(where, TABLE.schema)
 
 
-def test_where_date_is_midnight() -> None:
+def test_parse_where_date_is_midnight() -> None:
     noon = "CAST('2024-01-02 12:34:56' AS DATE)"
     assert ids(f"at >= {noon}") == [1, 2]
     assert ids(f"local < {noon}") == [0]
@@ -257,7 +257,7 @@ def test_where_date_is_midnight() -> None:
         "day >= TIMESTAMP '2024-01-02 12:00:00'",
     ],
 )
-def test_where_refuses_other_types(where: Any) -> None:
+def test_parse_where_refuses_other_types(where: Any) -> None:
     with pytest.raises(SchemaMismatch):
         parse_where(where, TABLE.schema)
 
@@ -288,7 +288,7 @@ def test_tuples_take_scalars_and_arrays_of_numpy_and_arrow(where: Any, expected:
     assert ids(where) == expected
 
 
-def test_where_day_refuses_hours() -> None:
+def test_parse_where_day_refuses_hours() -> None:
     with pytest.raises(ConfigError):
         ids([("day", "<", pa.scalar(86_400_001, pa.date64()))])
 
@@ -303,11 +303,11 @@ def test_where_day_refuses_hours() -> None:
     ],
     ids=str,
 )
-def test_where_compares_far_dates_in_arrow(late: pc.Expression) -> None:
+def test_parse_where_compares_far_dates_in_arrow(late: pc.Expression) -> None:
     assert ids(late) == TABLE.filter(late)["id"].to_pylist() != []
 
 
-def test_where_reports_dates_outside_python_range() -> None:
+def test_parse_where_reports_dates_outside_python_range() -> None:
     with pytest.raises(ConfigError, match="cannot be converted to Python"):
         ids([("day", "<", pa.scalar(2**31 - 1, pa.date32()))])
 
@@ -320,17 +320,17 @@ def test_where_reports_dates_outside_python_range() -> None:
         [("t", "in", [time(0, tzinfo=UTC)])],
     ],
 )
-def test_where_time_of_day_has_no_zone(where: Any) -> None:
+def test_parse_where_time_of_day_has_no_zone(where: Any) -> None:
     with pytest.raises(SchemaMismatch):
         parse_where(where, pa.schema([("t", pa.time64("us"))]))
 
 
-def test_where_reports_missing_arrow_function() -> None:
+def test_parse_where_reports_missing_arrow_function() -> None:
     with pytest.raises(SchemaMismatch, match="and_"):
         parse_where(pc.and_(pc.field("flag"), pc.field("flag")), TABLE.schema)
 
 
-def test_where_keeps_every_digit_of_time() -> None:
+def test_parse_where_keeps_every_digit_of_time() -> None:
     pandas = pytest.importorskip("pandas")
     later = pandas.Timestamp("2024-01-01 10:00:00.000000001")
     with pytest.raises(SchemaMismatch):
@@ -354,13 +354,13 @@ class TestBounds:
         assert [(name, op) for name, op, _ in found.conjuncts] == [("n", "in")]
         assert ids([[("n", "=", n)] for n in range(5, 20_000)]) == [4]
 
-    def test_where_accepts_a_thousand_comparisons(self) -> None:
+    def test_parse_where_accepts_a_thousand_comparisons(self) -> None:
         assert ids(" OR ".join(f"n > {n}" for n in range(4, 1004))) == [4]
         assert ids(" AND ".join(f"n <> {n}" for n in range(4, 1004))) == [0, 1]
 
     @pytest.mark.parametrize("joined", [" OR ", " AND "])
     @pytest.mark.slow
-    def test_where_refuses_more_comparisons(self, joined: str) -> None:
+    def test_parse_where_refuses_more_comparisons(self, joined: str) -> None:
         with pytest.raises(ConfigError, match="3000 comparisons") as raised:
             parse_where(joined.join(f"n > {n}" for n in range(3000)), TABLE.schema)
         assert raised.value.hint
@@ -419,7 +419,7 @@ class TestBounds:
         pc.field(1) > 1,
     ],
 )
-def test_where_refuses_invalid_filter(where: Any) -> None:
+def test_parse_where_refuses_invalid_filter(where: Any) -> None:
     with pytest.raises(ConfigError):
         parse_where(where, TABLE.schema)
 
@@ -443,12 +443,12 @@ def test_where_refuses_invalid_filter(where: Any) -> None:
         pc.field("nmae") == "a",
     ],
 )
-def test_where_mismatch_names_column(where: Any) -> None:
+def test_parse_where_mismatch_names_column(where: Any) -> None:
     with pytest.raises(SchemaMismatch):
         parse_where(where, TABLE.schema)
 
 
-def test_where_unknown_column_suggests_nearest() -> None:
+def test_parse_where_unknown_column_suggests_nearest() -> None:
     with pytest.raises(SchemaMismatch, match="Did you mean 'name'"):
         parse_where("nmae = 'a'", TABLE.schema)
 
@@ -480,12 +480,12 @@ def test_conjuncts_are_what_every_kept_row_meets(where: str, expected: list[Any]
     assert all(values.type == TABLE.schema.field(name).type for name, _, values in found)
 
 
-def test_where_columns_are_in_table_order() -> None:
+def test_parse_where_columns_are_in_table_order() -> None:
     assert parse_where("name = 'a' OR n = 1", TABLE.schema).columns == ("n", "name")
     assert set(parse_where(pc.field("name") == "a", TABLE.schema).columns) >= {"name"}
 
 
-def test_where_filter_pickles() -> None:
+def test_parse_where_filter_pickles() -> None:
     where = pickle.loads(pickle.dumps(parse_where("n IN (1, 5) AND day IS NOT NULL", TABLE.schema)))
     assert TABLE.filter(where.expression)["id"].to_pylist() == [0, 4]
 
@@ -499,7 +499,7 @@ def test_names_match_exactly_and_the_error_says_the_near_one(where: str, meant: 
         parse_where(where, TABLE.schema)
 
 
-def test_where_prefers_exact_case() -> None:
+def test_parse_where_prefers_exact_case() -> None:
     table = pa.table({"City": ["a", "b"], "city": ["b", "a"]})
     assert (
         table.filter(parse_where("City = 'a'", table.schema).expression)["city"][0].as_py() == "b"
@@ -524,13 +524,13 @@ def test_text_in_double_quotes_is_told_to_take_single_ones(where: str) -> None:
         ("name = '`'", []),
     ],
 )
-def test_where_takes_names_in_backticks(where: str, wanted: list[int]) -> None:
+def test_parse_where_takes_names_in_backticks(where: str, wanted: list[int]) -> None:
     """As Spark's SQL writes names."""
     rows = TABLE.filter(parse_where(where, TABLE.schema).expression)
     assert rows["id"].to_pylist() == wanted
 
 
-def test_where_with_an_open_backtick_is_refused() -> None:
+def test_parse_where_with_an_open_backtick_is_refused() -> None:
     with pytest.raises(ConfigError, match="not a SQL expression") as caught:
         parse_where("`n = 1", TABLE.schema)
     assert "double quotes or backticks" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Answers that were asked for ahead: taken once, in the thread of the block, and never later."""
+"""Prefetched storage answers: used once, only in the block's thread, never after it."""
 
 from __future__ import annotations
 

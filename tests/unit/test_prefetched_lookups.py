@@ -1,4 +1,4 @@
-"""Keys that are looked up in a record index that is ahead of the write's timeline.
+"""Lookups in a record index that is newer than the write's timeline.
 
 Another write has begun since, has brought the index up to itself, and dies before it is complete.
 """

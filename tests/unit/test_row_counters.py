@@ -1,4 +1,4 @@
-"""What a result says of the rows that were given, whichever way they go to files."""
+"""Row counts in write results are the same for rows in memory and spilled rows."""
 
 from __future__ import annotations
 

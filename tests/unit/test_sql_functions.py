@@ -54,7 +54,7 @@ def test_keeps_the_rows_that_spark_keeps(where: str) -> None:
     assert ids(f"NOT ({where})") == missed
 
 
-def test_where_fixture_matches_filters() -> None:
+def test_parse_where_fixture_matches_filters() -> None:
     assert list(FIXTURE["cases"]) == filters()
     assert FIXTURE["spark"].startswith("3.5.")
 
@@ -91,7 +91,7 @@ def test_new_values_are_computed_alike(where: str) -> None:
         ("upper('ß' || name) = 'SSX'", "name = 'x' OR name = 'X'"),
     ],
 )
-def test_where_refuses_functions_spark_formats_differently(where: str, same: str) -> None:
+def test_parse_where_refuses_functions_spark_formats_differently(where: str, same: str) -> None:
     assert ids(where) == ids(same)
     assert ids(where)
 
@@ -108,7 +108,7 @@ def test_where_refuses_functions_spark_formats_differently(where: str, same: str
         (-2, 10**20, "bc"),
     ],
 )
-def test_where_substring_accepts_any_numbers(start: int, length: int, kept: str) -> None:
+def test_parse_where_substring_accepts_any_numbers(start: int, length: int, kept: str) -> None:
     table = pa.table({"name": ["abc"]})
     where = parse_where(f"substring(name, {start}, {length}) = '{kept}'", table.schema)
     assert filter_rows(table, where).num_rows == 1
@@ -234,7 +234,7 @@ class TestFailures:
             'lower(name) = "it\'s"',
         ],
     )
-    def test_where_refuses_unknown_functions(self, where: str) -> None:
+    def test_parse_where_refuses_unknown_functions(self, where: str) -> None:
         with pytest.raises(ConfigError) as raised:
             parse_where(where, TABLE.schema)
         assert raised.value.hint
@@ -286,7 +286,7 @@ class TestFailures:
             " + ".join(["n"] * 3000) + " > 1",
         ],
     )
-    def test_where_refuses_large_expressions(self, where: str) -> None:
+    def test_parse_where_refuses_large_expressions(self, where: str) -> None:
         with pytest.raises(ConfigError) as raised:
             parse_where(where, TABLE.schema)
         assert raised.value.hint
@@ -306,7 +306,7 @@ class TestFailures:
         "n BETWEEN 1 AND m = flag",
     ],
 )
-def test_where_ambiguous_precedence_needs_parentheses(where: str) -> None:
+def test_parse_where_ambiguous_precedence_needs_parentheses(where: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_where(where, TABLE.schema)
     assert "parentheses" in str(raised.value.hint)
@@ -347,7 +347,7 @@ def test_parentheses_say_what_is_meant() -> None:
         ("CASE WHEN flag THEN n ELSE m END IN (id, 1)", [], ["id", "n", "m", "flag"]),
     ],
 )
-def test_where_prunes_by_columns_not_by_computed_values(
+def test_parse_where_prunes_by_columns_not_by_computed_values(
     where: str, conjuncts: list[Any], columns: list[str]
 ) -> None:
     found = parse_where(where, TABLE.schema)

@@ -1,4 +1,4 @@
-"""A handle that asks for a table by the properties that it knew, and they have changed."""
+"""A handle whose cached table properties are out of date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams larger than memory, and merges, by indexes that do not look partition by partition."""
+"""Global indexes tag streams larger than memory, and merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How read tasks are packed and split for engines whose tasks are dear."""
+"""Read tasks are packed and split for engines with expensive tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write whose plan knows a commit that was taken back before the write was to be seen."""
+"""A write based on a commit that is revoked before the write is published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics that Hudi writes and that do not hold: filters find the rows all the same."""
+"""Filters find all rows although Hudi wrote wrong statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base files as the write options want them."""
+"""Base files follow the write options: Bloom filter, key range, sizes, old calendar dates."""
 
 from __future__ import annotations
 

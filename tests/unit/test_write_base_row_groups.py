@@ -1,4 +1,4 @@
-"""Rewritten base files take row groups over as they stand, where no row of them changes."""
+"""Rewrites of base files copy row groups in which no row changes."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ print(peak_mib() - before)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["bulk_insert", "overwrite"])
-def test_the_limit_holds_for_rows_of_100_kb(tmp_path: Path, verb: str) -> None:
+def test_memory_limit_holds_for_rows_of_100_kb(tmp_path: Path, verb: str) -> None:
     """400 MB of them; both held 20,000 rows to learn how large one is."""
     arguments = [sys.executable, "-c", WIDE, verb, str(tmp_path / "t")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)

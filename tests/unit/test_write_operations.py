@@ -1,4 +1,4 @@
-"""The verbs beside upsert, insert and delete_keys: what rows are there after them."""
+"""Write operations other than upsert, insert and delete_keys: the rows after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer that stands still about its publication, while others go on.
+"""A writer that pauses before it publishes a commit, while others continue.
 
 What came late is taken back by whoever finds it, before anything is planned on it; what came in
 time counts, however long its writer stands still after it.
@@ -310,7 +310,7 @@ def test_commit_in_time_counts(
 
 
 @pytest.mark.parametrize(("version", "kind"), TABLES)
-def test_two_bucket_groups_of_zombie_commit_are_no_damage(
+def test_zombie_commit_with_second_bucket_group_is_no_damage(
     tmp_path: Path,
     clock: StandingClock,
     monkeypatch: pytest.MonkeyPatch,

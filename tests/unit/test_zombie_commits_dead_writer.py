@@ -1,4 +1,4 @@
-"""A commit that was completed after it had been rolled back, by a writer that died then.
+"""A commit that a dying writer completed after its rollback.
 
 It stood still between its last look at the timeline and its completed file; alive it would have
 taken that back itself.

@@ -1,4 +1,4 @@
-"""A delta commit of the metadata table that was completed after it had been rolled back.
+"""A delta commit of the metadata table that was completed after its rollback.
 
 Its writer stood still between its last look at the timeline and its last file (seed 7000185 of
 v9-mor-bucket-metadata-appends), and may have died since.

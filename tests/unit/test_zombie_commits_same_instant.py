@@ -1,4 +1,4 @@
-"""A compaction that was completed after an attempt of it had been rolled back, under one instant.
+"""A compaction that completes after a rollback of an earlier attempt at the same instant.
 
 So Hudi does where an executor has died (`HoodieTable.rollbackInflightInstant`, 1.2.0).
 """

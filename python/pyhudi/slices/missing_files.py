@@ -63,8 +63,8 @@ def check_complete(
 
     view: of the table's timeline. base_only: only base files are read. past: instants are missing
     on the timeline, so that cleans may have removed its current files: `cleaned_files.py` checks
-    that. may_be_hidden: a partition around theirs may hide files from the listing. stale: paths that
-    the metadata table lists although their commits were rolled back.
+    that. may_be_hidden: a partition around theirs may hide files from the listing. stale: paths
+    that the metadata table lists although their commits were rolled back.
     """
     if not checks_sizes(table.options):
         return
