@@ -51,7 +51,7 @@ def floats(texts: Column, field: pa.Field[Any]) -> Column:
     texts = pc.ascii_trim_whitespace(texts)
     wide = cast_computed(texts, pa.field(field.name, pa.float64()))
     over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(texts, "(?i)inf")))
-    _refuse_first(texts.filter(over), field, "is out of its range")
+    _refuse_first(texts.filter(over), field, "is out of range")
     numbers = cast_computed(wide, field)
     check_whole(numbers, texts, field.name)
     return numbers
