@@ -94,7 +94,7 @@ def test_merge_star_takes_all_source_columns(spark: SparkSession, tmp_path: Path
     merge = SparkHudiTable.forPath(spark, base).alias("t").merge(given.alias("s"), "t.id = s.id")
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert content(base) == [("k0", 5), ("k1", 1), ("k7", 6)]
-    with pytest.raises(SchemaMismatch, match="lacks the column 'at'"):
+    with pytest.raises(SchemaMismatch, match="does not have the column 'at'"):
         merge_of(spark, base, given.drop("at")).whenMatchedUpdateAll().execute()
 
 

@@ -316,7 +316,7 @@ def test_columns_are_named_as_the_session_compares_names(
     assert content(base) == [("a", "osaka", 2)]
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        with pytest.raises(SchemaMismatch, match="lack the columns v"):
+        with pytest.raises(SchemaMismatch, match="is missing the columns v"):
             write(given, base, TRIPS, mode="append")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -328,7 +328,7 @@ def test_missing_columns_get_nulls_where_an_option_says_so(
     base = tmp_path / "trips"
     write(rows(spark, ("a", "osaka", 1, 1)), base, TRIPS)
     less = rows(spark, ("b", "osaka", 2, 2)).drop("v")
-    with pytest.raises(SchemaMismatch, match="lack the columns v"):
+    with pytest.raises(SchemaMismatch, match="is missing the columns v"):
         write(less, base, TRIPS, mode="append")
     write(less, base, {**TRIPS, W + "reconcile.schema": "true"}, mode="append")
     assert content(base) == [("a", "osaka", 1), ("b", "osaka", None)]
@@ -342,7 +342,7 @@ def test_fields_are_missed_at_any_depth(
     text = "SELECT 'a' id, named_struct('x', 1{0}) s, array(named_struct('x', 1{0})) l"
     write(spark.sql(text.format(", 'y', 2")), base, options)
     less = spark.sql(text.format(""))
-    with pytest.raises(SchemaMismatch, match=r"lack the columns s\.y, l\.element\.y"):
+    with pytest.raises(SchemaMismatch, match=r"is missing the columns s\.y, l\.element\.y"):
         write(less, base, options, mode="append")
     write(less, base, {**options, W + "reconcile.schema": "true"}, mode="append")
     assert pyhudi.open_table(base).scan().to_arrow().to_pylist() == [

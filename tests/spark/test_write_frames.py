@@ -300,9 +300,9 @@ def test_moments_name_no_keys_without_a_zone(spark: SparkSession, tmp_path: Path
     create_table(spark, tmp_path, "at timestamp_ntz, v long", key="at")
     table = pyhudi.open_table(tmp_path, engine=SparkEngine(spark))
     moments = spark.sql("SELECT TIMESTAMP '2024-01-01 12:00:00' at, 1L v")
-    with pytest.raises(SchemaMismatch, match="'at' has moments"):
+    with pytest.raises(SchemaMismatch, match="'at' has timestamps"):
         table.delete_keys(moments.select("at"))
-    with pytest.raises(SchemaMismatch, match="'at' has moments"):
+    with pytest.raises(SchemaMismatch, match="'at' has timestamps"):
         table.merge(moments).when_matched_update({"v": "source.v"}).execute()
 
 

@@ -52,8 +52,8 @@ class IgnoredUpdateValues:
             if pc.any(kept).as_py():
                 value = given.filter(kept)[0].as_py()
                 raise UnsupportedTableFeature(
-                    f"{self.reason}: {value!r} in column {name!r} of an update leaves what is "
-                    "stored there",
+                    f"{self.reason}: {value!r} in column {name!r} of an update keeps the "
+                    "stored value",
                     hint="Set another value, or delete the rows and insert them again.",
                 )
 
