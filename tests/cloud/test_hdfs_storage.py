@@ -332,7 +332,7 @@ def test_options_of_no_use_are_named(hdfs: HdfsFolder) -> None:
         hdfs.storage(max_retries="many").native  # noqa: B018
     with pytest.raises(ConfigError, match="octal"):
         hdfs.storage(**{"fs.permissions.umask-mode": "9"}).native  # noqa: B018
-    with pytest.raises(ConfigError, match="not known") as caught:
+    with pytest.raises(ConfigError, match="is unknown") as caught:
         hdfs.storage(hadoop_user_nam="ada")
     assert "hadoop_user_name" in str(caught.value)
     with pytest.raises(ConfigError, match="names a user"):

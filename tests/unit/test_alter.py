@@ -144,25 +144,25 @@ def test_types_docs_and_nulls() -> None:
         (Rename("n.x", "y"), "no fields"),
         (Rename("n", "TS"), "already"),
         (Rename("n", "a.b"), "stays in its struct"),
-        (Rename("n", "_hoodie_x"), "no name"),
+        (Rename("n", "_hoodie_x"), "is not a valid column name"),
         (Rename("n", "a-b"), "named 'a-b'"),
-        (Rename("n", ""), "no name"),
+        (Rename("n", ""), "is not a valid column name"),
         (Rename("spots.element.a", "1x"), "named 'spots.element.1x'"),
         (Rename("n", "_hoodie_is_deleted"), "would be deletes"),
-        (Rename("n", "_pyhudi_base_row"), "pyhudi's own"),
-        (Add("_pyhudi_base_row", pa.int64(), LAST, None), "pyhudi's own"),
-        (Add("_hoodie_is_deleted", pa.int32(), LAST, None), "which rows are deletes"),
-        (Rename("id", "x"), "keys, partitions or orderings"),
-        (Drop("place"), "keys, partitions or orderings"),
-        (ChangeType("ts", pa.string()), "keys, partitions or orderings"),
+        (Rename("n", "_pyhudi_base_row"), "are reserved"),
+        (Add("_pyhudi_base_row", pa.int64(), LAST, None), "are reserved"),
+        (Add("_hoodie_is_deleted", pa.int32(), LAST, None), "marks deleted rows"),
+        (Rename("id", "x"), "keys, partitions or the ordering"),
+        (Drop("place"), "keys, partitions or the ordering"),
+        (ChangeType("ts", pa.string()), "keys, partitions or the ordering"),
         (Add("N", pa.int32(), LAST, None), "already"),
         (Add("x", pa.null(), LAST, None), "no type"),
         (Add("x", pa.int32(), Position(after="gone"), None), "no column 'gone'"),
         (Add("n.x", pa.int32(), LAST, None), "no fields"),
         (ChangeType("n", pa.bool_()), "int: it cannot become boolean"),
-        (ChangeType("spots", pa.string()), "has parts"),
-        (ChangeType("_hoodie_commit_time", pa.string()), "Hudi's own"),
-        (Drop("_hoodie_commit_time"), "Hudi's own"),
+        (ChangeType("spots", pa.string()), "is nested"),
+        (ChangeType("_hoodie_commit_time", pa.string()), "meta column of Hudi"),
+        (Drop("_hoodie_commit_time"), "meta column of Hudi"),
     ],
 )
 def test_impossible_changes_are_refused(change: Change, message: str) -> None:
@@ -192,7 +192,7 @@ def test_alter_refuses_to_drop_last_column_or_field() -> None:
 
 
 def test_alter_refuses_two_positions() -> None:
-    with pytest.raises(ConfigError, match="do not go together"):
+    with pytest.raises(ConfigError, match="cannot be combined"):
         after(Move("n", Position(first=True, after="ts")))
 
 

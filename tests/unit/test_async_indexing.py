@@ -220,7 +220,7 @@ def test_async_index_fails_if_required_index_is_dropped(
         config.update(opened(base).storage, changes, opened(base).state.clock)
 
     once_meanwhile(monkeypatch, PartitionBuild, "write_files", take_away)
-    with pytest.raises(CommitConflict, match="taken the index record_index away"):
+    with pytest.raises(CommitConflict, match="dropped the index record_index"):
         index.made(table, concurrently=True)
     assert not (base / ".hoodie/metadata/secondary_index_by_v").exists()
 

@@ -172,7 +172,7 @@ def test_async_index_waits_for_running_hudi_writes(
 
     monkeypatch.setattr(async_indexing, "PATIENCE_MS", 10)
     once_meanwhile(monkeypatch, PartitionBuild, "write_files", begin)
-    with pytest.raises(CommitConflict, match=f"{instant}.* is under way"):
+    with pytest.raises(CommitConflict, match=f"{instant}.* is active"):
         table.create_index("record_index", concurrently=True)
     left = opened(base)
     assert left.config.properties == before.properties
@@ -222,7 +222,7 @@ def test_async_index_keeps_index_of_faster_builder(
                 (folder / name).write_bytes(data)
 
     once_meanwhile(monkeypatch, PartitionBuild, "write_files", work)
-    with pytest.raises(CommitConflict, match="another writer has made the index record_index"):
+    with pytest.raises(CommitConflict, match="another writer created the index record_index"):
         opened(base).create_index("record_index", concurrently=True)
     assert_kept(base)
 

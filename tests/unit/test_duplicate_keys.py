@@ -201,7 +201,7 @@ def test_update_of_duplicates_in_file_is_refused(
     table = told_apart(tmp_path, kind, version, axes)
     commits = table.history().num_rows
     for where in ("id = 'b'", "id = 'b' AND v = 1", "true"):
-        with pytest.raises(SchemaMismatch, match=r"copies of the key '(id:)?b") as refused:
+        with pytest.raises(SchemaMismatch, match=r"duplicates of the key '(id:)?b") as refused:
             table.update(where, {"v": "v + 100"})
         assert "overwrite" in refused.value.hint
     assert table.history().num_rows == commits
@@ -237,7 +237,7 @@ def test_merge_of_duplicates_in_file_is_refused(
         table.merge(source).when_matched_delete(where="target.v = 2"),
         table.merge(source.to_reader(1), memory_limit=LEAST).when_matched_update({"v": 5}),
     ):
-        with pytest.raises(SchemaMismatch, match=r"copies of the key '(id:)?b"):
+        with pytest.raises(SchemaMismatch, match=r"duplicates of the key '(id:)?b"):
             merge.execute()
     assert rows_of(table) == APART
     merge = table.merge(source).when_matched_update({"v": 5}, where="target.id = 'a'")
@@ -262,9 +262,9 @@ def test_copies_are_found_beside_rows_of_log_files(tmp_path: Path) -> None:
     table = told_apart(tmp_path, "mor", 9, {"index": "SIMPLE"})
     table.upsert(TABLE.rows("bc", v=3))
     assert rows_of(table) == [("a", 1), ("b", 2), ("b", 3), ("c", 3)]
-    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+    with pytest.raises(SchemaMismatch, match="duplicates of the key 'b'"):
         table.delete("v = 3")
-    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+    with pytest.raises(SchemaMismatch, match="duplicates of the key 'b'"):
         table.update("v = 3", {"v": 4})
     table.delete("id = 'b'")
     assert rows_of(table) == [("a", 1), ("c", 3)]
@@ -276,7 +276,7 @@ def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
     table = TABLE.make(tmp_path, index="SIMPLE")
     table.bulk_insert(TABLE.rows(["b", *(f"k{n}" for n in range(10_000)), "b"]))
     monkeypatch.setattr(dml_rows, "_KEYS_AT_ONCE", 100)
-    with pytest.raises(SchemaMismatch, match="copies of the key 'b'"):
+    with pytest.raises(SchemaMismatch, match="duplicates of the key 'b'"):
         table.update("true", {"v": 3})
     assert table.update("id <> 'b'", {"v": 3}).rows_updated == 10_000
 

@@ -186,7 +186,7 @@ def test_maintain_respects_time_budget(tmp_path: Path, monkeypatch: pytest.Monke
 def test_maintain_executes_pending_plans(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (instant,) = table.compact(execute=False).scheduled
-    assert any("1 planned compactions" in one.reason for one in table.inspect.health().advice)
+    assert any("1 pending compaction" in one.reason for one in table.inspect.health().advice)
     result = table.maintain()
     assert instant in [instant for done in result.done for instant in done.instants]
     assert not timeline_of(tmp_path / "t").pending()

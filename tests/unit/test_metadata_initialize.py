@@ -138,7 +138,7 @@ def test_metadata_table_is_absent_if_disabled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"hoodie.metadata.enable": "false", "hoodie.index.type": "RECORD_INDEX"}, "is wanted"),
+        ({"hoodie.metadata.enable": "false", "hoodie.index.type": "RECORD_INDEX"}, "is enabled"),
         ({**ON, "hoodie.metadata.index.column.stats.column.list": "nope"}, "nope"),
         ({**ON, "hoodie.metadata.record.index.enable": "perhaps"}, "perhaps"),
         ({**ON, "hoodie.metadata.record.index.growth.factor": "-1"}, "growth"),
@@ -403,7 +403,7 @@ def test_create_and_drop_index_report_refusals(tmp_path: Path) -> None:
         table.drop_index("nope")
     with pytest.raises(ConfigError, match="takes no columns"):
         table.create_index("bloom_filters", ["fare"])
-    with pytest.raises(UnsupportedTableFeature, match="no index of the kind 'files'"):
+    with pytest.raises(UnsupportedTableFeature, match="does not build the index type 'files'"):
         table.create_index("files")
     old = TABLE.make(tmp_path / "old", version=6, options=ON)
     with pytest.raises(UnsupportedTableFeature, match=r"column\.list"):
@@ -417,10 +417,10 @@ def test_active_writer_blocks_metadata_changes(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_mor_inflight", tmp_path))
     table.storage.put(f".hoodie/.heartbeat/{pending(table)[0]}", b"")
     before = table.config.metadata_partitions
-    with pytest.raises(UnsupportedTableFeature, match="at work"):
+    with pytest.raises(UnsupportedTableFeature, match="is active"):
         table.rebuild_metadata()
     known = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
-    with pytest.raises(CommitConflict, match="at work"):
+    with pytest.raises(CommitConflict, match="is active"):
         pyhudi.open_table(table.uri, options=known).rebuild_metadata()
     assert pyhudi.open_table(table.uri).config.metadata_partitions == before
 

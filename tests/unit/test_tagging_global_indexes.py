@@ -170,7 +170,7 @@ def test_write_refuses_partition_hudi_overwrote_next_to_hashing_metadata(tmp_pat
             path.unlink()
     table = pyhudi.open_table(table.uri)
     for verb in (table.upsert, table.insert, table.bulk_insert):
-        with pytest.raises(CorruptTable, match="without a new ring"):
+        with pytest.raises(CorruptTable, match="without new hashing metadata"):
             verb(TABLE.rows(range(30), v=30, part="p1"))
     table.overwrite_partitions(TABLE.rows(range(30), v=40, part="p1"))
     table.upsert(TABLE.rows(range(10, 40), v=50, part="p1"))
