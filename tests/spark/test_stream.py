@@ -110,7 +110,7 @@ def test_stream_starts_at_later_instant(spark: SparkSession, tmp_path: Path) -> 
     assert drain(spark, base, tmp_path / "two", begin="latest") == [[]]
     table.upsert(rows(("c", 3)))
     assert drain(spark, base, tmp_path / "two", begin="latest") == [[("c", 3)]]
-    with pytest.raises(Exception, match="point in time"):
+    with pytest.raises(Exception, match="is not a time"):
         drain(spark, base, tmp_path / "four", begin="20231301000000")
     small = drain(spark, base, tmp_path / "three", max_bytes_per_batch=1)
     assert small == [[("a", 1)], [("b", 2)], [("c", 3)]]
