@@ -216,7 +216,7 @@ def test_write_retries_after_concurrent_archive_behind_savepoint(
         path.write_bytes(data)
     now = Timeline.load(seen.storage, seen.config)
     assert now.first_active == seen.timeline.first_active
-    with pytest.raises(CommitConflict, match="archived beyond"):
+    with pytest.raises(CommitConflict, match="archived past"):
         commits_since_plan(seen, now, "2")
     late = open_for_change(Handle(Storage(str(base)), OPTIONS), SystemClock())
     assert commits_since_plan(late, now, "2").commits == ()
@@ -231,7 +231,7 @@ def test_archive_waits_for_clean_of_replaced_files(version: int, tmp_path: Path)
     for v in range(21, 27):
         table.upsert(people(range(2), v))
     done = table.archive(min_commits=3, max_commits=4)
-    assert done.left == (f"no clean has removed yet what {replaced} replaced",)
+    assert done.left == (f"no clean has deleted the files that {replaced} replaced",)
     assert replaced.requested not in done.instants
     assert table.scan().to_arrow().num_rows == 4
     # A clean that died when its files were gone: the metadata table names them still.
