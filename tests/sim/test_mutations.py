@@ -22,20 +22,20 @@ from tests.sim.world import World
 
 
 def without_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TableLockManager, "critical_section", lambda _: contextlib.nullcontext())
-    patch.setattr(TableLockManager, "check_held", lambda _: None)
+    patch.setattr(TableLockManager, "critical_section", lambda *_, **__: contextlib.nullcontext())
+    patch.setattr(TableLockManager, "check_held", lambda *_, **__: None)
 
 
 def without_a_look_at_its_own(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conflicts, "check_still_inflight", lambda *_: None)
+    patch.setattr(conflicts, "check_still_inflight", lambda *_, **__: None)
     patch.setattr(PendingInstant, "check_inflight", lambda _: None)
-    patch.setattr(PendingInstant, "has_newer_instants", lambda *_: False)
+    patch.setattr(PendingInstant, "has_newer_instants", lambda *_, **__: False)
     patch.setattr(Heartbeat, "is_late", False)
-    patch.setattr(TableLockManager, "check_held", lambda _: None)
+    patch.setattr(TableLockManager, "check_held", lambda *_, **__: None)
 
 
 def without_a_look_at_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(conflicts, "check_file_group_conflicts", lambda *_: None)
+    patch.setattr(conflicts, "check_file_group_conflicts", lambda *_, **__: None)
 
 
 def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
@@ -48,11 +48,11 @@ def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_heartbeats(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heartbeat, "live_instants", lambda *_: [])
+    patch.setattr(heartbeat, "live_instants", lambda *_, **__: [])
 
 
 def without_a_look_for_late_commits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(zombie_commits, "_is_late", lambda *_: False)
+    patch.setattr(zombie_commits, "_is_late", lambda *_, **__: False)
     # Few stands are about a publication.
     init = World.__init__
     often = {"pause": 0.05}
@@ -65,7 +65,7 @@ def asked_before_the_lock(patch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
     def early(self: TableLockManager) -> Iterator[None]:
         storage = cast("Any", self)._lock._storage
-        with storage.ahead(folders=[LAYOUT_2.folder]), section(self):
+        with storage.prefetch(folders=[LAYOUT_2.folder]), section(self):
             yield
 
     patch.setattr(lock_manager, "forget", lambda: None)
@@ -97,5 +97,8 @@ def test_simulation_finds_removed_rule(
     kind = KINDS[0]
     start = tables(kind)
     mutation(monkeypatch)
-    with pytest.raises(AssertionError, match="PYHUDI_SEED"):
+    with pytest.raises(AssertionError, match="PYHUDI_SEED") as raised:
         play_all(3000, kind, start, tmp_path, monkeypatch, first)
+    # A mutation that no longer fits the code would fail by itself.
+    for mistake in ("TypeError", "AttributeError"):
+        assert f"{mistake}: " not in str(raised.value)
