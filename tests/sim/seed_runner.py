@@ -21,7 +21,7 @@ from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
-from pyhudi.txn import rollback
+from pyhudi.txn import attempt_files
 from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
@@ -113,7 +113,7 @@ def noting_what_stays(history: History, patch: pytest.MonkeyPatch) -> None:
             raise
 
     patch.setattr(Transaction, "_finish", noted)
-    patch.setattr(rollback, "files_of_plans", partial(noting_what_is_planned, history))
+    patch.setattr(attempt_files, "files_of_plans", partial(noting_what_is_planned, history))
 
 
 def noting_what_is_planned(history: History, timeline: Timeline) -> set[str]:

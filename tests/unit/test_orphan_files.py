@@ -26,7 +26,7 @@ from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn import orphan_files, recovery, rollback
+from pyhudi.txn import attempt_files, orphan_files, recovery, rollback
 from pyhudi.txn.orphan_files import OLD_MS
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
@@ -343,7 +343,7 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     (late,) = {*tmp_path.glob("x/*")} - before
     (instant,) = block_instants(table.storage, f"x/{late.name}")
     roll_back_and_die(tmp_path, monkeypatch, PendingInstant, "complete")
-    recovery.remove_marked_files(table.storage, table.refresh().state.timeline, instant)
+    attempt_files.remove_files_after_rollback(table.state, table.refresh().state.timeline, instant)
     assert late.exists()
     pyhudi.open_table(tmp_path).upsert(ROWS)
     assert late.exists()

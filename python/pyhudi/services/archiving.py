@@ -39,8 +39,7 @@ from pyhudi.table.participants import ArchiveBound
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive as archive_instants
-from pyhudi.txn import conflicts
-from pyhudi.txn.recovery import files_after_rollback
+from pyhudi.txn import attempt_files, conflicts
 from pyhudi.txn.savepoint import find_saved_instants
 
 _PART = 200
@@ -192,7 +191,9 @@ def _remove_missed(table: TableSnapshot, going: Sequence[Instant]) -> ArchiveBou
     passing -= {pending.requested for pending in timeline.pending()}
     for target in passing:
         if not timeline.is_before_start(target):
-            late_files = files_after_rollback(table, timeline, target, records[target])
+            late_files = attempt_files.files_after_rollback(
+                table, timeline, target, records[target]
+            )
             if late_files and late_files & files_of_plans(timeline):
                 return ArchiveBound(
                     target, f"a planned service names files of {target}, rolled back"

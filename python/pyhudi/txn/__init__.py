@@ -1,6 +1,6 @@
 """The commit protocol: an instant from requested to completed.
 
-Every instant, of any action and of either table, is an `PendingInstant` (`pending_instant.py`).
+Every instant, of any action and of either table, is a `PendingInstant` (`pending_instant.py`).
 Completing it checks that it is still inflight.
 
 A write (`transaction.py`):
@@ -19,14 +19,14 @@ A write (`transaction.py`):
 Locks (`lock_manager.py`, `locks/`): any change of the timeline, the metadata table or the
 properties runs in a critical section, on a timeline that was loaded in it. One operation has one
 lock manager, whose critical sections nest. A lease can expire while its holder is stalled.
-Therefore
-table's properties are replaced only by compare-and-set, and a writer that takes over a pending
-operation fences it first.
+Therefore the table's properties are replaced only by compare-and-set, and a writer that takes over
+a pending operation fences it first.
 
 Stalled writers: every deciding step (a planned request, a completed file, a manifest) is checked
 again afterwards, and undone if other writers went on. The next writer revokes a zombie commit in
 the critical section in which it reads the timeline (`zombie_commits.py`). A data file that
-was written after its rollback is deleted by its writer, or before its instant leaves the timeline.
+was written after its rollback is deleted by its writer, or before its instant leaves the timeline
+(`attempt_files.py`).
 
 Table services on a data table are plans that any writer executes (`planned_services.py`). A
 restore (`restore.py`) is one rollback after another; `restore_target.py` computes the files that

@@ -13,20 +13,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
-from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices import markers
 from pyhudi.slices.clustering_plan import has_early_log_files
-from pyhudi.slices.listing import walk_partitions
-from pyhudi.slices.slice_builder import groups_of_plan
-from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import conflicts, heartbeat
+from pyhudi.txn.attempt_files import base_files_of_plan, files_of_stage, partitions_of_plan
 from pyhudi.txn.conflicts import ConcurrentCommits
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
@@ -71,7 +68,7 @@ def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool 
             raise CommitConflict(msg, hint="Execute it with cluster().")
         table.guard.check_held()
         opened = PendingInstant(table, instant, action)
-        _back_to_plan(opened, timeline)
+        _revert_to_plan(opened, timeline, pending)
         opened.withdraw_request()
 
 
@@ -125,7 +122,7 @@ def _files_of_attempt(
 ) -> Iterator[Entry]:
     """Markers of an attempt, and its base files."""
     yield from table.storage.list(markers.folder(pending.requested))
-    yield from _base_files(table, timeline, pending)
+    yield from base_files_of_plan(table, timeline, pending)
 
 
 def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
@@ -136,44 +133,15 @@ def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
     return pending
 
 
-def _back_to_plan(opened: PendingInstant, timeline: Timeline) -> None:
+def _revert_to_plan(opened: PendingInstant, timeline: Timeline, pending: Instant) -> None:
     """Remove written files, also those of commit participants, and leave the instant requested."""
-    for companion in opened.table.companions:
-        companion.on_revoke(opened.table, opened.time)
-    opened.revert_to_requested(_find_started_files(opened, timeline))
-
-
-def _find_started_files(opened: PendingInstant, timeline: Timeline) -> list[str] | None:
-    """Return the started base files; None if markers name them. Markers may be missing."""
-    if markers.read_all(opened.table.storage, opened.time) is not None:
-        return None
-    pending = timeline.find(opened.time, opened.action)
-    bases = () if pending is None else _base_files(opened.table, timeline, pending)
-    return [file.path for file in bases]
-
-
-def _files_in_partitions_of_plan(
-    table: TableSnapshot, timeline: Timeline, pending: Instant
-) -> Iterator[Entry]:
-    """Files in the partitions of a plan; in all partitions if the plan cannot be read."""
-    if timeline.has_damaged_plan(pending) or timeline.plan(pending) is None:
-        for _, files in walk_partitions(table.storage):
-            yield from files
-        return
-    for partition in _partitions(timeline, pending):
-        yield from table.storage.list_dir(partition)[1]
-
-
-def _base_files(table: TableSnapshot, timeline: Timeline, pending: Instant) -> Iterator[Entry]:
-    """Base files that bear the instant, in the partitions of its plan."""
-    for file in _files_in_partitions_of_plan(table, timeline, pending):
-        base = parse_base_name(file.name)
-        if base is not None and base.instant == pending.requested:
-            yield file
-
-
-def _partitions(timeline: Timeline, pending: Instant) -> list[str]:
-    return sorted({partition for partition, _ in groups_of_plan(timeline.plan(pending))})
+    table, started = opened.table, None
+    for companion in table.companions:
+        companion.on_revoke(table, opened.time)
+    if markers.read_all(table.storage, opened.time) is None:
+        # Another writer may have removed the markers.
+        started = [file.path for file in base_files_of_plan(table, timeline, pending)]
+    opened.revert_to_requested(started)
 
 
 def new_stage_id(table: TableSnapshot) -> int:
@@ -226,8 +194,8 @@ class PlannedTransaction(Transaction):
         if self._takes_over:
             # The previous executor may be publishing it now, and then checks for a heartbeat.
             timeline = conflicts.reload_timeline(table)
-            _pending(timeline, instant, action)
-            _back_to_plan(self._open, timeline)
+            pending = _pending(timeline, instant, action)
+            _revert_to_plan(self._open, timeline, pending)
         self.stage = new_stage_id(table)
         self._open.begin()
         if not self._open.is_requested:
@@ -250,11 +218,11 @@ class PlannedTransaction(Transaction):
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
         storage = self._table.storage
         if self._is_surely_alone():
-            _back_to_plan(self._open, timeline)
+            _revert_to_plan(self._open, timeline, pending)
             if not self._takes_over:
                 storage.delete(heartbeat.path_of(self.instant))
         else:
-            storage.delete_all(self._own(_partitions(timeline, pending)))
+            storage.delete_all(self._own(partitions_of_plan(timeline, pending)))
 
     def _own(self, partitions: Iterable[str]) -> Iterator[str]:
         """Paths of the attempt's files, also if it failed before it received its results.
@@ -262,17 +230,4 @@ class PlannedTransaction(Transaction):
         Other writers list files once, as they take the plan over, and then remove all markers.
         """
         yield from super()._own(())
-        for partition in partitions:
-            for file in self._table.storage.list_dir(partition)[1]:
-                if _is_of_attempt(file.name, self.instant, self.stage):
-                    yield file.path
-
-
-def _is_of_attempt(name: str, instant: str, stage: int) -> bool:
-    """Up to table version 6 log file names contain the instant in their write tokens alone."""
-    base, log = parse_base_name(name), parse_log_name(name)
-    if base is not None:
-        return base.instant == instant and f"-{stage}-" in base.write_token
-    if log is None or f"-{stage}-" not in log.write_token:
-        return False
-    return log.instant == instant or may_be_token_of(log.write_token, instant)
+        yield from files_of_stage(self._table, partitions, self.instant, self.stage)

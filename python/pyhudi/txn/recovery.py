@@ -18,16 +18,14 @@ from pyhudi.config.actions import (
     SAVEPOINT,
     Instant,
 )
-from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
-from pyhudi.slices.log_blocks import block_instants, is_torn
-from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombie_commits
+from pyhudi.txn.attempt_files import remove_files_after_rollback, remove_unnamed_base_files
 from pyhudi.txn.orphan_files import remove_orphan_files
 
 _LOOKED: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
@@ -170,71 +168,8 @@ def _remove_left_markers(table: TableSnapshot, timeline: Timeline) -> None:
         storage.delete(heartbeat.path_of(instant))
         if instant not in existing and not timeline.is_before_start(instant):
             with table.guard.critical_section():
-                # A concurrent plan would name the files that are deleted here.
-                remove_marked_files(storage, Timeline.load(storage, table.config), instant)
+                now = Timeline.load(storage, table.config)
+                remove_files_after_rollback(table, now, instant)
         elif instant in commits:
-            _remove_unnamed(storage, timeline, commits[instant])
+            remove_unnamed_base_files(storage, timeline, commits[instant])
         markers.delete_all(storage, instant)
-
-
-def _remove_unnamed(storage: Storage, timeline: Timeline, commit: Instant) -> None:
-    named = timeline.commit_metadata(commit).paths
-    marked = markers.read_all(storage, commit.requested) or ()
-    bases = (marker for marker in marked if parse_base_name(marker.name) is not None)
-    storage.delete_all(
-        marker.path
-        for marker in bases
-        if marker.path not in named and f"_{commit.requested}." in marker.name
-    )
-
-
-def remove_marked_files(storage: Storage, timeline: Timeline, instant: str) -> None:
-    """Remove the files of a write that the timeline no longer has, in a critical section.
-
-    Before table version 8 other writers may have appended to a log file of an older name.
-    """
-    marked = [marker.path for marker in markers.read_all(storage, instant) or ()]
-    own = {path for path in marked if f"_{instant}." in path.rsplit("/", 1)[-1]}
-    shared = {*marked} - own - rollback.log_files_to_keep(timeline, instant)
-    storage.delete_all([*own, *(path for path in shared if _holds_only(storage, path, instant))])
-
-
-def _holds_only(storage: Storage, path: str, instant: str) -> bool:
-    is_log = parse_log_name(path.rsplit("/", 1)[-1]) is not None
-    if not is_log or not storage.exists(path) or is_torn(storage, path):
-        return False
-    return block_instants(storage, path) == [instant]
-
-
-def files_after_rollback(
-    table: TableSnapshot,
-    timeline: Timeline,
-    instant: str,
-    records: Collection[rollback.Record] | None = None,
-) -> set[str]:
-    """Return files of a write that were written after its rollback, by tasks started before.
-
-    They are in the partitions of the rollback's record, as their markers existed. It takes no
-    stall, only a task that writes a large file and whose driver has failed. records: all completed
-    rollbacks of the write, if the caller has read them.
-    """
-    if timeline.is_committed(instant):
-        return set()
-    if records is None:
-        records = list(rollback.rollbacks_of(timeline, instant))
-    rolled_back = rollback.find_rolled_back_log_files(records)
-    partitions = {partition for record in records for partition in record["partitionMetadata"]}
-    paths = {file.path for partition in partitions for file in table.storage.list_dir(partition)[1]}
-    return {partition for partition in paths - rolled_back if _is_of(table, partition, instant)}
-
-
-def _is_of(table: TableSnapshot, path: str, instant: str) -> bool:
-    name = path.rsplit("/", 1)[-1]
-    base, log = parse_base_name(name, table.config.base_extension), parse_log_name(name)
-    if base is not None or log is None:
-        return base is not None and base.instant == instant
-    if not table.config.version.logs_named_by_base_instant:
-        return log.instant == instant
-    # Log files bear the instant of their slice, to which other writers append.
-    may_be = log.instant == instant or may_be_token_of(log.write_token, instant)
-    return may_be and _holds_only(table.storage, path, instant)

@@ -34,7 +34,6 @@ from pyhudi.config.file_names import (
     parse_log_name,
 )
 from pyhudi.errors import CommitConflict, retryable_conflict
-from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import Rollback
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -128,7 +127,7 @@ def resume(
         raise CommitConflict(msg, hint="Complete the rollback with Apache Hudi first.")
     if pending.state is State.REQUESTED:
         rollback.begin()
-    requests = _read_plan(timeline, pending)
+    requests = read_plan(timeline, pending)
     if write is None:
         return _carry_out(rollback, PendingInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, write)
@@ -151,7 +150,7 @@ def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:
     return None if target is None else (target["commitTime"], target["action"])
 
 
-def _read_plan(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
+def read_plan(timeline: Timeline, pending: Instant) -> list[RollbackRequest]:
     """Return the requests of a pending rollback."""
     plan = timeline.plan(pending) or {}
     return [_request(record) for record in plan.get("RollbackRequests") or ()]
@@ -316,37 +315,6 @@ def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
         if was_rolled_back(timeline, commit.requested)
         and timeline.archive.find(commit.requested, commit.action) is None
     ]
-
-
-def log_files_to_keep(timeline: Timeline, target: str) -> set[str]:
-    """Return log files with blocks of a failed write that a rollback undoes, or that a plan names.
-
-    Up to table version 6 a plan contains files written after the rollback, since their names do not
-    show it.
-    """
-    rolled_back = find_rolled_back_log_files(rollbacks_of(timeline, target))
-    return rolled_back | _to_be_called_off(timeline, target) | files_of_plans(timeline)
-
-
-def _to_be_called_off(timeline: Timeline, target: str) -> set[str]:
-    """Those of pending rollbacks, which report such files to the metadata table."""
-    return {
-        request.path(name.rsplit("/", 1)[-1])
-        for pending in timeline.pending(ROLLBACK)
-        if (target_of(timeline, pending) or ("",))[0] == target
-        for request in _read_plan(timeline, pending)
-        for name in request.log_blocks
-    }
-
-
-def find_rolled_back_log_files(records: Iterable[Record]) -> set[str]:
-    """Return the log files with blocks that completed rollbacks have rolled back."""
-    paths: set[str] = set()
-    for record in records:
-        for path, part in record["partitionMetadata"].items():
-            names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
-            paths |= {f"{path}/{name}" if path else name for name in names}
-    return paths
 
 
 # --- records --------------------------------------------------------------------------------------

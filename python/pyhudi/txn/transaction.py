@@ -52,7 +52,7 @@ from pyhudi.table.participants import Commit, CommitParticipant
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import conflicts, heartbeat, recovery, replace_commit, rollback, zombie_commits
+from pyhudi.txn import attempt_files, conflicts, heartbeat, replace_commit, rollback, zombie_commits
 from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
@@ -479,7 +479,8 @@ class Transaction:
             return
         if self._is_late:
             # Other writers may have rolled it back before, and not have seen all files.
-            self._remove_missed(timeline)
+            missed = attempt_files.files_after_rollback(table, timeline, self.instant)
+            attempt_files.remove_unless_kept(table.storage, timeline, self.instant, missed)
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
         needs_rollback = self._has_run_participants or self._shared or logs
         marked = None if needs_rollback else markers.read_all(table.storage, self.instant)
@@ -488,7 +489,8 @@ class Transaction:
             if self._is_late:
                 # Other writers may have removed markers, or started to remove the instant.
                 now = Timeline.load(table.storage, table.config)
-                self._remove_written(now)
+                written = self._written.paths
+                attempt_files.remove_unless_kept(table.storage, now, self.instant, written)
             return
         # Other writers may have removed markers of a stalled writer.
         self.withdraw({marker.path for marker in marked} | self._written.paths)
@@ -519,22 +521,10 @@ class Transaction:
         table = self._table
         for companion in table.companions:
             companion.on_revoke(table, self.instant)
-        recovery.remove_marked_files(table.storage, timeline, self.instant)
-        self._remove_written(timeline)
-        if not any(other.requested == self.instant for other in timeline.pending()):
-            self._remove_missed(timeline)
+        written = self._written.paths
+        attempt_files.remove_files_after_rollback(table, timeline, self.instant, written)
         self._open.delete_markers()
         table.storage.delete(heartbeat.path_of(self.instant))
-
-    def _remove_written(self, timeline: Timeline) -> None:
-        """Remove the files that this writer knows of, except those that must stay."""
-        stays = rollback.log_files_to_keep(timeline, self.instant)
-        self._table.storage.delete_all(self._written.paths - stays)
-
-    def _remove_missed(self, timeline: Timeline) -> None:
-        paths = recovery.files_after_rollback(self._table, timeline, self.instant)
-        stays = rollback.log_files_to_keep(timeline, self.instant) if paths else ()
-        self._table.storage.delete_all(paths.difference(stays))
 
 
 @contextmanager
