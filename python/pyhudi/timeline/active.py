@@ -372,14 +372,17 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a record that is not commit metadata.
         """
-        if instant.is_completed and self.completes_in_names:
-            return self._metadata_of(instant)
-        if instant != self.last_commit:
-            return self._read_once(instant)
-        # The newest commit is read for the schema, row sizes and keys.
-        if self._newest is None:
-            self._newest = self._commit_metadata(instant)
-        return self._newest
+        cache, path = self._cache if instant.is_completed else self._read, self.path(instant)
+        if cache is self._read and instant == self.last_commit:
+            # It is read for the schema, row sizes and keys, and may be too large for the cache.
+            if self._newest is None:
+                self._newest = commit_metadata_of(self.read(instant), path)
+            return self._newest
+        metadata: CommitMetadata | None = cache.get((self._storage.uri, path))
+        if metadata is None:
+            metadata = commit_metadata_of(self.read(instant), path)
+            _put(cache, self._storage, path, metadata)
+        return metadata
 
     def files_of_commits(self) -> Iterator[tuple[Instant, tuple[CommitFile, ...]]]:
         """Yield every commit with the files that it names, oldest first.
@@ -412,7 +415,7 @@ class Timeline:
         with self._storage.prefetch(files=paths):
             contents = [self._storage.read_or_none(path) for path in paths]
         decoded = decode_commit_files([content or b"" for content in contents])
-        found = []
+        files_by_commit = []
         for commit, path, content, files in zip(commits, paths, contents, decoded, strict=True):
             if content is None or files is None:
                 # It was archived in between, or is damaged, which this reports.
@@ -420,28 +423,8 @@ class Timeline:
             # Names take half the memory of the whole metadata.
             key = (self._storage.uri, f"{path}#files")
             self._cache.put(key, files, weight=len(files) // 2 + 1)
-            found.append(files)
-        return found
-
-    def _read_once(self, instant: Instant) -> CommitMetadata:
-        """Return the metadata of a commit whose file may have other content for other timelines."""
-        key = (self._storage.uri, self.path(instant))
-        metadata: CommitMetadata | None = self._read.get(key)
-        if metadata is None:
-            metadata = self._commit_metadata(instant)
-            self._read.put(key, metadata, weight=len(metadata.write_stats) + 1)
-        return metadata
-
-    def _metadata_of(self, instant: Instant) -> CommitMetadata:
-        path = self.path(instant)
-        metadata: CommitMetadata | None = self._storage.kept.get((self._storage.uri, path))
-        if metadata is None:
-            metadata = self._commit_metadata(instant)
-            _keep(self._storage, path, metadata)
-        return metadata
-
-    def _commit_metadata(self, instant: Instant) -> CommitMetadata:
-        return commit_metadata_of(self.read(instant), self.path(instant))
+            files_by_commit.append(files)
+        return files_by_commit
 
     def _read_file(self, file: Instant) -> dict[str, Any] | None:
         path = self.path(file)
@@ -494,12 +477,11 @@ def keep_commit(storage: Storage, path: str, data: bytes) -> None:
 
     path: of a file whose name contains the completion time.
     """
-    _keep(storage, path, commit_metadata_of(serde.decode(data, path), path))
+    _put(storage.kept, storage, path, commit_metadata_of(serde.decode(data, path), path))
 
 
-def _keep(storage: Storage, path: str, metadata: CommitMetadata) -> None:
-    # A file whose name contains its completion time never changes.
-    storage.kept.put((storage.uri, path), metadata, weight=len(metadata.write_stats) + 1)
+def _put(cache: LruCache, storage: Storage, path: str, metadata: CommitMetadata) -> None:
+    cache.put((storage.uri, path), metadata, weight=len(metadata.write_stats) + 1)
 
 
 def _modification_instant(modified_ms: int, zone: Zone) -> str:
