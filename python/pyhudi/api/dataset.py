@@ -45,7 +45,7 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
         """Wrap the rows of a scan that a filter keeps.
 
         kept: the filter. sql_floats: filters compare floating-point numbers as SQL does; see
-        `predicate_floats.py`.
+        `predicate_comparisons.py`.
         """
         # For pyarrow's C++ code the dataset is one missing file, so that it raises an error.
         # Otherwise it would find no rows, or dereference a null pointer.

@@ -198,7 +198,7 @@ def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
     """Return the condition that equals an expression; None if filters have no such condition.
 
     Both are true, false and null for the same rows, except for floating-point numbers: conditions
-    compare those by the rule of `predicate_floats.py`. The expression fits the schema.
+    compare those by the rule of `predicate_comparisons.py`. The expression fits the schema.
     """
     match node:
         case Call("and_kleene" | "or_kleene" as name, (left, right)):

@@ -9,22 +9,21 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.arrow_expression_parser import condition_implied_by, fields_of, tree_of
-from pyhudi.schema.predicate_floats import in_column
-from pyhudi.schema.predicate_literals import fits_column, plain_texts, to_scalar
+from pyhudi.schema.predicate_comparisons import conjuncts_of
+from pyhudi.schema.predicate_literals import python_value
 from pyhudi.schema.predicates import (
+    COMPARISONS,
     And,
     Compare,
-    Computed,
     Condition,
     Conjunct,
-    Const,
     In,
     IsNull,
-    Like,
     Not,
     Or,
     Path,
     Where,
+    check_size,
     column_type,
     format_expression,
     to_expression,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 else:
     from pyhudi.schema import lazy_compute as pc
-
-_COMPARISONS_MOST = 1000
 
 
 def parse_where(where: Any, schema: pa.Schema) -> Where:
@@ -52,24 +49,20 @@ def parse_where(where: Any, schema: pa.Schema) -> Where:
     if isinstance(where, pc.Expression):
         return _from_arrow_expression(where, schema)
     if isinstance(where, str):
-        from pyhudi.schema.predicates_sql import parse_sql  # noqa: PLC0415 - sqlglot takes a while to import
+        from pyhudi.schema.sql_filters import parse_sql_filter  # noqa: PLC0415 - sqlglot takes a while to import
 
-        condition = parse_sql(where)
-    else:
-        from pyhudi.schema.predicates_tuples import from_tuples  # noqa: PLC0415 - it needs the tree above
-
-        condition = from_tuples(where)
-    return where_of(condition, schema)
+        return parse_sql_filter(where, schema)
+    return where_of(_from_tuples(where), schema)
 
 
 def where_of(condition: Condition, schema: pa.Schema) -> Where:
     """Return the filter of a condition. Raises as `parse_where` does."""
     condition = _simplify(condition)
-    _check_size(condition)
+    check_size(_size(condition))
     names = {path[0] for path in _paths(condition)}
     expression = to_expression(condition, schema)
     columns = tuple(name for name in schema.names if name in names)
-    return Where(expression, columns, tuple(_conjuncts(condition, schema)))
+    return Where(expression, columns, _conjuncts(condition, schema))
 
 
 def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
@@ -90,7 +83,7 @@ def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Wher
         return Where(expression, tuple(name for name in schema.names if name in text))
     names = fields_of(tree)
     columns = tuple(name for name in schema.names if name in names)
-    return Where(expression, columns, tuple(_conjuncts(condition_implied_by(tree, schema), schema)))
+    return Where(expression, columns, _conjuncts(condition_implied_by(tree, schema), schema))
 
 
 def _simplify(condition: Condition) -> Condition:
@@ -110,7 +103,7 @@ def _simplify(condition: Condition) -> Condition:
 
 def _alternatives(parts: Iterable[Condition]) -> Condition:
     values: dict[Path, list[Any]] = {}
-    found: list[Condition] = []
+    alternatives: list[Condition] = []
     for part in parts:
         match part:
             case Compare(column, "=", value):
@@ -118,21 +111,11 @@ def _alternatives(parts: Iterable[Condition]) -> Condition:
             case In(column, among) if among:
                 values.setdefault(column, []).extend(among)
             case _:
-                found.append(part)
-    for column, given in values.items():
-        single = Compare(column, "=", given[0])
-        found.append(single if len(given) == 1 else In(column, tuple(given)))
-    return found[0] if len(found) == 1 else Or(tuple(found))
-
-
-def _check_size(condition: Condition) -> None:
-    """Limit the comparisons: Arrow's time grows with their square, and its stack ends."""
-    count = _size(condition)
-    if count > _COMPARISONS_MOST:
-        raise ConfigError(
-            f"where: {count} comparisons; the maximum is {_COMPARISONS_MOST}",
-            hint="List the values of one column in an IN, which counts as one.",
-        )
+                alternatives.append(part)
+    for column, equals in values.items():
+        single = Compare(column, "=", equals[0])
+        alternatives.append(single if len(equals) == 1 else In(column, tuple(equals)))
+    return alternatives[0] if len(alternatives) == 1 else Or(tuple(alternatives))
 
 
 def _size(condition: Condition) -> int:
@@ -141,8 +124,6 @@ def _size(condition: Condition) -> int:
             return sum(map(_size, parts))
         case Not(part):
             return _size(part)
-        case Computed(size=size):
-            return size
         case _:
             return 1
 
@@ -153,40 +134,84 @@ def _paths(condition: Condition) -> set[Path]:
             return set().union(*map(_paths, parts))
         case Not(part):
             return _paths(part)
-        case Const():
-            return set()
-        case Computed(columns=columns):
-            return set(columns)
-        case Compare(column) | In(column) | Like(column) | IsNull(column):
+        case Compare(column) | In(column) | IsNull(column):
             return {column}
 
 
-def _conjuncts(condition: Condition, schema: pa.Schema) -> list[Conjunct]:
+def _conjuncts(condition: Condition, schema: pa.Schema) -> tuple[Conjunct, ...]:
     """Return the AND-joined parts that compare a whole column with values of exactly its type."""
     match condition:
         case And(parts):
-            return [found for part in parts for found in _conjuncts(part, schema)]
-        case Compare((name,), op, value) if value is not None:
-            return _conjunct(name, op, (value,), schema)
-        case In((name,), values) if values and None not in values:
-            return _conjunct(name, "in", values, schema)
+            return tuple(conjunct for part in parts for conjunct in _conjuncts(part, schema))
+        case Compare((name,), op, value):
+            return conjuncts_of(name, column_type((name,), schema), op, (value,))
+        case In((name,), values):
+            return conjuncts_of(name, column_type((name,), schema), "in", values)
         case _:
-            return []
+            return ()
 
 
-def _conjunct(name: str, op: str, values: Sequence[Any], schema: pa.Schema) -> list[Conjunct]:
-    kind = column_type((name,), schema)
-    texts = plain_texts(values, kind)
-    if texts is not None:
-        return [(name, op, texts)]
-    literals = [to_scalar(value, kind, name) for value in values]
-    if pa.types.is_floating(kind):
-        op, literals = in_column(op, literals, kind)
-    if not all(fits_column(literal, kind) for literal in literals):
-        return []
-    if op == "!=" and pa.types.is_floating(kind):
-        return []  # NaN is unequal to everything, and statistics do not count it
+# --- filter tuples --------------------------------------------------------------------------------
+
+
+def _from_tuples(filters: Any) -> Condition:
+    """Return the condition of pyarrow-style filters. Raises `ConfigError` for another shape."""
+    if not _is_list(filters) or not filters:
+        raise ConfigError(
+            f"where: {filters!r} is not a filter",
+            hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
+        )
+    if isinstance(filters[0], str):
+        msg = f"where: {filters!r} is one condition, not a list of them"
+        raise ConfigError(msg, hint=f"Give a list: [{tuple(filters)!r}].")
+    if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
+        return Or(tuple(_all_of(group) for group in filters))
+    return _all_of(filters)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _all_of(filters: Iterable[Any]) -> Condition:
+    return And(tuple(_from_tuple(condition) for condition in filters))
+
+
+def _from_tuple(condition: Any) -> Condition:
+    if not _is_list(condition) or len(condition) not in (2, 3) or not isinstance(condition[0], str):
+        raise ConfigError(f"where: {condition!r} is not (column, op, value)")
+    column, op = (condition[0],), " ".join(str(condition[1]).lower().split())
+    if op in ("is null", "is not null") and (len(condition) == 2 or condition[2] is None):
+        return IsNull(column) if op == "is null" else Not(IsNull(column))
+    if len(condition) == 2 or condition[2] is None:
+        raise ConfigError(
+            f"where: {condition!r} has no value", hint='Use (column, "is null") to find nulls.'
+        )
+    value = _python_value(condition[2])
+    if op in ("in", "not in"):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise ConfigError(f"where: {condition!r} needs a list of values")
+        among = In(column, tuple(map(_python_value, value)))
+        return among if op == "in" else Not(among)
+    op = {"==": "=", "<>": "!="}.get(op, op)
+    if op not in COMPARISONS:
+        raise ConfigError(
+            f"where: the operator {condition[1]!r} is unknown",
+            hint=f"One of {', '.join(COMPARISONS)}, in, not in, is null, is not null.",
+        )
+    return Compare(column, op, value)
+
+
+def _python_value(value: Any) -> Any:
+    """Convert a scalar of Arrow or NumPy to a Python value; return any other value as it is."""
     try:
-        return [(name, op, pa.array([literal.as_py() for literal in literals], kind))]
-    except (OverflowError, ValueError):
-        return []  # such as a moment before the year 1, which Python lacks
+        if isinstance(value, pa.Scalar):
+            return python_value(value)
+        if getattr(value, "shape", None) == ():
+            return pa.array(value.reshape(1))[0].as_py()
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        # It may not be printed either.
+        raise ConfigError(
+            f"where: a value cannot be converted to Python: {error}", hint="Give a Python value."
+        ) from error
+    return value

@@ -1,16 +1,13 @@
-"""Row filters: one small tree for all forms of a caller's filter, and what is built from it.
+"""Row filters: a pyarrow expression that filters rows, and conjuncts that prune files.
 
-`parse_where` accepts a SQL expression, a pyarrow expression or filter tuples. The tree becomes a
-pyarrow expression that filters rows (SQL's three-valued logic: a row stays if the filter is true,
-not if it is null) and conjuncts that prune row groups and partitions. `predicates_sql.py` parses
-SQL, `predicates_tuples.py` tuples, `predicate_literals.py` types literals, `predicate_floats.py`
-compares floating-point numbers, `predicate_computed.py` has SQL computations. A pyarrow expression
-is only evaluated.
+A row stays if the filter is true, not if it is null (SQL's three-valued logic).
+`predicate_parser.py` accepts SQL, filter tuples and pyarrow expressions; `sql_filters.py`
+translates SQL. Tuples and pyarrow expressions become the small tree of conditions of this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -18,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.like_patterns import matching
-from pyhudi.schema.predicate_literals import is_text
-from pyhudi.schema.predicate_values import among_values, boolean, compare_value
+from pyhudi.schema.predicate_comparisons import among_values, compare_value
 from pyhudi.schema.suggestions import closest_name
 
 if TYPE_CHECKING:
@@ -35,6 +30,7 @@ _META = "_hoodie_"
 """Prefix of column names that are suggested only for names with the prefix."""
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_MAX_COMPARISONS = 1000
 
 
 @dataclass(frozen=True)
@@ -53,14 +49,6 @@ class In:
 
     column: Path
     values: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Like:
-    """A string column matches a SQL pattern with `%` and `_`."""
-
-    column: Path
-    pattern: str
 
 
 @dataclass(frozen=True)
@@ -91,25 +79,7 @@ class Not:
     part: Condition
 
 
-@dataclass(frozen=True)
-class Const:
-    """True, false, or null."""
-
-    value: bool | None
-
-
-@dataclass(frozen=True)
-class Computed:
-    """A SQL computation over columns; it prunes no file."""
-
-    expression: Callable[[pa.Schema], pc.Expression]
-    """Builds it for a schema. Raises `ConfigError` and `SchemaMismatch`."""
-    columns: tuple[Path, ...]
-    size: int
-    """The number of comparisons and calls in it."""
-
-
-Condition = Compare | In | Like | IsNull | And | Or | Not | Const | Computed
+Condition = Compare | In | IsNull | And | Or | Not
 
 Conjunct = tuple[str, str, pa.Array]
 """Column, one of `COMPARISONS` or `in`, and the values with which `_native.read_slice` prunes."""
@@ -158,6 +128,18 @@ def filter_rows(rows: pa.Table, where: Where) -> pa.Table:
         ) from error
 
 
+def check_size(comparisons: int) -> None:
+    """Limit the comparisons of a filter: Arrow's time grows with their square, and its stack ends.
+
+    Raises `ConfigError`.
+    """
+    if comparisons > _MAX_COMPARISONS:
+        raise ConfigError(
+            f"where: {comparisons} comparisons; the maximum is {_MAX_COMPARISONS}",
+            hint="List the values of one column in an IN, which counts as one.",
+        )
+
+
 def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
     """Return the pyarrow expression of a condition, with literals in the types of their columns."""
     match condition:
@@ -167,26 +149,15 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
             return reduce(lambda a, b: a | b, (to_expression(part, schema) for part in parts))
         case Not(part):
             return ~to_expression(part, schema)
-        case Const(value):
-            return boolean(value)
         case IsNull(column):
             column_type(column, schema)
             return pc.field(*column).is_null()
-        case Like(column, pattern):
-            if not is_text(column_type(column, schema)):
-                raise SchemaMismatch(
-                    f"where: LIKE needs a string, not the column {'.'.join(column)!r}"
-                )
-            function, options = matching(pattern)
-            return getattr(pc, function)(pc.field(*column), options=options)
         case Compare(column, op, value):
             kind = column_type(column, schema)
             return compare_value(pc.field(*column), kind, op, value, ".".join(column))
         case In(column, values):
             kind = column_type(column, schema)
             return among_values(pc.field(*column), kind, values, ".".join(column))
-        case Computed(expression):
-            return expression(schema)
 
 
 def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:

@@ -14,14 +14,11 @@ from functools import reduce
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.sql_arithmetic import arithmetic
 from pyhudi.schema.sql_casts import cast_value, type_of
-from pyhudi.schema.sql_comparisons import among, coalesce_false, compare, null_safe, truth
 from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
@@ -33,8 +30,16 @@ from pyhudi.schema.sql_expressions import (
     null,
     to_value,
 )
-from pyhudi.schema.sql_function_names import call_of
-from pyhudi.schema.sql_functions import call_function, like
+from pyhudi.schema.sql_functions import call_function, call_of, like
+from pyhudi.schema.sql_operators import (
+    among,
+    arithmetic,
+    both,
+    coalesce_false,
+    compare,
+    null_safe,
+    truth,
+)
 from pyhudi.schema.sql_parser import number, too_deep
 from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
@@ -78,18 +83,16 @@ def evaluate(node: Any, resolve: Resolve, what: str) -> Operand:
     that do not go together.
     """
     try:
-        return _Evaluator(resolve, what).read(node)
+        return Evaluator(resolve, what).read(node)
     except RecursionError:
         raise too_deep(what) from None
 
 
-def condition(node: Any, resolve: Resolve, what: str) -> pc.Expression:
-    """A syntax tree that is true, false or null. Raises as `evaluate`."""
-    return truth(evaluate(node, resolve, what), node, what).expression
+class Evaluator:
+    """Translates nodes for one set of columns."""
 
-
-class _Evaluator:
-    """Reads nodes for one set of columns."""
+    _hint = "Use a pyarrow expression instead."
+    """What to do instead of something that cannot be used."""
 
     def __init__(self, resolve: Resolve, what: str) -> None:
         self._resolve, self._what = resolve, what
@@ -97,6 +100,7 @@ class _Evaluator:
         """True on the rows that are asked for, within a branch of CASE."""
 
     def read(self, node: Any) -> Operand:
+        """Translate a node. Raises as `evaluate` does."""
         kind = type(node)
         if kind in _ARITHMETIC or kind in COMPARISONS:
             self._check(node)
@@ -130,12 +134,12 @@ class _Evaluator:
             case exp.Between():
                 given = self.read(node.this)
                 low, high = self.read(node.args["low"]), self.read(node.args["high"])
-                sides = (
+                return both(
                     compare(given, ">=", low, self._what),
                     compare(given, "<=", high, self._what),
+                    self._what,
                 )
-                return self._two("and_kleene", *sides)
-            case exp.In() if node.expressions:
+            case exp.In():
                 return among(self.read(node.this), [*map(self.read, node.expressions)], self._what)
             case exp.Is():
                 return self._is(node)
@@ -281,7 +285,7 @@ class _Evaluator:
             self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:
-        text, hint = str(node), "Use a pyarrow expression instead."
+        text, hint = str(node), self._hint
         if isinstance(node, exp.Expression):
             text = node.sql()
             hint = AND_OR if has_bits(node) else hint

@@ -18,6 +18,7 @@ import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.predicate_literals import is_text, to_scalar
+from pyhudi.schema.predicates import Conjunct, Path
 from pyhudi.schema.sql_parser import too_deep
 
 _CALLS_MOST = 5000
@@ -41,6 +42,14 @@ class Value:
     kind: pa.DataType
     calls: int = 0
     """How many calls it consists of."""
+    column: Path = ()
+    """The column or struct field that it is, for pruning and messages."""
+    conjuncts: tuple[Conjunct, ...] = ()
+    """Conditions that every row satisfies for which a condition is true."""
+
+    def label(self, what: str) -> str:
+        """Return the name of the column, for messages."""
+        return ".".join(self.column) or f"computed in {what}"
 
 
 Operand = Value | Literal

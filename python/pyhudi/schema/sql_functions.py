@@ -1,4 +1,4 @@
-"""SQL functions in Arrow's terms; `sql_function_names.py` has their names.
+"""SQL functions in Arrow's terms, and their calls in a syntax tree.
 
 A result of Spark SQL that Arrow cannot compute (rounding a double to digits, the remainder of
 floating-point numbers) is an error, never another result.
@@ -6,15 +6,16 @@ floating-point numbers) is an error, never another result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
+from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.like_patterns import matching
 from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.sql_expressions import (
     Literal,
@@ -32,6 +33,10 @@ from pyhudi.schema.sql_expressions import (
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _DIGITS_MOST = 38
 _FAR = 2**31
+_PART = re.compile(r"\\([%_\\])|([^\\])", re.DOTALL)
+_WILD = {"%": ".*", "_": "."}
+_SIGNS = frozenset(".?+*^$\\[]{}()|")
+"""Characters with a meaning in regular expressions."""
 
 
 def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
@@ -55,6 +60,9 @@ def _text(what: str, operand: Operand, function: str) -> Value:
     value = to_value(operand, what)
     if at.is_null(value.kind):
         return null(pa.string())
+    if not is_text(value.kind) and value.column:
+        column = value.label(what)
+        raise SchemaMismatch(f"{what}: {function} needs a string, not the column {column!r}")
     if not is_text(value.kind):
         raise SchemaMismatch(
             f"{what}: {function} needs a string, not {value.kind}", hint="Use CAST(x AS STRING)."
@@ -153,8 +161,36 @@ def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = Fals
     given = _literal_argument(what, pattern, name, str)
     if given is None:
         return null(pa.bool_())
-    function, options = matching(given, ignore_case=ignore_case)
+    function, options = _like_options(given, ignore_case=ignore_case)
     return call(function, value, options=options, what=what)
+
+
+def _like_options(
+    pattern: str, *, ignore_case: bool = False
+) -> tuple[str, pc.MatchSubstringOptions]:
+    """Return the Arrow function that matches a pattern of LIKE, and its options.
+
+    Arrow's own function takes the beginning or end of many patterns literally, with their escapes,
+    and skips a backslash before any character. A pattern with a backslash becomes a regular
+    expression.
+
+    Raises `ConfigError` for a backslash that escapes nothing, as Spark does.
+    """
+    if "\\" not in pattern:
+        return "match_like", pc.MatchSubstringOptions(pattern, ignore_case=ignore_case)
+    parts = list(_PART.finditer(pattern))
+    if sum(len(part[0]) for part in parts) < len(pattern):
+        raise ConfigError(
+            f"LIKE {pattern!r}: a backslash may only precede %, _ and \\",
+            hint="Write two backslashes for one.",
+        )
+    signs = [_WILD.get(part[2]) or _escape(part[1] or part[2]) for part in parts]
+    regex = f"(?s)^{''.join(signs)}$"
+    return "match_substring_regex", pc.MatchSubstringOptions(regex, ignore_case=ignore_case)
+
+
+def _escape(character: str) -> str:
+    return f"\\{character}" if character in _SIGNS else character
 
 
 def _regex(pattern: str) -> Any:
@@ -330,3 +366,67 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "least": (_least, 2, _ANY),
 }
 """By name: its implementation, and its minimum and maximum number of arguments."""
+
+
+# --- calls in a syntax tree -----------------------------------------------------------------------
+
+_FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Lower": ("lower", ("this",)),
+    "Upper": ("upper", ("this",)),
+    "Trim": ("trim", ("this", "expression")),
+    "Length": ("length", ("this",)),
+    "Substring": ("substring", ("this", "start", "length")),
+    "Concat": ("concat", ("expressions",)),
+    "DPipe": ("concat", ("this", "expression")),
+    "Abs": ("abs", ("this",)),
+    "Coalesce": ("coalesce", ("this", "expressions")),
+    "Round": ("round", ("this", "decimals")),
+    "Floor": ("floor", ("this",)),
+    "Ceil": ("ceil", ("this",)),
+    "Year": ("year", ("this",)),
+    "Month": ("month", ("this",)),
+    "Day": ("day", ("this",)),
+    "DayOfMonth": ("day", ("this",)),
+    "Hour": ("hour", ("this",)),
+    "Minute": ("minute", ("this",)),
+    "Second": ("second", ("this",)),
+    "DateTrunc": ("date_trunc", ("unit", "this")),
+    "StartsWith": ("starts_with", ("this", "expression")),
+    "EndsWith": ("ends_with", ("this", "expression")),
+    "Contains": ("contains", ("this", "expression")),
+    "RegexpLike": ("rlike", ("this", "expression")),
+    "Greatest": ("greatest", ("this", "expressions")),
+    "Least": ("least", ("this", "expressions")),
+}
+_OTHER_NAMES = {
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "regexp": "rlike",
+    "char_length": "length",
+    "character_length": "length",
+    "dayofmonth": "day",
+}
+_IGNORED = {"safe", "is_nvl", "is_null", "ignore_nulls", "position"}
+"""Arguments of nodes that say how a dialect treats a function, or that are looked at apart."""
+
+
+def call_of(node: Any) -> tuple[str, list[Any]] | None:
+    """Name and arguments of a call; None for what is none, or has arguments that are not known."""
+    if type(node) is exp.Anonymous:
+        name = str(node.this).lower()
+        return _OTHER_NAMES.get(name, name), list(node.expressions)
+    form = _FORMS.get(type(node).__name__)
+    if form is None:
+        return None
+    name, keys = form
+    if any(value for key, value in node.args.items() if key not in (*keys, *_IGNORED)):
+        return None
+    if name == "trim":
+        position = node.args.get("position")
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(position or "").upper(), name)
+    arguments: list[Any] = []
+    for key in keys:
+        value = node.args.get(key)
+        if value is not None:
+            arguments += value if isinstance(value, list) else [value]
+    return name, arguments

@@ -18,7 +18,7 @@ from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.key_generator import NULL_PARTITION
-from pyhudi.schema.predicate_floats import order_key
+from pyhudi.schema.predicate_comparisons import order_key
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.predicates import Conjunct
 
