@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 else:
     from pyhudi.schema import lazy_compute as pc
 
-_LISTED_MOST = 1000
+_MAX_LISTED = 1000
 """Of a longer list only minimum and maximum prune files: Python would compare each value."""
-_MOST_LEVELS = 200
+_MAX_LEVELS = 200
 """Maximum levels of nested calls, because Python recurses as deep."""
 _LINE = re.compile(r"(\w+): '(.*)'")
 _COMPARISONS = {
@@ -114,10 +114,10 @@ class _Parts:
     def __init__(self, row: pa.Table) -> None:
         self._row = row
         # As a mapping the metadata lose repeated keys; as a string they are complete.
-        text = row.schema.to_string(truncate_metadata=False, show_field_metadata=False)
-        lines = text.partition("-- schema metadata --\n")[2].split("\n")
-        found = [_LINE.fullmatch(line) for line in lines]
-        self._left = [(part[1], part[2]) for part in found if part is not None]
+        metadata = row.schema.to_string(truncate_metadata=False, show_field_metadata=False)
+        lines = metadata.partition("-- schema metadata --\n")[2].split("\n")
+        matches = [_LINE.fullmatch(line) for line in lines]
+        self._left = [(part[1], part[2]) for part in matches if part is not None]
         if len(self._left) < len(lines):
             raise _Unreadable
         self._left.reverse()
@@ -143,7 +143,7 @@ class _Parts:
         arguments: list[Node] = []
         options: Mapping[str, pa.Scalar] = {}
         self._levels += 1
-        if self._levels > _MOST_LEVELS:
+        if self._levels > _MAX_LEVELS:
             raise _Unreadable
         while self._left and self._left[-1][0] not in ("end", "options"):
             arguments.append(self.node())
@@ -187,7 +187,7 @@ def condition_implied_by(node: Node, schema: pa.Schema) -> Condition:
         case Call("if_else", (Call("is_valid", _), then, Literal(other))) if not other.is_valid:
             return condition_implied_by(then, schema)
         case Call("is_in", (Field(path),), {"value_set": pa.ListScalar(values=values)}) if (
-            len(values) > _LISTED_MOST
+            len(values) > _MAX_LISTED
         ):
             return _between(path, values, schema)
         case _:
@@ -220,8 +220,8 @@ def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
             # SQL's IN as DuckDB and pyhudi write it: null if the column is null.
             return None if other.is_valid else _one_of(field, then, schema)
         case Call("is_in", (Field(path) as field,), options):
-            found = _among(field, options, schema)
-            return None if found is None else And((Not(IsNull(path)), found))
+            among = _among(field, options, schema)
+            return None if among is None else And((Not(IsNull(path)), among))
         case Call(name, (Field(path), Literal(value))) if name in _COMPARISONS:
             return _comparison(path, _COMPARISONS[name][0], value, schema)
         case Call(name, (Literal(value), Field(path))) if name in _COMPARISONS:
@@ -245,8 +245,8 @@ def _one_of(field: Field, node: Node, schema: pa.Schema) -> Condition | None:
         case Call("or_kleene", (part, Literal(no)) | (Literal(no), part)) if no.as_py() is False:
             return _one_of(field, part, schema)
         case Call("or_kleene", (left, right)):
-            found = _one_of(field, left, schema), _one_of(field, right, schema)
-            return None if found[0] is None or found[1] is None else Or((found[0], found[1]))
+            parts = _one_of(field, left, schema), _one_of(field, right, schema)
+            return None if parts[0] is None or parts[1] is None else Or((parts[0], parts[1]))
         case Call("is_in", (same,), options) if same == field:
             return _among(field, options, schema)
         case Call("equal", (same, Literal(value))) if same == field:
@@ -259,20 +259,20 @@ def _among(field: Node, options: Mapping[str, pa.Scalar], schema: pa.Schema) -> 
     values = options.get("value_set")
     if not isinstance(field, Field) or not isinstance(values, pa.ListScalar) or not values.values:
         return None
-    kind = column_type(field.path, schema)
+    data_type = column_type(field.path, schema)
     # An option of the call decides whether a null among the values matches nulls.
-    if not all(_is_kept(value, kind) for value in values.values):
+    if not all(_is_kept(value, data_type) for value in values.values):
         return None
     return In(field.path, tuple(values.as_py()))
 
 
 def _between(path: tuple[str, ...], values: pa.Array[Any], schema: pa.Schema) -> Condition:
     """Match a column between minimum and maximum of many values."""
-    kind = column_type(path, schema)
-    if values.null_count or at.is_floating(kind) or at.is_boolean(kind):
+    data_type = column_type(path, schema)
+    if values.null_count or at.is_floating(data_type) or at.is_boolean(data_type):
         return And(())
     low, high = pc.min(values), pc.max(values)
-    if not _is_kept(low, kind) or not _is_kept(high, kind):
+    if not _is_kept(low, data_type) or not _is_kept(high, data_type):
         return And(())
     return And((Compare(path, ">=", low.as_py()), Compare(path, "<=", high.as_py())))
 
@@ -281,30 +281,33 @@ def _is_true(option: pa.Scalar | None) -> bool:
     return option is not None and bool(option.as_py())
 
 
-def _is_kept(value: pa.Scalar, kind: pa.DataType) -> bool:
+def _is_kept(value: pa.Scalar, data_type: pa.DataType) -> bool:
     """Return whether a comparison converts neither the value nor the column."""
     if not value.is_valid or not any(
-        is_kind(kind) and is_value(value.type) for is_kind, is_value in _COMPARED
+        is_kind(data_type) and is_value(value.type) for is_kind, is_value in _COMPARED
     ):
         return False
     try:
-        given = python_value(value)
-        literal = to_scalar(given, kind, "")
+        converted = python_value(value)
+        literal = to_scalar(converted, data_type, "")
     except (SchemaMismatch, ValueError, OverflowError):
         return False  # such as what Python lacks
-    if given != given:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
+    if converted != converted:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
         return True
-    return fits_column(literal, kind) and bool(literal.as_py() == given)
+    return fits_column(literal, data_type) and bool(literal.as_py() == converted)
 
 
 _COMPARED = (
     (at.is_integer, at.is_integer),
-    (at.is_floating, lambda kind: at.is_floating(kind) or at.is_integer(kind)),
-    (at.is_decimal, lambda kind: at.is_decimal(kind) or at.is_integer(kind)),
+    (at.is_floating, lambda data_type: at.is_floating(data_type) or at.is_integer(data_type)),
+    (at.is_decimal, lambda data_type: at.is_decimal(data_type) or at.is_integer(data_type)),
     (is_text, is_text),
     (at.is_boolean, at.is_boolean),
     (at.is_binary, at.is_binary),
-    (at.is_fixed_size_binary, lambda kind: at.is_fixed_size_binary(kind) or at.is_binary(kind)),
+    (
+        at.is_fixed_size_binary,
+        lambda data_type: at.is_fixed_size_binary(data_type) or at.is_binary(data_type),
+    ),
     (at.is_date, at.is_date),
     (at.is_time, at.is_time),
     (at.is_timestamp, at.is_timestamp),

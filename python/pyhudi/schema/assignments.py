@@ -26,7 +26,7 @@ from pyhudi.schema.suggestions import closest_name
 
 
 def set_value(
-    value: Any, kind: pa.DataType, names: Names, what: str, *, null_elements: bool = False
+    value: Any, data_type: pa.DataType, names: Names, what: str, *, null_elements: bool = False
 ) -> SetValue:
     """Return a value for a column of a type.
 
@@ -36,32 +36,36 @@ def set_value(
     """
     if isinstance(value, str):
         operand = _operand(value, names, what)
-        if isinstance(operand, Literal) and isinstance(operand.value, str) and at.is_temporal(kind):
-            value = pc.scalar(_read(operand.value, kind, what))
+        if (
+            isinstance(operand, Literal)
+            and isinstance(operand.value, str)
+            and at.is_temporal(data_type)
+        ):
+            value = pc.scalar(_read(operand.value, data_type, what))
         else:
             value = to_value(operand, what).expression
     if isinstance(value, pc.Expression):
-        return SetValue(value, kind, is_column=isinstance(tree_of(value), Field))
-    scalar = literal(value, kind, what)
+        return SetValue(value, data_type, is_column=isinstance(tree_of(value), Field))
+    scalar = literal(value, data_type, what)
     if not null_elements:
         check_elements(pa.chunked_array([pa.repeat(scalar, 1)]), what)
-    return SetValue(pc.scalar(scalar), kind, is_column=False)
+    return SetValue(pc.scalar(scalar), data_type, is_column=False)
 
 
-def parse_expression(text: str, names: Names, what: str) -> pc.Expression:
+def parse_expression(sql: str, names: Names, what: str) -> pc.Expression:
     """Parse a SQL expression. Raises as `set_value` does."""
-    return to_value(_operand(text, names, what), what).expression
+    return to_value(_operand(sql, names, what), what).expression
 
 
-def _read(text: str, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
+def _read(string: str, data_type: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
-        return of_text(text, kind)
+        return of_text(string, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SchemaMismatch(f"{what}: {text!r} is no {kind}: {error}") from error
+        raise SchemaMismatch(f"{what}: {string!r} is no {data_type}: {error}") from error
 
 
-def _operand(text: str, names: Names, what: str) -> Operand:
-    tree = parse_one(text, what, hint="Quote strings with single quotes: \"'text'\".")
+def _operand(sql: str, names: Names, what: str) -> Operand:
+    tree = parse_one(sql, what, hint="Quote strings with single quotes: \"'text'\".")
 
     def resolve(column: Any) -> Value:
         parts = [column.args.get(name) for name in ("catalog", "db", "table", "this")]
@@ -72,10 +76,12 @@ def _operand(text: str, names: Names, what: str) -> Operand:
             if field is not None:
                 below = (field.name, *path[length:])
                 return Value(pc.field(*below), column_type(below, pa.schema([field])))
-        known = ", ".join(sorted({name[-1] for name in names}))
+        columns = ", ".join(sorted({name[-1] for name in names}))
         msg = f"{what}: there is no column {'.'.join(path)!r}"
         near = closest_name(".".join(path), [".".join(name) for name in names])
         meant = f"Did you mean {near!r}? " if near else ""
-        raise SchemaMismatch(msg, hint=f"{meant}Columns: {known}. Put strings into single quotes.")
+        raise SchemaMismatch(
+            msg, hint=f"{meant}Columns: {columns}. Put strings into single quotes."
+        )
 
     return evaluate(tree, resolve, what)

@@ -35,7 +35,7 @@ def define_names_once(avro: Json) -> Json:
 
 class _Definitions:
     def __init__(self) -> None:
-        self._known: dict[str, Json] = {}
+        self._definitions: dict[str, Json] = {}
 
     def of(self, avro: Json, space: str) -> Json:
         if isinstance(avro, list):
@@ -50,27 +50,36 @@ class _Definitions:
         }
 
     def _resolve_name(self, name: str, space: str) -> Json:
-        found = next((one for one in (_full(name, space), name) if one in self._known), None)
-        if found is None:
+        full_name = next(
+            (
+                candidate
+                for candidate in (_full(name, space), name)
+                if candidate in self._definitions
+            ),
+            None,
+        )
+        if full_name is None:
             return name
-        if self._known[found] is None:
-            msg = f"the table's schema has the type {found}, which contains itself"
+        if self._definitions[full_name] is None:
+            msg = f"the table's schema has the type {full_name}, which contains itself"
             raise UnsupportedTableFeature(msg)
-        return self._known[found]
+        return self._definitions[full_name]
 
     def _define(self, avro: Json, space: str) -> Json:
-        given = avro["name"]
-        space = given.rpartition(".")[0] if "." in given else avro.get("namespace", space)
-        head = {"type": avro["type"], "name": given.rpartition(".")[2], "namespace": space}
-        made = {**head, **{key: value for key, value in avro.items() if key not in head}}
+        written_name = avro["name"]
+        space = (
+            written_name.rpartition(".")[0] if "." in written_name else avro.get("namespace", space)
+        )
+        head = {"type": avro["type"], "name": written_name.rpartition(".")[2], "namespace": space}
+        definition = {**head, **{key: value for key, value in avro.items() if key not in head}}
         name = _full(head["name"], space)
-        self._known[name] = None
-        if "fields" in made:
-            made["fields"] = [
-                {**field, "type": self.of(field["type"], space)} for field in made["fields"]
+        self._definitions[name] = None
+        if "fields" in definition:
+            definition["fields"] = [
+                {**field, "type": self.of(field["type"], space)} for field in definition["fields"]
             ]
-        self._known[name] = made
-        return made
+        self._definitions[name] = definition
+        return definition
 
 
 class _Names:
@@ -98,15 +107,15 @@ class _Names:
             name = self._free(place)
         self._taken[name] = avro
         own, _, last = name.rpartition(".")
-        made = {**avro, "name": last, "namespace": own}
+        definition = {**avro, "name": last, "namespace": own}
         if own == space:
-            del made["namespace"]
-        if "fields" in made:
-            made["fields"] = [
+            del definition["namespace"]
+        if "fields" in definition:
+            definition["fields"] = [
                 {**field, "type": self.of(field["type"], own, f"{name}.{field['name']}")}
-                for field in made["fields"]
+                for field in definition["fields"]
             ]
-        return made
+        return definition
 
     def _free(self, place: str) -> str:
         numbered = (f"{place}_{number}" for number in count(2))

@@ -43,32 +43,32 @@ class ColumnReader:
         """Return a field without ids."""
         return self._field({**field, "type": inline_references(field["type"])}, None)
 
-    def root(self, avro: Json, known: Json) -> Kind:
-        """Return a table's schema, with the ids of the internal schema `known`."""
-        return self._kind(inline_references(avro), known)
+    def root(self, avro: Json, internal: Json) -> Kind:
+        """Return a table's schema, with the ids of the internal schema `internal`."""
+        return self._kind(inline_references(avro), internal)
 
-    def _kind(self, avro: Json, known: Json) -> Kind:
-        """Return a type, with the ids of the internal type `known` if that is of the same kind."""
+    def _kind(self, avro: Json, internal: Json) -> Kind:
+        """Return a type, with the ids of the internal type `internal` if they match."""
         if isinstance(avro, str):
-            return _plain(avro, avro, known, all_types=self._all_types)
+            return _plain(avro, avro, internal, all_types=self._all_types)
         if isinstance(avro, list):
             msg = f"the table's schema has the union {json.dumps(avro)}"
             raise UnsupportedTableFeature(msg)
-        kind = avro["type"]
-        if kind not in ("array", "map", "record"):
-            return _plain(kind, avro, known, all_types=self._all_types)
-        known = known if isinstance(known, dict) and known.get("type") == kind else {}
-        if kind == "array":
-            element = known.get("element_id", NEW), known.get("element")
+        name = avro["type"]
+        if name not in ("array", "map", "record"):
+            return _plain(name, avro, internal, all_types=self._all_types)
+        internal = internal if isinstance(internal, dict) and internal.get("type") == name else {}
+        if name == "array":
+            element = internal.get("element_id", NEW), internal.get("element")
             return Many(self._inner(ELEMENT, avro["items"], element))
-        if kind == "map":
-            value = known.get("value_id", NEW), known.get("value")
+        if name == "map":
+            value = internal.get("value_id", NEW), internal.get("value")
             inner = self._inner(VALUE, avro["values"], value)
-            return Mapped(known.get("key_id", NEW), inner)
-        return self._struct(avro, known)
+            return Mapped(internal.get("key_id", NEW), inner)
+        return self._struct(avro, internal)
 
-    def _struct(self, avro: Json, known: Json) -> Struct:
-        fields = {field["name"]: field for field in known.get("fields", ())}
+    def _struct(self, avro: Json, internal: Json) -> Struct:
+        fields = {field["name"]: field for field in internal.get("fields", ())}
         name = f"{avro['namespace']}.{avro['name']}".lstrip(".")
         taken = {"type", "name", "namespace", "fields"}
         props = {key: value for key, value in avro.items() if key not in taken}
@@ -78,35 +78,37 @@ class ColumnReader:
             props,
         )
 
-    def _field(self, avro: Json, known: Json) -> Slot:
-        known = known or {}
-        slot = self._inner(avro["name"], avro["type"], (known.get("id", NEW), known.get("type")))
-        if _is_nested(slot.kind) != isinstance(known.get("type"), dict) and known:
+    def _field(self, avro: Json, internal: Json) -> Slot:
+        internal = internal or {}
+        slot = self._inner(
+            avro["name"], avro["type"], (internal.get("id", NEW), internal.get("type"))
+        )
+        if _is_nested(slot.kind) != isinstance(internal.get("type"), dict) and internal:
             slot = replace(slot, id=NEW)
         return replace(slot, doc=avro.get("doc"), default=avro.get("default"))
 
-    def _inner(self, name: str, avro: Json, known: tuple[int, Json]) -> Slot:
+    def _inner(self, name: str, avro: Json, internal: tuple[int, Json]) -> Slot:
         optional = isinstance(avro, list) and "null" in avro
         if optional:
             others = [branch for branch in avro if branch != "null"]
             avro = others[0] if len(others) == 1 else others
-        return Slot(known[0], name, self._kind(avro, known[1]), optional)
+        return Slot(internal[0], name, self._kind(avro, internal[1]), optional)
 
 
 def _is_nested(kind: Kind) -> bool:
     return not isinstance(kind, Plain)
 
 
-def _plain(kind: str, avro: Json, known: Json, *, all_types: bool) -> Plain:
-    rich, simple = internal_types(kind, avro)
-    if isinstance(known, str) and known in (rich, simple):
-        return Plain(avro, known)
+def _plain(name: str, avro: Json, internal: Json, *, all_types: bool) -> Plain:
+    rich, simple = internal_types(name, avro)
+    if isinstance(internal, str) and internal in (rich, simple):
+        return Plain(avro, internal)
     # Hudi's own type changes write the simple form, in every release.
-    text = rich if all_types and not isinstance(known, str) else simple
-    if not text:
+    internal_type = rich if all_types and not isinstance(internal, str) else simple
+    if not internal_type:
         msg = f"hoodie.schema.on.read.enable: Hudi of this table version has no type {rich}"
         raise UnsupportedTableFeature(msg, hint="Upgrade the table to version 9.")
-    return Plain(avro, text)
+    return Plain(avro, internal_type)
 
 
 # --- to JSON --------------------------------------------------------------------------------------
@@ -138,12 +140,12 @@ def _avro_type(slot: Slot) -> Json:
 
 
 def _avro_field(slot: Slot) -> Json:
-    made = {"name": slot.name, "type": _avro_type(slot)}
+    field = {"name": slot.name, "type": _avro_type(slot)}
     if slot.doc is not None:
-        made["doc"] = slot.doc
+        field["doc"] = slot.doc
     if slot.optional or slot.default is not None:
-        made["default"] = slot.default
-    return made
+        field["default"] = slot.default
+    return field
 
 
 def document(kind: Kind) -> Json:
@@ -167,12 +169,12 @@ def document(kind: Kind) -> Json:
                 "value": document(value.kind),
                 "value_optional": value.optional,
             }
-    return {"type": "record", "fields": [_fielddocument(slot) for slot in kind.fields]}
+    return {"type": "record", "fields": [_field_document(slot) for slot in kind.fields]}
 
 
-def _fielddocument(slot: Slot) -> Json:
-    made = {"id": slot.id, "name": slot.name, "optional": slot.optional}
-    made["type"] = document(slot.kind)
+def _field_document(slot: Slot) -> Json:
+    field = {"id": slot.id, "name": slot.name, "optional": slot.optional}
+    field["type"] = document(slot.kind)
     if slot.doc is not None:
-        made["doc"] = slot.doc
-    return made
+        field["doc"] = slot.doc
+    return field

@@ -37,20 +37,20 @@ class ColumnTree:
 
         Raises `UnsupportedTableFeature` for types without a counterpart.
         """
-        known = json.loads(internal) if internal else {}
-        root = ColumnReader(all_types).root(json.loads(avro), known)
+        document = json.loads(internal) if internal else {}
+        root = ColumnReader(all_types).root(json.loads(avro), document)
         if not isinstance(root, Struct):
             msg = "the table's Avro schema is not a record"
             raise UnsupportedTableFeature(msg)
-        greatest = max((NEW, *(slot.id for slot in _slots(root)), *_key_ids(root)))
-        return cls(root, max(greatest, int(known.get("max_column_id", NEW)))).assign_ids()
+        max_id = max((NEW, *(slot.id for slot in _slots(root)), *_key_ids(root)))
+        return cls(root, max(max_id, int(document.get("max_column_id", NEW)))).assign_ids()
 
     def assign_ids(self) -> ColumnTree:
         """Return it with ids for columns without one, in Hudi's order."""
         ids = count(self.max_id + 1)
         root = _assign_ids(self.root, ids)
-        greatest = next(ids) - 1
-        return ColumnTree(root, greatest, greatest - self.max_id)
+        max_id = next(ids) - 1
+        return ColumnTree(root, max_id, max_id - self.max_id)
 
     def avro(self) -> str:
         """Return the Avro schema."""

@@ -25,7 +25,7 @@ class SetValue:
     """The new value of a column."""
 
     expression: pc.Expression
-    kind: pa.DataType
+    data_type: pa.DataType
     """The column's type."""
     is_column: bool
     """It is another column without a computation, of which no value may change."""
@@ -34,12 +34,12 @@ class SetValue:
         """Cast the expression's values to the column's type. Raises `SchemaMismatch`."""
         cast = cast_exactly if self.is_column else cast_computed
         try:
-            return cast(values, pa.field(name, self.kind))
+            return cast(values, pa.field(name, self.data_type))
         except SchemaMismatch as error:
-            if not pa.types.is_decimal(self.kind):
+            if not pa.types.is_decimal(self.data_type):
                 raise
-            kind = f"DECIMAL({self.kind.precision}, {self.kind.scale})"
-            hint = f"CAST(… AS {kind}) rounds to the column's digits."
+            data_type = f"DECIMAL({self.data_type.precision}, {self.data_type.scale})"
+            hint = f"CAST(… AS {data_type}) rounds to the column's digits."
             raise SchemaMismatch(without_hint(error), hint=hint) from error
 
 

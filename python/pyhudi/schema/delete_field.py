@@ -49,8 +49,8 @@ def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[
     """Return the column as strings, as readers compare it with a marker."""
     if not pa.types.is_floating(column.type):
         return column.cast(pa.string())
-    texts = [_native.shown_text(chunk, name) for chunk in column.chunks]
-    return pa.chunked_array(texts, pa.string())
+    strings = [_native.shown_text(chunk, name) for chunk in column.chunks]
+    return pa.chunked_array(strings, pa.string())
 
 
 def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
@@ -76,11 +76,11 @@ def check_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
     check_has_delete_field(schema, delete_field)
     if delete_field is None:
         return
-    kind = schema.field(delete_field).type
+    data_type = schema.field(delete_field).type
     printed = (is_text, pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating)
-    if not any(test(kind) for test in printed):
+    if not any(test(data_type) for test in printed):
         msg = (
-            f"{DELETE_FIELD} is {delete_field} of type {kind}: engines disagree on the "
+            f"{DELETE_FIELD} is {delete_field} of type {data_type}: engines disagree on the "
             "delete marker of such a column"
         )
         raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")

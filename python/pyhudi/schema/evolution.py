@@ -53,12 +53,12 @@ def evolve(
     for a required column that the rows do not have, for a name that differs from another only in
     case, is repeated or is reserved, and for a change of columns of keys, orderings or indexes.
     """
-    known = frozenset(data_schema(table.arrow).names)
-    check_reserved(field for field in rows.schema if field.name not in known)
-    given = data_schema(rows.schema)
+    table_columns = frozenset(data_schema(table.arrow).names)
+    check_reserved(field for field in rows.schema if field.name not in table_columns)
+    data = data_schema(rows.schema)
     record = inline_references(json.loads(table.avro))
     fixed = _columns_with_fixed_type(config, indexed)
-    evolved = _record(record, pa.struct(list(given)), "", fixed)
+    evolved = _record(record, pa.struct(list(data)), "", fixed)
     schema = table
     if evolved != record:
         schema = evolve_table_schema(table, json.dumps(define_names_once(evolved)), config)
@@ -80,24 +80,26 @@ def _columns_with_fixed_type(config: TableConfig, indexed: Mapping[str, str]) ->
 # --- the schema -----------------------------------------------------------------------------------
 
 
-def _record(record: Json, given: pa.StructType, path: str, fixed: Mapping[str, str]) -> Json:
+def _record(record: Json, struct: pa.StructType, path: str, fixed: Mapping[str, str]) -> Json:
     """Merge the fields of a struct into an Avro record; `path` is "" or ends with a dot."""
-    known = {field["name"]: field for field in record["fields"]}
-    incoming = {field.name: field for field in given}
-    _check_names(known, given, path)
+    fields_of_table = {field["name"]: field for field in record["fields"]}
+    incoming = {field.name: field for field in struct}
+    _check_names(fields_of_table, struct, path)
     fields = []
-    for name, field in known.items():
-        kind = field["type"]
+    for name, field in fields_of_table.items():
+        avro_type = field["type"]
         if name in incoming:
-            kind = _type(kind, incoming[name].type, path + name, fixed)
-        fields.append({**field, "type": kind})
-    added = [field.with_nullable(True) for name, field in incoming.items() if name not in known]
+            avro_type = _type(avro_type, incoming[name].type, path + name, fixed)
+        fields.append({**field, "type": avro_type})
+    added = [
+        field.with_nullable(True) for name, field in incoming.items() if name not in fields_of_table
+    ]
     return {**record, "fields": [*fields, *_new_fields(record, added, path)]}
 
 
-def _check_names(known: Collection[str], given: pa.StructType, path: str) -> None:
-    by_case = {name.lower(): name for name in known}
-    names = [field.name for field in given]
+def _check_names(table_names: Collection[str], struct: pa.StructType, path: str) -> None:
+    by_case = {name.lower(): name for name in table_names}
+    names = [field.name for field in struct]
     for at, name in enumerate(names):
         if name in names[:at]:
             msg = f"there is more than one column {path + name!r}"
@@ -115,46 +117,50 @@ def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Jso
         if pa.types.is_null(field.type):
             msg = f"the new column {path + field.name!r} has no type"
             raise SchemaMismatch(msg, hint="Cast it, or leave it out.")
-    text = avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
-    fields: list[Json] = inline_references(json.loads(text))["fields"]
+    schema_json = avro_schema(pa.schema(added), record["name"], record.get("namespace", ""))
+    fields: list[Json] = inline_references(json.loads(schema_json))["fields"]
     return fields
 
 
-def _type(kind: Json, given: pa.DataType, path: str, fixed: Mapping[str, str]) -> Json:
-    if isinstance(kind, list):
+def _type(avro_type: Json, data_type: pa.DataType, path: str, fixed: Mapping[str, str]) -> Json:
+    if isinstance(avro_type, list):
         return [
-            _type(branch, given, path, fixed) if branch != "null" else branch for branch in kind
+            _type(branch, data_type, path, fixed) if branch != "null" else branch
+            for branch in avro_type
         ]
-    if isinstance(kind, str):
-        return _number(kind, given, path, fixed)
-    if kind["type"] == "record" and pa.types.is_struct(given):
-        return _record(kind, given, f"{path}.", fixed)
-    if kind["type"] == "array" and (pa.types.is_list(given) or pa.types.is_large_list(given)):
-        return {**kind, "items": _type(kind["items"], given.value_type, path, fixed)}
-    if kind["type"] == "map" and pa.types.is_map(given):
-        return {**kind, "values": _type(kind["values"], given.item_type, path, fixed)}
-    return kind
+    if isinstance(avro_type, str):
+        return _number(avro_type, data_type, path, fixed)
+    if avro_type["type"] == "record" and pa.types.is_struct(data_type):
+        return _record(avro_type, data_type, f"{path}.", fixed)
+    if avro_type["type"] == "array" and (
+        pa.types.is_list(data_type) or pa.types.is_large_list(data_type)
+    ):
+        return {**avro_type, "items": _type(avro_type["items"], data_type.value_type, path, fixed)}
+    if avro_type["type"] == "map" and pa.types.is_map(data_type):
+        return {**avro_type, "values": _type(avro_type["values"], data_type.item_type, path, fixed)}
+    return avro_type
 
 
-def _number(kind: str, given: pa.DataType, path: str, fixed: Mapping[str, str]) -> str:
-    wanted = _avro_number(given)
-    if wanted is None or wanted == kind or wanted not in _WIDER.get(kind, ()):
-        return kind
+def _number(avro_type: str, data_type: pa.DataType, path: str, fixed: Mapping[str, str]) -> str:
+    required = _avro_number(data_type)
+    if required is None or required == avro_type or required not in _WIDER.get(avro_type, ()):
+        return avro_type
     if path in fixed:
-        msg = f"column {path!r} is {kind} in the table and {wanted} in the data: it cannot change"
+        types = f"{avro_type} in the table and {required} in the data"
+        msg = f"column {path!r} is {types}: it cannot change"
         raise SchemaMismatch(msg, hint=fixed[path])
-    return wanted
+    return required
 
 
-def _avro_number(kind: pa.DataType) -> str | None:
-    if pa.types.is_dictionary(kind):
-        return _avro_number(kind.value_type)
-    if pa.types.is_integer(kind):
-        small = kind.bit_width < 32 or pa.types.is_int32(kind)  # noqa: PLR2004
+def _avro_number(data_type: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(data_type):
+        return _avro_number(data_type.value_type)
+    if pa.types.is_integer(data_type):
+        small = data_type.bit_width < 32 or pa.types.is_int32(data_type)  # noqa: PLR2004
         return "int" if small else "long"
-    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+    if pa.types.is_float16(data_type) or pa.types.is_float32(data_type):
         return "float"
-    return "double" if pa.types.is_float64(kind) else None
+    return "double" if pa.types.is_float64(data_type) else None
 
 
 # --- the rows -------------------------------------------------------------------------------------
@@ -162,9 +168,9 @@ def _avro_number(kind: pa.DataType) -> str | None:
 
 def _fit_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the rows with nulls for missing columns, at every depth; `conform` casts types."""
-    given = [name for name in rows.column_names if name not in META_COLUMNS]
-    names = frozenset(given)
-    if len(names) < len(given):
+    row_columns = [name for name in rows.column_names if name not in META_COLUMNS]
+    names = frozenset(row_columns)
+    if len(names) < len(row_columns):
         return rows
     columns = {
         field.name: (
@@ -186,29 +192,32 @@ def _fill_column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.Chunk
     return pa.chunked_array(chunks)
 
 
-def _fill_array(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
+def _fill_array(values: pa.Array[Any], data_type: pa.DataType, path: str) -> pa.Array[Any]:
     """Return the array with nulls for missing struct fields, in the requested order."""
-    if pa.types.is_struct(kind) and pa.types.is_struct(values.type):
-        _check_fields(values.type, kind, path)
-        children = [_child(values, kind.field(index), path) for index in range(kind.num_fields)]
+    if pa.types.is_struct(data_type) and pa.types.is_struct(values.type):
+        _check_fields(values.type, data_type, path)
+        children = [
+            _child(values, data_type.field(index), path) for index in range(data_type.num_fields)
+        ]
         fields = [
-            pa.field(kind.field(index).name, child.type) for index, child in enumerate(children)
+            pa.field(data_type.field(index).name, child.type)
+            for index, child in enumerate(children)
         ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
-    if pa.types.is_list(kind) and pa.types.is_list(values.type):
-        items = _fill_array(values.flatten(), kind.value_type, path)
+    if pa.types.is_list(data_type) and pa.types.is_list(values.type):
+        items = _fill_array(values.flatten(), data_type.value_type, path)
         return list_of(values, items)
-    if pa.types.is_map(kind) and pa.types.is_map(values.type):
+    if pa.types.is_map(data_type) and pa.types.is_map(values.type):
         entries = entries_of(values)
         flat = entries.flatten()
-        items = _fill_array(flat.field(1), kind.item_type, path)
+        items = _fill_array(flat.field(1), data_type.item_type, path)
         return map_of(entries, flat.field(0), items)
     return values
 
 
-def _check_fields(given: pa.StructType, kind: pa.StructType, path: str) -> None:
-    for field in given:
-        if kind.get_field_index(field.name) < 0:
+def _check_fields(data_type: pa.StructType, table_type: pa.StructType, path: str) -> None:
+    for field in data_type:
+        if table_type.get_field_index(field.name) < 0:
             msg = f"the table has no column {path}.{field.name}, and a field cannot be added there"
             raise SchemaMismatch(msg, hint="Leave it out.")
 

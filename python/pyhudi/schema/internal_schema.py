@@ -158,12 +158,12 @@ def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]
     text = storage.read(path).decode(errors="replace")
     document = _load(text, path)
     try:
-        found = {_time_of(version["version_id"]): version for version in document["schemas"]}
-        for version in found.values():
+        versions = {_time_of(version["version_id"]): version for version in document["schemas"]}
+        for version in versions.values():
             _table(version)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupt_error(path, error) from error
-    return text, found
+    return text, versions
 
 
 def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
@@ -196,11 +196,11 @@ def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
     """
     commits = "\n".join(commit.file_name for commit in timeline.commits)
     key = storage.uri, f"{SCHEMA_FOLDER}?{hashlib.sha256(commits.encode()).hexdigest()}"
-    known: tuple[str, ...] | None = storage.kept.get(key)
-    if known is None:
-        known = tuple(sorted(entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1]))
-        storage.kept.put(key, known, weight=len(known) + 1)
-    return known
+    names: tuple[str, ...] | None = storage.kept.get(key)
+    if names is None:
+        names = tuple(sorted(entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1]))
+        storage.kept.put(key, names, weight=len(names) + 1)
+    return names
 
 
 def instant_of_file(name: str) -> str:
@@ -218,19 +218,19 @@ def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[
     Also of commits before the first version: a service that was scheduled before it and executed
     after it may have its columns.
     """
-    known: dict[str, Column] = {}
-    found: dict[str, Column] = {}
+    parsed: dict[str, Column] = {}
+    versions: dict[str, Column] = {}
     for instant in timeline.commits:
         text = _latest_schema(timeline, instant)
         if text is None:
             older = [time for time in history if time <= instant.requested]
             if older:
-                found[instant.requested] = history[max(older)]
+                versions[instant.requested] = history[max(older)]
             continue
-        if text not in known:
-            known[text] = _parse(text, f"the commit {instant.requested}")
-        found[instant.requested] = known[text]
-    return found
+        if text not in parsed:
+            parsed[text] = _parse(text, f"the commit {instant.requested}")
+        versions[instant.requested] = parsed[text]
+    return versions
 
 
 def _deduplicate(
@@ -239,8 +239,8 @@ def _deduplicate(
     """Return each distinct map once, and the instants at which it changes."""
     distinct: dict[Map, int] = {}
     versions: list[tuple[str, int | None]] = []
-    for instant, found in maps:
-        index = None if found is None else distinct.setdefault(found, len(distinct))
+    for instant, map_ in maps:
+        index = None if map_ is None else distinct.setdefault(map_, len(distinct))
         if not versions or versions[-1][1] != index:
             versions.append((instant, index))
     return Evolution(tuple(distinct), tuple(versions)) if distinct else None
@@ -264,22 +264,22 @@ def _source(field: pa.Field, table: Column, version: Column) -> Source:
     return Source(field.name, stored, _parts(field.type, mine, version.parts[stored]))
 
 
-def _parts(kind: pa.DataType, table: Column, version: Column) -> Map:
-    if at.is_struct(kind):
-        fields = [kind.field(index) for index in range(kind.num_fields)]
+def _parts(data_type: pa.DataType, table: Column, version: Column) -> Map:
+    if at.is_struct(data_type):
+        fields = [data_type.field(index) for index in range(data_type.num_fields)]
         return _identity_as_none(_sources(fields, table, version)) or ()
-    name, inner = _inside(kind)
+    name, inner = _inside(data_type)
     if inner is None or name not in table.parts or name not in version.parts:
         return ()
     parts = _parts(inner, table.parts[name], version.parts[name])
     return (Source(name, name, parts),) if parts else ()
 
 
-def _inside(kind: pa.DataType) -> tuple[str, pa.DataType | None]:
-    if at.is_map(kind):
-        return _VALUE, kind.item_type
-    if at.is_list(kind) or at.is_large_list(kind):
-        return _ELEMENT, kind.value_type
+def _inside(data_type: pa.DataType) -> tuple[str, pa.DataType | None]:
+    if at.is_map(data_type):
+        return _VALUE, data_type.item_type
+    if at.is_list(data_type) or at.is_large_list(data_type):
+        return _ELEMENT, data_type.value_type
     return "", None
 
 
@@ -312,17 +312,17 @@ def _table(document: Any) -> Column:
     return _column(-1, document)
 
 
-def _column(id_: int, kind: Any) -> Column:
-    if not isinstance(kind, Mapping):
+def _column(id_: int, document: Any) -> Column:
+    if not isinstance(document, Mapping):
         return Column(id_, {})
-    match kind["type"]:
+    match document["type"]:
         case "record":
-            fields = kind["fields"]
+            fields = document["fields"]
             return Column(id_, {f["name"]: _column(f["id"], f["type"]) for f in fields})
         case "array":
-            return Column(id_, {_ELEMENT: _column(kind["element_id"], kind["element"])})
+            return Column(id_, {_ELEMENT: _column(document["element_id"], document["element"])})
         case "map":
-            return Column(id_, {_VALUE: _column(kind["value_id"], kind["value"])})
+            return Column(id_, {_VALUE: _column(document["value_id"], document["value"])})
         case other:
             raise TypeError(f"the type {other}")
 

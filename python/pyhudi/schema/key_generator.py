@@ -135,19 +135,19 @@ def _has_slashes(
     config: TableConfig, generator: str, options: Mapping[str, str], times: Mapping[str, TimeRules]
 ) -> bool:
     """Return whether dates in partition paths have slashes; Hudi stores it only with SQL."""
-    stored, given = config.slash_separated_dates, parse_bool(options, SLASH_DATES, default=None)
-    if given is not None and SLASH_DATES in config.properties and given != stored:
-        msg = f"the option {SLASH_DATES} is {given}, the table has {stored}".lower()
+    stored, option = config.slash_separated_dates, parse_bool(options, SLASH_DATES, default=None)
+    if option is not None and SLASH_DATES in config.properties and option != stored:
+        msg = f"the option {SLASH_DATES} is {option}, the table has {stored}".lower()
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
-    found = stored or bool(given)
+    has_slashes = stored or bool(option)
     several = generator == CUSTOM and len(config.partition_fields) > 1
-    if found and (times or several):
+    if has_slashes and (times or several):
         # Hudi does not change times, and a custom generator handles each field by itself.
         msg = f"{SLASH_DATES} is true and the key generator is {generator}"
         raise UnsupportedTableFeature(
             msg, hint="Use it with one date column and the simple key generator."
         )
-    return found
+    return has_slashes
 
 
 def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> dict[str, TimeRules]:
@@ -160,24 +160,26 @@ def _times(config: TableConfig, generator: str, options: Mapping[str, str]) -> d
         return {}
     if not fields:
         return {}
-    given = time_properties(options)
+    set_options = time_properties(options)
     stored = time_properties(config.properties)
-    for name, value in given.items():
+    for name, value in set_options.items():
         if stored.get(name, value) != value:
             msg = f"the option {name} is {value}, the table has {stored[name]}"
             raise UnsupportedTableFeature(msg, hint="Leave the option out.")
-    rules = time_rules({**given, **stored})
+    rules = time_rules({**set_options, **stored})
     return dict.fromkeys(fields, rules)
 
 
 def _timestamp_fields(config: TableConfig, options: Mapping[str, str]) -> list[str]:
     """Return fields of a custom key generator that are timestamps."""
     types = custom_types(config, options)
-    unknown = [kind for kind in types.values() if kind.upper() not in (SIMPLE, TIMESTAMP)]
+    unknown = [
+        field_type for field_type in types.values() if field_type.upper() not in (SIMPLE, TIMESTAMP)
+    ]
     if unknown:
         msg = f"{PARTITION_FIELDS} has the type {unknown[0]}; expected simple or timestamp"
         raise UnsupportedTableFeature(msg, hint=_HINT)
-    return [field for field, kind in types.items() if kind.upper() == TIMESTAMP]
+    return [field for field, field_type in types.items() if field_type.upper() == TIMESTAMP]
 
 
 def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
@@ -186,8 +188,8 @@ def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, s
     Raises `UnsupportedTableFeature` if neither the table nor an option has it.
     """
     stored = config.properties.get(PARTITION_FIELDS, "")
-    text = stored if ":" in stored else options.get(PARTITION_SPEC, "")
-    types = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
+    spec = stored if ":" in stored else options.get(PARTITION_SPEC, "")
+    types = dict(part.strip().split(":", 1) for part in spec.split(",") if ":" in part)
     if list(types) != list(config.partition_fields):
         msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not stored"
         raise UnsupportedTableFeature(
@@ -262,7 +264,7 @@ def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa
     for name in (*key_fields, *spec.partition_fields):
         _check_spelled(name, column_at(rows, name).type)
     for name in spec.partition_fields:
-        _check_told_apart(name, column_at(rows, name))
+        _check_not_null_path(name, column_at(rows, name))
     return _native.add_keys(
         rows,
         key_fields=key_fields,
@@ -275,25 +277,29 @@ def _native_keys(rows: pa.Table, spec: KeySpec, key_fields: Sequence[str]) -> pa
     )
 
 
-def _check_spelled(name: str, kind: pa.DataType) -> None:
-    if at.is_nested(kind) or at.is_binary(kind) or at.is_fixed_size_binary(kind):
-        msg = f"column {name!r} of type {kind} cannot be part of a key or partition path"
-        field = f"{name}.{kind.field(0).name}" if at.is_struct(kind) and kind.num_fields else ""
+def _check_spelled(name: str, data_type: pa.DataType) -> None:
+    if at.is_nested(data_type) or at.is_binary(data_type) or at.is_fixed_size_binary(data_type):
+        msg = f"column {name!r} of type {data_type} cannot be part of a key or partition path"
+        field = (
+            f"{name}.{data_type.field(0).name}"
+            if at.is_struct(data_type) and data_type.num_fields
+            else ""
+        )
         hint = f"Name a field of it, such as {field!r}." if field else "Cast it to string."
         raise SchemaMismatch(msg, hint=hint)
 
 
-def _check_told_apart(name: str, column: pa.ChunkedArray[Any]) -> None:
+def _check_not_null_path(name: str, column: pa.ChunkedArray[Any]) -> None:
     """Raise `SchemaMismatch` for strings with the path of null, which would be read as null.
 
     Hudi writes them, and reads null (1.2.0).
     """
     if not (at.is_string(column.type) or at.is_large_string(column.type)):
         return
-    texts = pa.array(["", NULL_PARTITION], column.type)
-    places = pc.index_in(column, texts)
-    if places.null_count < len(column):
-        row = pc.index(pc.is_valid(places), pa.scalar(value=True)).as_py()
+    null_paths = pa.array(["", NULL_PARTITION], column.type)
+    matches = pc.index_in(column, null_paths)
+    if matches.null_count < len(column):
+        row = pc.index(pc.is_valid(matches), pa.scalar(value=True)).as_py()
         value = column[row].as_py()
         msg = f"row {row}: the partition column {name!r} is {value!r}, which is read back as null"
         raise SchemaMismatch(msg, hint="Write null, or another text.")
@@ -332,12 +338,12 @@ def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Tabl
     for name in config.partition_fields:
         if name not in rows.column_names or name not in schema.names:
             continue
-        wanted, given = schema.field(name).type, rows.column(name)
-        if pa.types.is_integer(wanted) and pa.types.is_string(given.type):
+        stored_type, column = schema.field(name).type, rows.column(name)
+        if pa.types.is_integer(stored_type) and pa.types.is_string(column.type):
             try:
-                number = given.cast(wanted)
+                number = column.cast(stored_type)
             except pa.ArrowInvalid as error:
-                msg = f"column {name!r} is a string, the table has {wanted}: {error}"
+                msg = f"column {name!r} is a string, the table has {stored_type}: {error}"
                 raise SchemaMismatch(msg) from error
             rows = rows.set_column(rows.column_names.index(name), name, number)
     return rows

@@ -24,59 +24,59 @@ KEYS_MOST = 100_000
 
 
 def find_allowed_values(
-    conjuncts: Iterable[Conjunct], column: str, besides: Collection[str] = ()
+    conjuncts: Iterable[Conjunct], column: str, excluded: Collection[str] = ()
 ) -> list[str] | None:
     """Return strings of the values that a column may have; None if the filter does not list them.
 
-    besides: columns whose stored values the filter does not see.
+    excluded: columns whose stored values the filter does not see.
     """
-    if column in besides:
+    if column in excluded:
         return None
-    found: set[str] | None = None
+    allowed: set[str] | None = None
     for name, op, values in conjuncts:
         if name == column and op in ("=", "in") and _has_certain_text(values.type):
-            texts = {str(value) for value in values.to_pylist()}
-            found = texts if found is None else found & texts
-    return None if found is None else sorted(found)
+            strings = {str(value) for value in values.to_pylist()}
+            allowed = strings if allowed is None else allowed & strings
+    return None if allowed is None else sorted(allowed)
 
 
-def _has_certain_text(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(at.is_int32(kind) or at.is_int64(kind))
+def _has_certain_text(data_type: pa.DataType) -> bool:
+    return is_text(data_type) or bool(at.is_int32(data_type) or at.is_int64(data_type))
 
 
 def find_record_keys(
-    config: TableConfig, conjuncts: Sequence[Conjunct], besides: Collection[str] = ()
+    config: TableConfig, conjuncts: Sequence[Conjunct], excluded: Collection[str] = ()
 ) -> list[str] | None:
     """Return every record key that a matching row can have; None if the filter does not list them.
 
     A key of one field is returned in both formats of Hudi's releases, `k1` and `id:k1`, if the key
     generator leaves it open.
     """
-    stored = find_allowed_values(conjuncts, RECORD_KEY, besides)
+    stored = find_allowed_values(conjuncts, RECORD_KEY, excluded)
     if stored is not None:
         return stored if len(stored) <= KEYS_MOST else None
     if config.key_generator == "USER_PROVIDED":
         return None
-    keys = field_keys(conjuncts, config.record_key_fields, besides)
+    keys = field_keys(conjuncts, config.record_key_fields, excluded)
     if keys is None or len(config.record_key_fields) != 1 or not _is_plain(config):
         return keys
-    return find_allowed_values(conjuncts, config.record_key_fields[0], besides)
+    return find_allowed_values(conjuncts, config.record_key_fields[0], excluded)
 
 
 def field_keys(
-    conjuncts: Sequence[Conjunct], fields: Sequence[str], besides: Collection[str] = ()
+    conjuncts: Sequence[Conjunct], fields: Sequence[str], excluded: Collection[str] = ()
 ) -> list[str] | None:
     """Return keys of given fields; None if the filter does not list the values of all of them."""
-    texts = [find_allowed_values(conjuncts, name, besides) for name in fields]
-    known = [values for values in texts if values is not None]
-    if not fields or len(known) < len(texts) or any("" in values for values in known):
+    by_field = [find_allowed_values(conjuncts, name, excluded) for name in fields]
+    listed = [values for values in by_field if values is not None]
+    if not fields or len(listed) < len(by_field) or any("" in values for values in listed):
         return None
     total = 1
-    for values in known:
+    for values in listed:
         total *= len(values)
     if total > KEYS_MOST:
         return None
-    pairs = [[f"{name}:{v}" for v in values] for name, values in zip(fields, known, strict=True)]
+    pairs = [[f"{name}:{v}" for v in values] for name, values in zip(fields, listed, strict=True)]
     if len(fields) == 1:
-        return sorted({*known[0], *pairs[0]})
+        return sorted({*listed[0], *pairs[0]})
     return [",".join(parts) for parts in product(*pairs)]

@@ -35,8 +35,8 @@ class IgnoredUpdateValues:
 
         A custom merger may do anything with values.
         """
-        found = field_merge(config) if config.is_merge_on_read else merge_on_rewrite(config)
-        rule = with_defaults(found, schema)
+        merge = field_merge(config) if config.is_merge_on_read else merge_on_rewrite(config)
+        rule = with_defaults(merge, schema)
         if rule is None or rule.merger is not None or rule.fill == "absent":
             return None
         return cls(rule, find_unsupported_property(config.merge) or config.merge.mode)
@@ -47,10 +47,10 @@ class IgnoredUpdateValues:
         old, new: the same rows before and after, in the table's types.
         """
         for name in columns:
-            given, stored = new.column(name), old.column(name)
-            kept = pc.and_(self._is_none(name, given), _differs(stored, given))
+            values, stored = new.column(name), old.column(name)
+            kept = pc.and_(self._is_none(name, values), _differs(stored, values))
             if pc.any(kept).as_py():
-                value = given.filter(kept)[0].as_py()
+                value = values.filter(kept)[0].as_py()
                 raise UnsupportedTableFeature(
                     f"{self.reason}: {value!r} in column {name!r} of an update keeps the "
                     "stored value",
@@ -63,22 +63,22 @@ class IgnoredUpdateValues:
             marked = is_text(values.type) or pa.types.is_binary(values.type)
             marker = pa.scalar(self.rule.marker, pa.string()).cast(values.type) if marked else None
             return _equals(values, marker)
-        known = self.rule.defaults
-        if known is None or known.schema.get_field_index(name) < 0:
+        defaults = self.rule.defaults
+        if defaults is None or defaults.schema.get_field_index(name) < 0:
             return pc.is_null(values)
-        return _equals(values, known.column(name)[0].cast(values.type))
+        return _equals(values, defaults.column(name)[0].cast(values.type))
 
 
-def _equals(values: pa.ChunkedArray[Any], one: pa.Scalar[Any] | None) -> Any:
-    if one is None:
+def _equals(values: pa.ChunkedArray[Any], value: pa.Scalar[Any] | None) -> Any:
+    if value is None:
         return pa.repeat(pa.scalar(value=False), len(values))
-    return pc.fill_null(pc.equal(values, one), fill_value=False)
+    return pc.fill_null(pc.equal(values, value), fill_value=False)
 
 
-def _differs(stored: pa.ChunkedArray[Any], given: pa.ChunkedArray[Any]) -> Any:
+def _differs(stored: pa.ChunkedArray[Any], values: pa.ChunkedArray[Any]) -> Any:
     """Return for each value that may be ignored, null or comparable, whether it is new."""
-    if pa.types.is_nested(given.type):
+    if pa.types.is_nested(values.type):
         return pc.is_valid(stored)
-    same = pc.fill_null(pc.equal(stored, given), fill_value=False)
-    both_null = pc.and_(pc.is_null(stored), pc.is_null(given))
+    same = pc.fill_null(pc.equal(stored, values), fill_value=False)
+    both_null = pc.and_(pc.is_null(stored), pc.is_null(values))
     return pc.invert(pc.or_(same, both_null))

@@ -195,5 +195,5 @@ def _custom(config: TableConfig) -> FieldMerge | None:
                 merger=CheckedMerger(name, merger, keeps),
                 merger_columns=columns,
             )
-    known = _OF_PAYLOAD.get(merge.payload_class or "")
-    return known if config.version.merge_inferred else None
+    inferred = _OF_PAYLOAD.get(merge.payload_class or "")
+    return inferred if config.version.merge_inferred else None

@@ -36,17 +36,17 @@ _OPPOSITE = {"!=": "=", "<=": ">", ">=": "<"}
 
 
 def compare_value(
-    left: pc.Expression, kind: pa.DataType, op: str, value: Any, name: str
+    left: pc.Expression, data_type: pa.DataType, op: str, value: Any, name: str
 ) -> pc.Expression:
     """Compare an expression of a type with a value. name: for messages. Raises `SchemaMismatch`."""
     if value is None:
         return boolean(None)
-    literal = to_scalar(value, kind, name)
-    if at.is_floating(kind):
-        wide = left if literal.type == kind else left.cast(literal.type)
+    literal = to_scalar(value, data_type, name)
+    if at.is_floating(data_type):
+        wide = left if literal.type == data_type else left.cast(literal.type)
         return _compare_floats(wide, op, literal)
-    if literal.type != kind:
-        within = within_column(op, literal, kind)
+    if literal.type != data_type:
+        within = within_column(op, literal, data_type)
         if isinstance(within, bool):
             return left == left if within else left != left  # noqa: PLR0124 - null where null
         op, literal = within
@@ -54,19 +54,19 @@ def compare_value(
 
 
 def among_values(
-    left: pc.Expression, kind: pa.DataType, values: Sequence[Any], name: str
+    left: pc.Expression, data_type: pa.DataType, values: Sequence[Any], name: str
 ) -> pc.Expression:
     """Return whether an expression is among values. Raises `SchemaMismatch`."""
-    texts = plain_texts(values, kind)
+    texts = plain_texts(values, data_type)
     if texts is not None:
         return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
-    literals = [to_scalar(v, kind, name) for v in values if v is not None]
+    literals = [to_scalar(v, data_type, name) for v in values if v is not None]
     # No row has a number that the type cannot represent.
-    fitting = [literal for literal in literals if literal.type == kind]
-    if at.is_floating(kind):
-        among = _among_floats(left, (literal.as_py() for literal in fitting), kind)
+    fitting = [literal for literal in literals if literal.type == data_type]
+    if at.is_floating(data_type):
+        among = _among_floats(left, (literal.as_py() for literal in fitting), data_type)
     else:
-        among = left.isin(pa.array(fitting, kind))
+        among = left.isin(pa.array(fitting, data_type))
     outcome = pc.if_else(left.is_valid(), among, boolean(None))
     return outcome | boolean(None) if len(literals) < len(values) else outcome
 
@@ -110,12 +110,14 @@ def compare_any_floats(left: pc.Expression, op: str, right: pc.Expression) -> pc
             return ~compare_any_floats(left, _OPPOSITE[op], right)
 
 
-def _among_floats(left: pc.Expression, values: Iterable[float], kind: pa.DataType) -> pc.Expression:
+def _among_floats(
+    left: pc.Expression, values: Iterable[float], data_type: pa.DataType
+) -> pc.Expression:
     """Return whether a floating-point column is one of some values; false if it is null."""
     floats = list(values)
     numbers = [number for number in floats if not math.isnan(number)]
     zeros = [0.0, -0.0] if 0.0 in numbers else []
-    outcome = left.isin(pa.array([*numbers, *zeros], kind))
+    outcome = left.isin(pa.array([*numbers, *zeros], data_type))
     return outcome | pc.is_nan(left) if len(numbers) < len(floats) else outcome
 
 
@@ -130,7 +132,7 @@ def order_key(value: object) -> object:
 
 
 def conjuncts_of(
-    name: str, kind: pa.DataType, op: str, values: Sequence[Any]
+    name: str, data_type: pa.DataType, op: str, values: Sequence[Any]
 ) -> tuple[Conjunct, ...]:
     """Return what a comparison of a column implies in values of exactly the column's type.
 
@@ -138,32 +140,32 @@ def conjuncts_of(
     """
     if not values or any(value is None for value in values):
         return ()
-    texts = plain_texts(values, kind)
+    texts = plain_texts(values, data_type)
     if texts is not None:
         return ((name, op, texts),)
-    literals = [to_scalar(value, kind, name) for value in values]
-    if at.is_floating(kind):
-        op, literals = _round_to_column(op, literals, kind)
-    if not all(fits_column(literal, kind) for literal in literals):
+    literals = [to_scalar(value, data_type, name) for value in values]
+    if at.is_floating(data_type):
+        op, literals = _round_to_column(op, literals, data_type)
+    if not all(fits_column(literal, data_type) for literal in literals):
         return ()
-    if op == "!=" and at.is_floating(kind):
+    if op == "!=" and at.is_floating(data_type):
         return ()  # NaN is unequal to everything, and statistics do not count it
     try:
-        return ((name, op, pa.array([literal.as_py() for literal in literals], kind)),)
+        return ((name, op, pa.array([literal.as_py() for literal in literals], data_type)),)
     except (OverflowError, ValueError):
         return ()  # such as a time before the year 1, which Python cannot represent
 
 
 def _round_to_column(
-    op: str, literals: list[pa.Scalar], kind: pa.DataType
+    op: str, literals: list[pa.Scalar], data_type: pa.DataType
 ) -> tuple[str, list[pa.Scalar]]:
     """Return what a comparison with literals implies in the type of a floating-point column.
 
     Rounding keeps the order of numbers, but can make two of them equal.
     """
-    if all(literal.type == kind for literal in literals):
+    if all(literal.type == data_type for literal in literals):
         return op, literals
-    return {"<": "<=", ">": ">="}.get(op, op), [literal.cast(kind) for literal in literals]
+    return {"<": "<=", ">": ">="}.get(op, op), [literal.cast(data_type) for literal in literals]
 
 
 def conjuncts_for_footers(conjuncts: Sequence[Conjunct]) -> list[Conjunct]:

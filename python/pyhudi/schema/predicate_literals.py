@@ -38,7 +38,7 @@ def compare(left: pc.Expression, op: str, literal: pa.Scalar) -> pc.Expression:
     return OPERATORS[op](left, literal)
 
 
-def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+def to_scalar(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:
     """Convert a literal to a column's type; a number that does not fit keeps its own.
 
     A string for a date, time, number or boolean is parsed; a time without zone is UTC if the column
@@ -46,36 +46,36 @@ def to_scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """
     try:
         if isinstance(value, str):
-            return of_text(value, kind)
+            return of_text(value, data_type)
         if _is_number(value):
-            return _of_number(value, kind)
-        return _of_other(value, kind)
+            return _of_number(value, data_type)
+        return _of_other(value, data_type)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         hint = "Quote strings, leave numbers unquoted, write dates as '2024-02-29'."
-        if is_text(kind) and isinstance(value, date):
+        if is_text(data_type) and isinstance(value, date):
             hint = "CAST(x AS DATE) and CAST(x AS TIMESTAMP) read text."
         raise SchemaMismatch(
-            f"where: the column {column!r} is {kind} and cannot be compared with "
+            f"where: the column {column!r} is {data_type} and cannot be compared with "
             f"{format_value(value)}",
             hint=hint,
         ) from error
 
 
-def plain_texts(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:
+def plain_texts(values: Sequence[Any], data_type: pa.DataType) -> pa.Array[Any] | None:
     """Convert many strings for a string column; None for other values or columns."""
-    if not is_text(kind) or not all(type(value) is str for value in values):
+    if not is_text(data_type) or not all(type(value) is str for value in values):
         return None
     try:
-        return pa.array(values, kind)
+        return pa.array(values, data_type)
     except (pa.ArrowException, ValueError):
         return None  # one by one it is said which
 
 
-def fits_column(literal: pa.Scalar, kind: pa.DataType) -> bool:
+def fits_column(literal: pa.Scalar, data_type: pa.DataType) -> bool:
     """Return whether a literal has exactly the column's type and a place in its order."""
-    if literal.type != kind or not literal.is_valid:
+    if literal.type != data_type or not literal.is_valid:
         return False
-    return not (at.is_floating(kind) and math.isnan(literal.as_py()))
+    return not (at.is_floating(data_type) and math.isnan(literal.as_py()))
 
 
 def python_value(value: pa.Scalar) -> Any:
@@ -91,12 +91,16 @@ def python_value(value: pa.Scalar) -> Any:
     return value.as_py()
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text(data_type: pa.DataType) -> bool:
     """Return whether a type has string values."""
-    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+    return bool(
+        at.is_string(data_type) or at.is_large_string(data_type) or at.is_string_view(data_type)
+    )
 
 
-def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, pa.Scalar] | bool:
+def within_column(
+    op: str, literal: pa.Scalar, data_type: pa.DataType
+) -> tuple[str, pa.Scalar] | bool:
     """Return an equivalent comparison whose literal has the type of an integer or decimal column.
 
     literal: one that `to_scalar` left in its own type. A boolean is the outcome for every value of
@@ -106,10 +110,10 @@ def within_column(op: str, literal: pa.Scalar, kind: pa.DataType) -> tuple[str, 
     if own.is_nan():
         return op in ("<", "<=", "!=")  # as in Spark's SQL it is greater than any number
     if own.is_finite():
-        scale = kind.scale if at.is_decimal(kind) else 0
+        scale = data_type.scale if at.is_decimal(data_type) else 0
         floor = own.quantize(Decimal(1).scaleb(-scale), ROUND_FLOOR, Context(prec=_ANY_DIGITS))
         try:
-            below = pa.scalar(floor).cast(kind)
+            below = pa.scalar(floor).cast(data_type)
         except pa.ArrowInvalid:
             pass  # beyond what the column can hold
         else:
@@ -127,22 +131,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
-def _is_numeric(kind: pa.DataType) -> bool:
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+def _is_numeric(data_type: pa.DataType) -> bool:
+    return bool(at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type))
 
 
-def of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+def of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
     """Parse a string in a type. Raises errors of Arrow, `ValueError` and `TypeError`."""
-    if is_text(kind):
-        return pa.scalar(value, kind)
-    if at.is_timestamp(kind):
-        return _timestamp_of_text(value, kind)
-    if at.is_time(kind):
-        return _of_time(time.fromisoformat(value), kind)
-    if _is_numeric(kind):
-        return _of_number(_decimal(value.strip()), kind)
-    if at.is_date(kind) or at.is_boolean(kind):
-        return pa.scalar(value.strip()).cast(kind)
+    if is_text(data_type):
+        return pa.scalar(value, data_type)
+    if at.is_timestamp(data_type):
+        return _timestamp_of_text(value, data_type)
+    if at.is_time(data_type):
+        return _of_time(time.fromisoformat(value), data_type)
+    if _is_numeric(data_type):
+        return _of_number(_decimal(value.strip()), data_type)
+    if at.is_date(data_type) or at.is_boolean(data_type):
+        return pa.scalar(value.strip()).cast(data_type)
     raise TypeError
 
 
@@ -152,66 +156,66 @@ def _decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _timestamp_of_text(value: str, kind: pa.DataType) -> pa.Scalar:
+def _timestamp_of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
     text = pa.scalar(value.strip())
-    if kind.tz is None:
-        return text.cast(kind)
+    if data_type.tz is None:
+        return text.cast(data_type)
     try:
-        return text.cast(kind)
+        return text.cast(data_type)
     except pa.ArrowInvalid:
-        return text.cast(pa.timestamp(kind.unit)).cast(kind)
+        return text.cast(pa.timestamp(data_type.unit)).cast(data_type)
 
 
-def _of_number(value: float | Decimal, kind: pa.DataType) -> pa.Scalar:
-    if not _is_numeric(kind):
+def _of_number(value: float | Decimal, data_type: pa.DataType) -> pa.Scalar:
+    if not _is_numeric(data_type):
         raise TypeError
     if isinstance(value, Decimal) and not value.is_finite():
         value = float(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return pa.scalar(value, kind if at.is_floating(kind) else pa.float64())
+        return pa.scalar(value, data_type if at.is_floating(data_type) else pa.float64())
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if at.is_floating(kind):
+    if at.is_floating(data_type):
         double = pa.scalar(float(exact), pa.float64())
-        own = double.cast(kind)
+        own = double.cast(data_type)
         return own if own.as_py() == double.as_py() else double
     try:
         own = pa.scalar(exact)
     except pa.ArrowInvalid:
         return pa.scalar(float(exact), pa.float64())
     try:
-        return own.cast(kind)
+        return own.cast(data_type)
     except pa.ArrowInvalid:
         return own
 
 
-def _of_other(value: Any, kind: pa.DataType) -> pa.Scalar:
-    if isinstance(value, bool) and at.is_boolean(kind):
-        return pa.scalar(value, kind)
-    if isinstance(value, datetime) and at.is_timestamp(kind):
-        if value.tzinfo is not None and kind.tz is None:
+def _of_other(value: Any, data_type: pa.DataType) -> pa.Scalar:
+    if isinstance(value, bool) and at.is_boolean(data_type):
+        return pa.scalar(value, data_type)
+    if isinstance(value, datetime) and at.is_timestamp(data_type):
+        if value.tzinfo is not None and data_type.tz is None:
             raise TypeError
-        exact = pa.timestamp("ns", kind.tz) if getattr(value, "nanosecond", 0) else None
-        return pa.scalar(value, exact).cast(kind)
-    if isinstance(value, date) and (at.is_timestamp(kind) or at.is_date(kind)):
+        exact = pa.timestamp("ns", data_type.tz) if getattr(value, "nanosecond", 0) else None
+        return pa.scalar(value, exact).cast(data_type)
+    if isinstance(value, date) and (at.is_timestamp(data_type) or at.is_date(data_type)):
         if isinstance(value, datetime) and value.time() != time():
             raise TypeError
-        return pa.scalar(value).cast(kind)
-    if isinstance(value, time) and at.is_time(kind):
-        return _of_time(value, kind)
+        return pa.scalar(value).cast(data_type)
+    if isinstance(value, time) and at.is_time(data_type):
+        return _of_time(value, data_type)
     if isinstance(value, bytes):
-        return _of_bytes(value, kind)
+        return _of_bytes(value, data_type)
     raise TypeError
 
 
-def _of_time(value: time, kind: pa.DataType) -> pa.Scalar:
+def _of_time(value: time, data_type: pa.DataType) -> pa.Scalar:
     if value.tzinfo is not None:
         raise TypeError  # which would be dropped
-    return pa.scalar(value, kind)
+    return pa.scalar(value, data_type)
 
 
-def _of_bytes(value: bytes, kind: pa.DataType) -> pa.Scalar:
-    if at.is_binary(kind) or at.is_large_binary(kind) or at.is_binary_view(kind):
-        return pa.scalar(value, kind)
-    if at.is_fixed_size_binary(kind) and len(value) == kind.byte_width:
-        return pa.scalar(value, kind)
+def _of_bytes(value: bytes, data_type: pa.DataType) -> pa.Scalar:
+    if at.is_binary(data_type) or at.is_large_binary(data_type) or at.is_binary_view(data_type):
+        return pa.scalar(value, data_type)
+    if at.is_fixed_size_binary(data_type) and len(value) == data_type.byte_width:
+        return pa.scalar(value, data_type)
     raise TypeError

@@ -153,11 +153,11 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
             column_type(column, schema)
             return pc.field(*column).is_null()
         case Compare(column, op, value):
-            kind = column_type(column, schema)
-            return compare_value(pc.field(*column), kind, op, value, ".".join(column))
+            data_type = column_type(column, schema)
+            return compare_value(pc.field(*column), data_type, op, value, ".".join(column))
         case In(column, values):
-            kind = column_type(column, schema)
-            return among_values(pc.field(*column), kind, values, ".".join(column))
+            data_type = column_type(column, schema)
+            return among_values(pc.field(*column), data_type, values, ".".join(column))
 
 
 def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
@@ -166,25 +166,29 @@ def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
     hint: another possible cause if there is none. Raises `SchemaMismatch` with the nearest known
     name.
     """
-    kind = pa.struct(list(schema))
+    data_type = pa.struct(list(schema))
     for depth, name in enumerate(column):
-        known = [kind.field(i).name for i in range(kind.num_fields)] if _is_struct(kind) else []
-        if name not in known:
+        names = (
+            [data_type.field(i).name for i in range(data_type.num_fields)]
+            if _is_struct(data_type)
+            else []
+        )
+        if name not in names:
             raise SchemaMismatch(
                 f"there is no column {'.'.join(column[: depth + 1])!r}",
-                hint=f"{_closest_column(column[:depth], name, known)} {hint}".strip(),
+                hint=f"{_closest_column(column[:depth], name, names)} {hint}".strip(),
             )
-        kind = kind.field(known.index(name)).type
-    return kind
+        data_type = data_type.field(names.index(name)).type
+    return data_type
 
 
-def _closest_column(above: Path, name: str, known: Sequence[str]) -> str:
-    near = closest_name(name, known)
+def _closest_column(above: Path, name: str, names: Sequence[str]) -> str:
+    near = closest_name(name, names)
     if near:
         return f"Did you mean {'.'.join((*above, near))!r}?"
-    own = [each for each in known if not each.startswith(_META)] or known
-    return f"Columns: {', '.join(own)}."
+    data_columns = [column for column in names if not column.startswith(_META)] or names
+    return f"Columns: {', '.join(data_columns)}."
 
 
-def _is_struct(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind))
+def _is_struct(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(data_type))

@@ -1,8 +1,8 @@
-"""`CAST(x AS type)`: which types go into which, by Spark's SQL.
+"""`CAST(x AS type)` by the rules of Spark SQL.
 
-Where a value does not fit, evaluation fails: Spark would give null or wrap around. Casts whose
-outcome Arrow spells or rounds in another way than Spark (floating numbers as text or decimals,
-timestamps as text or numbers) are refused.
+Evaluation fails if a value does not fit: Spark would return null or wrap around. Casts are not
+supported if Arrow formats or rounds differently from Spark: floats to strings or decimals,
+timestamps to strings or numbers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _TYPES = {
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMPNTZ": pa.timestamp("us"),
 }
-_DIGITS_MOST = 38
+_MAX_DIGITS = 38
 DAY_AND_TIME = "^([0-9]{4}-[0-9]{2}-[0-9]{2})[ T].*$"
-"""Text that is a day for `CAST(x AS DATE)`, though more follows."""
+"""A string that `CAST(x AS DATE)` accepts: a date, and a time of day that is ignored."""
 
 
 def type_of(node: Any) -> pa.DataType | None:
-    """The Arrow type of a type in SQL; None for one that values cannot be cast to."""
+    """Return the Arrow type of a SQL type; None if values cannot be cast to it."""
     name, parameters = node.this.name, node.expressions
     if name == "DECIMAL":
         return _decimal(parameters)
@@ -48,43 +48,45 @@ def type_of(node: Any) -> pa.DataType | None:
 
 
 def _decimal(parameters: list[Any]) -> pa.DataType | None:
-    numbers = [one.this for one in parameters]
-    if not all(isinstance(one, exp.Literal) and str(one.this).isdecimal() for one in numbers):
+    numbers = [number.this for number in parameters]
+    if not all(
+        isinstance(number, exp.Literal) and str(number.this).isdecimal() for number in numbers
+    ):
         return None
-    width, scale = [*(int(str(one.this)) for one in numbers), *(10, 0)[len(numbers) :]][:2]
-    if not 1 <= width <= _DIGITS_MOST or scale > width:
+    width, scale = [*(int(str(number.this)) for number in numbers), *(10, 0)[len(numbers) :]][:2]
+    if not 1 <= width <= _MAX_DIGITS or scale > width:
         return None
     return pa.decimal128(width, scale)
 
 
-def cast_value(value: Value, kind: pa.DataType, what: str) -> Value:
-    """A value in a type that `type_of` told. Raises `SchemaMismatch` for a pair that is refused."""
-    given = value.kind
-    if at.is_null(given):
-        return null(kind)
-    if given == kind or (is_text(given) and is_text(kind)):
-        return cast(value, kind)
-    if is_text(given):
-        return _of_text(value, kind, what)
-    if _is_moment(given) and _is_moment(kind):
-        return _of_moment(value, kind)
-    if at.is_decimal(kind) and at.is_decimal(given):
-        return cast(round_half_up(value, kind.scale, what), kind)
-    if at.is_decimal(kind) and at.is_integer(given):
-        return cast(cast(value, pa.decimal128(19, 0)), kind)
-    if at.is_integer(kind) and (at.is_floating(given) or at.is_decimal(given)):
-        return cast(call("trunc", value, what=what), kind)
-    if any(is_kind(kind) and is_given(given) for is_kind, is_given in _AS_ARROW):
-        # A number is rounded to the nearest floating one.
-        return cast(value, kind, safe=not at.is_floating(kind))
+def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
+    """Cast a value to a type of `type_of`. Raises `SchemaMismatch` for an unsupported cast."""
+    source = value.data_type
+    if at.is_null(source):
+        return null(data_type)
+    if source == data_type or (is_text(source) and is_text(data_type)):
+        return cast(value, data_type)
+    if is_text(source):
+        return _of_text(value, data_type, what)
+    if _is_moment(source) and _is_moment(data_type):
+        return _of_moment(value, data_type)
+    if at.is_decimal(data_type) and at.is_decimal(source):
+        return cast(round_half_up(value, data_type.scale, what), data_type)
+    if at.is_decimal(data_type) and at.is_integer(source):
+        return cast(cast(value, pa.decimal128(19, 0)), data_type)
+    if at.is_integer(data_type) and (at.is_floating(source) or at.is_decimal(source)):
+        return cast(call("trunc", value, what=what), data_type)
+    if any(is_kind(data_type) and is_source(source) for is_kind, is_source in _AS_ARROW):
+        # A number is rounded to the nearest float.
+        return cast(value, data_type, safe=not at.is_floating(data_type))
     raise SchemaMismatch(
-        f"{what}: CAST from {given} to {kind} is unknown",
+        f"{what}: CAST from {source} to {data_type} is unknown",
         hint="Give a pyarrow expression for it.",
     )
 
 
-def _is_moment(kind: pa.DataType) -> bool:
-    return bool(at.is_date(kind) or at.is_timestamp(kind))
+def _is_moment(data_type: pa.DataType) -> bool:
+    return bool(at.is_date(data_type) or at.is_timestamp(data_type))
 
 
 _AS_ARROW = (
@@ -96,26 +98,26 @@ _AS_ARROW = (
     (at.is_boolean, at.is_integer),
     (at.is_boolean, at.is_floating),
 )
-"""Types, and those that Arrow casts to them as Spark does."""
+"""Target types, and source types that Arrow casts to them as Spark does."""
 
 
-def _of_text(value: Value, kind: pa.DataType, what: str) -> Value:
+def _of_text(value: Value, data_type: pa.DataType, what: str) -> Value:
     bare = call("utf8_trim_whitespace", value, what=what)
-    if at.is_date(kind):
-        # A time of day may follow, which Spark does not look at.
+    if at.is_date(data_type):
+        # A time of day may follow, which Spark ignores.
         day = pc.ReplaceSubstringOptions(DAY_AND_TIME, "\\1")
         bare = call("replace_substring_regex", bare, options=day, what=what)
-    if at.is_integer(kind):
+    if at.is_integer(data_type):
         # Arrow reads 0x10 as a number, Spark does not.
         options = pc.ReplaceSubstringOptions("[xX]", "?")
         bare = call("replace_substring_regex", bare, options=options, what=what)
         sign = pc.ReplaceSubstringOptions("^[+]([0-9])", "\\1")
         bare = call("replace_substring_regex", bare, options=sign, what=what)
-    return cast(bare, kind)
+    return cast(bare, data_type)
 
 
-def _of_moment(value: Value, kind: pa.DataType) -> Value:
-    if at.is_timestamp(value.kind) and value.kind.tz:
-        value = cast(value, pa.timestamp(value.kind.unit, "UTC"))
-    # A moment loses its time of day, and nanoseconds their last digits.
-    return cast(value, kind, safe=False)
+def _of_moment(value: Value, data_type: pa.DataType) -> Value:
+    if at.is_timestamp(value.data_type) and value.data_type.tz:
+        value = cast(value, pa.timestamp(value.data_type.unit, "UTC"))
+    # A cast drops the time of day for a date, and the last digits of nanoseconds.
+    return cast(value, data_type, safe=False)

@@ -1,9 +1,9 @@
-"""SQL expressions, as filters and new values may have them, as pyarrow expressions.
+"""Translates SQL expressions of filters and of assigned values into pyarrow expressions.
 
-A syntax tree becomes one expression for given columns. Results are those of Spark's SQL with ANSI
-mode off, but for what would change a value without a word: a number that overflows, a cast that
-fails. Those fail when rows are evaluated. Integers are computed in 64 bits, `/` gives a double and
-null for a division by zero. What is not known here is an error, never left out.
+Results are those of Spark SQL with ANSI mode off, with one exception: an overflow and a failed cast
+are errors when rows are evaluated, because Spark would change the value silently. Integers are
+computed in 64 bits. `/` returns a double, and null for a division by zero. Unsupported syntax is an
+error, never ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pyhudi.schema.sql_parser import number, too_deep
 from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
 Resolve = Callable[[Any], Value]
-"""The column that an `exp.Column` names. Raises for one that is not there."""
+"""Returns the column that an `exp.Column` names. Raises if it does not exist."""
 
 _ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Add: "+",
@@ -77,10 +77,10 @@ _OPERANDS = frozenset({"this", "expression"})
 
 
 def evaluate(node: Any, resolve: Resolve, what: str) -> Operand:
-    """What a syntax tree computes: a literal where it is one, else a pyarrow expression.
+    """Translate a syntax tree; a literal stays a literal.
 
-    what: for messages. Raises `ConfigError` for what cannot be used, `SchemaMismatch` for types
-    that do not go together.
+    what: for messages. Raises `ConfigError` for unsupported syntax, `SchemaMismatch` for types that
+    cannot be combined.
     """
     try:
         return Evaluator(resolve, what).read(node)
@@ -92,32 +92,32 @@ class Evaluator:
     """Translates nodes for one set of columns."""
 
     _hint = "Use a pyarrow expression instead."
-    """What to do instead of something that cannot be used."""
+    """The hint for unsupported syntax."""
 
     def __init__(self, resolve: Resolve, what: str) -> None:
         self._resolve, self._what = resolve, what
         self._guard: Value | None = None
-        """True on the rows that are asked for, within a branch of CASE."""
+        """Within a branch of CASE: true for the rows that reach it."""
 
     def read(self, node: Any) -> Operand:
         """Translate a node. Raises as `evaluate` does."""
-        kind = type(node)
-        if kind in _ARITHMETIC or kind in COMPARISONS:
+        node_type = type(node)
+        if node_type in _ARITHMETIC or node_type in COMPARISONS:
             self._check(node)
-            return self._two_sided(node)
-        found = call_of(node)
-        if found is not None:
-            return self._call(node, *found)
+            return self._binary(node)
+        function = call_of(node)
+        if function is not None:
+            return self._call(node, *function)
         self._check(node)
-        if kind in (exp.And, exp.Or):
-            return self._evaluate_chain(node, kind)
+        if node_type in (exp.And, exp.Or):
+            return self._chain(node, node_type)
         match node:
             case exp.Paren():
                 return self.read(node.this)
             case exp.Column():
                 return self._resolve(node)
             case exp.Neg():
-                return self._evaluate_not(self.read(node.this))
+                return self._negate(self.read(node.this))
             case exp.Not():
                 return self._not(self._boolean(node.this))
             case exp.Case() | exp.If():
@@ -132,11 +132,11 @@ class Evaluator:
             case exp.Cast() if type(node) is exp.Cast:
                 return self._cast(node)
             case exp.Between():
-                given = self.read(node.this)
+                value = self.read(node.this)
                 low, high = self.read(node.args["low"]), self.read(node.args["high"])
                 return both(
-                    compare(given, ">=", low, self._what),
-                    compare(given, "<=", high, self._what),
+                    compare(value, ">=", low, self._what),
+                    compare(value, "<=", high, self._what),
                     self._what,
                 )
             case exp.In():
@@ -149,42 +149,42 @@ class Evaluator:
                 same = null_safe(self.read(node.this), self.read(node.expression), self._what)
                 return self._not(same)
             case exp.Like() | exp.ILike():
-                text, pattern = self.read(node.this), self.read(node.expression)
-                found = like(self._what, text, pattern, ignore_case=isinstance(node, exp.ILike))
-                return self._not(found) if node.args.get("negate") else found
+                string, pattern = self.read(node.this), self.read(node.expression)
+                matches = like(self._what, string, pattern, ignore_case=isinstance(node, exp.ILike))
+                return self._not(matches) if node.args.get("negate") else matches
             case _:
                 return self._literal(node)
 
-    def _two_sided(self, node: Any) -> Value:
+    def _binary(self, node: Any) -> Value:
         left, right = self.read(node.this), self.read(node.expression)
         comparison = COMPARISONS.get(type(node))
         if comparison is not None:
             return compare(left, comparison, right, self._what)
         op = _ARITHMETIC[type(node)]
         return arithmetic(
-            self._evaluate_guarded(left), op, self._evaluate_guarded(right), self._what
+            self._restrict_to_guard(left), op, self._restrict_to_guard(right), self._what
         )
 
     # --- functions --------------------------------------------------------------------------------
 
     def _call(self, node: Any, name: str, arguments: Sequence[Any]) -> Operand:
-        given = [
-            Literal(str(one.this)) if isinstance(one, exp.Var) else self.read(one)
-            for one in arguments
+        operands = [
+            Literal(str(argument.this)) if isinstance(argument, exp.Var) else self.read(argument)
+            for argument in arguments
         ]
         if name in ("abs", "round"):
-            given[0] = self._evaluate_guarded(given[0])
-        found = call_function(name, given, self._what)
-        return found if found is not None else self._refuse(node)
+            operands[0] = self._restrict_to_guard(operands[0])
+        outcome = call_function(name, operands, self._what)
+        return outcome if outcome is not None else self._refuse(node)
 
     def _nullif(self, node: Any) -> Value:
         first, second = self.read(node.this), self.read(node.expression)
         value = to_value(first, self._what)
-        same = self._evaluate_condition(compare(first, "=", second, self._what))
-        return call("if_else", same, null(value.kind), value, what=self._what)
+        same = self._coalesce_false(compare(first, "=", second, self._what))
+        return call("if_else", same, null(value.data_type), value, what=self._what)
 
     def _case(self, node: Any) -> Value:
-        """Branches are computed for the rows that come to them, since what is computed can fail."""
+        """Translate CASE; a branch is evaluated only for its rows, because evaluation can fail."""
         if isinstance(node, exp.If):
             branches, default = [node], node.args.get("false")
         else:
@@ -193,76 +193,78 @@ class Evaluator:
         conditions: list[Value] = []
         results: list[Operand] = []
         for branch in branches:
-            holds = self._evaluate_condition(self._boolean(branch.this))
+            holds = self._coalesce_false(self._boolean(branch.this))
             conditions.append(holds)
             others = self._guard
-            self._guard = holds if others is None else self._two("and_kleene", others, holds)
+            self._guard = holds if others is None else self._join("and_kleene", others, holds)
             results.append(self.read(branch.args["true"]))
-            left = self._not(holds)
-            self._guard = left if others is None else self._two("and_kleene", others, left)
+            remaining = self._not(holds)
+            self._guard = (
+                remaining if others is None else self._join("and_kleene", others, remaining)
+            )
         results.append(Literal(None) if default is None else self.read(default))
         self._guard = outer
-        kind = common_type(results, self._what)
-        *values, rest = (in_type(result, kind, self._what) for result in results)
+        data_type = common_type(results, self._what)
+        *values, rest = (in_type(result, data_type, self._what) for result in results)
         for holds, value in zip(reversed(conditions), reversed(values), strict=True):
             rest = call("if_else", holds, value, rest, what=self._what)
         return rest
 
     def _cast(self, node: Any) -> Operand:
-        kind = type_of(node.args["to"])
-        if kind is None:
+        data_type = type_of(node.args["to"])
+        if data_type is None:
             self._refuse(node)
-        given = self._evaluate_guarded(self.read(node.this))
-        return cast_value(to_value(given, self._what), kind, self._what)
+        value = self._restrict_to_guard(self.read(node.this))
+        return cast_value(to_value(value, self._what), data_type, self._what)
 
-    def _evaluate_guarded(self, operand: Operand) -> Operand:
+    def _restrict_to_guard(self, operand: Operand) -> Operand:
         if self._guard is None or isinstance(operand, Literal):
             return operand
-        return call("if_else", self._guard, operand, null(operand.kind), what=self._what)
+        return call("if_else", self._guard, operand, null(operand.data_type), what=self._what)
 
-    def _evaluate_not(self, operand: Operand) -> Operand:
+    def _negate(self, operand: Operand) -> Operand:
         if isinstance(operand, Literal):
             value = operand.value
             if value is None or (
                 isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
             ):
                 return Literal(None if value is None else -value)
-        value = to_value(self._evaluate_guarded(operand), self._what)
-        wide = cast(value, pa.int64()) if at.is_integer(value.kind) else value
+        value = to_value(self._restrict_to_guard(operand), self._what)
+        wide = cast(value, pa.int64()) if at.is_integer(value.data_type) else value
         return call("negate_checked", wide, what=self._what)
 
-    # --- what is true, false or null --------------------------------------------------------------
+    # --- conditions -------------------------------------------------------------------------------
 
     def _is(self, node: Any) -> Value:
-        given = to_value(self.read(node.this), self._what)
+        value = to_value(self.read(node.this), self._what)
         if isinstance(node.expression, exp.Null):
-            return call("is_null", given, what=self._what)
+            return call("is_null", value, what=self._what)
         if not isinstance(node.expression, exp.Boolean):
             self._refuse(node)
-        held = truth(given, node.this, self._what)
-        return self._evaluate_condition(held if node.expression.this else self._not(held))
+        holds = truth(value, node.this, self._what)
+        return self._coalesce_false(holds if node.expression.this else self._not(holds))
 
-    def _evaluate_chain(self, node: Any, kind: type[exp.Connector]) -> Value:
-        """A chain of one connector, which the tree nests to the left."""
-        function = "and_kleene" if kind is exp.And else "or_kleene"
+    def _chain(self, node: Any, connector: type[exp.Connector]) -> Value:
+        """Translate a chain of one connector, which the tree nests to the left."""
+        function = "and_kleene" if connector is exp.And else "or_kleene"
         parts: list[Value] = []
-        while type(node) is kind:
+        while type(node) is connector:
             self._check(node)
             parts.append(self._boolean(node.expression))
             node = node.this
         parts.append(self._boolean(node))
-        return reduce(lambda a, b: self._two(function, a, b), reversed(parts))
+        return reduce(lambda a, b: self._join(function, a, b), reversed(parts))
 
     def _boolean(self, node: Any) -> Value:
         return truth(self.read(node), node, self._what)
 
-    def _two(self, function: str, left: Value, right: Value) -> Value:
+    def _join(self, function: str, left: Value, right: Value) -> Value:
         return call(function, left, right, what=self._what)
 
     def _not(self, value: Value) -> Value:
         return call("invert", value, what=self._what)
 
-    def _evaluate_condition(self, value: Value) -> Value:
+    def _coalesce_false(self, value: Value) -> Value:
         return coalesce_false(value, self._what)
 
     # --- leaves -----------------------------------------------------------------------------------
@@ -274,21 +276,21 @@ class Evaluator:
             case exp.Boolean():
                 return Literal(bool(node.this))
             case exp.Literal():
-                text = str(node.this)
-                return Literal(text if node.is_string else number(text, self._what))
+                token = str(node.this)
+                return Literal(token if node.is_string else number(token, self._what))
             case _:
                 return self._refuse(node)
 
     def _check(self, node: Any) -> None:
-        known = _ARGUMENTS.get(type(node), _OPERANDS)
-        if any(value for name, value in node.args.items() if name not in known):
+        allowed = _ARGUMENTS.get(type(node), _OPERANDS)
+        if any(value for name, value in node.args.items() if name not in allowed):
             self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:
-        text, hint = str(node), self._hint
+        sql, hint = str(node), self._hint
         if isinstance(node, exp.Expression):
-            text = node.sql()
+            sql = node.sql()
             hint = AND_OR if has_bits(node) else hint
         if isinstance(node, exp.Alias):
             hint = f"Text takes single quotes: \"'{node.this.name} {node.alias}'\"."
-        raise ConfigError(f"{self._what}: {text} cannot be used here", hint=hint)
+        raise ConfigError(f"{self._what}: {sql} cannot be used here", hint=hint)

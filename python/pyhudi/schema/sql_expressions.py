@@ -1,7 +1,7 @@
-"""What SQL expressions are made of while they are read: typed pyarrow expressions and literals.
+"""Operands of SQL expressions: typed pyarrow expressions and literals.
 
-Here is how they are joined to calls of Arrow's functions, and how several get one type, as in
-Spark's SQL. Which functions SQL has is not known here (`sql_functions.py`).
+This module builds calls of Arrow functions and finds the common type of operands by the rules of
+Spark SQL. `sql_functions.py` has the functions of SQL.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pyhudi.schema.predicate_literals import is_text, to_scalar
 from pyhudi.schema.predicates import Conjunct, Path
 from pyhudi.schema.sql_parser import too_deep
 
-_CALLS_MOST = 5000
-"""Calls in one expression: comparisons of floating numbers have their sides twice."""
+_MAX_CALLS = 5000
+"""Maximum calls in one expression: comparisons of floats contain their operands twice."""
 _INT64_DIGITS = 19
-_DIGITS_MOST = 38
+_MAX_DIGITS = 38
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A value that was written down, which takes the type of what it meets."""
+    """A literal, which takes the type of the operands that it is combined with."""
 
     value: Any
 
@@ -39,9 +39,9 @@ class Value:
     """An expression with the type of its values."""
 
     expression: pc.Expression
-    kind: pa.DataType
+    data_type: pa.DataType
     calls: int = 0
-    """How many calls it consists of."""
+    """The number of calls in it."""
     column: Path = ()
     """The column or struct field that it is, for pruning and messages."""
     conjuncts: tuple[Conjunct, ...] = ()
@@ -56,102 +56,108 @@ Operand = Value | Literal
 
 
 def call(function: str, *arguments: Value, options: Any = None, what: str) -> Value:
-    """A function of Arrow's. Raises `SchemaMismatch` where it takes no such types."""
-    empty = [pa.array([], argument.kind) for argument in arguments]
+    """Call an Arrow function. Raises `SchemaMismatch` if it does not accept the types."""
+    empty = [pa.array([], argument.data_type) for argument in arguments]
     try:
-        kind = pc.call_function(function, empty, options).type
+        data_type = pc.call_function(function, empty, options).type
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        shown = ", ".join(str(argument.kind) for argument in arguments)
-        raise SchemaMismatch(f"{what}: cannot compute {shown}: {error}") from error
-    given = [argument.expression for argument in arguments]
-    made = pc.Expression._call(function, given, options)  # noqa: SLF001 - there is no other way
-    return check_size(Value(made, kind, 1 + sum(argument.calls for argument in arguments)), what)
+        types = ", ".join(str(argument.data_type) for argument in arguments)
+        raise SchemaMismatch(f"{what}: cannot compute {types}: {error}") from error
+    operands = [argument.expression for argument in arguments]
+    expression = pc.Expression._call(function, operands, options)  # noqa: SLF001 - there is no other way
+    return check_size(
+        Value(expression, data_type, 1 + sum(argument.calls for argument in arguments)), what
+    )
 
 
 def check_size(value: Value, what: str) -> Value:
-    """The value itself. Raises `ConfigError` where it consists of too many calls."""
-    if value.calls > _CALLS_MOST:
+    """Return the value. Raises `ConfigError` if it has too many calls."""
+    if value.calls > _MAX_CALLS:
         raise too_deep(what)
     return value
 
 
-def cast(value: Value, kind: pa.DataType, *, safe: bool = True) -> Value:
-    """A value in another type. safe: an error for what would change."""
-    if value.kind == kind:
+def cast(value: Value, data_type: pa.DataType, *, safe: bool = True) -> Value:
+    """Cast a value to another type. safe: evaluation fails if a value would change."""
+    if value.data_type == data_type:
         return value
-    if at.is_decimal(value.kind) and at.is_floating(kind):
-        # By way of text the nearest is found; Arrow's own cast may be the next but one.
+    if at.is_decimal(value.data_type) and at.is_floating(data_type):
+        # A cast through strings finds the nearest float; Arrow's own cast may miss it.
         value = cast(value, pa.string())
-    return Value(value.expression.cast(kind, safe=safe), kind, value.calls + 1)
+    return Value(value.expression.cast(data_type, safe=safe), data_type, value.calls + 1)
 
 
-def null(kind: pa.DataType) -> Value:
-    """No value of a type."""
-    return Value(pc.scalar(pa.scalar(None, kind)), kind)
+def null(data_type: pa.DataType) -> Value:
+    """Return the null of a type."""
+    return Value(pc.scalar(pa.scalar(None, data_type)), data_type)
 
 
 def boolean(value: bool) -> Value:  # noqa: FBT001 - it is the value
-    """True or false."""
+    """Return a constant condition."""
     return Value(pc.scalar(pa.scalar(value, pa.bool_())), pa.bool_())
 
 
 def to_value(operand: Operand, what: str) -> Value:
-    """An operand by itself, a literal in the type that suits it."""
+    """Return an operand as a value; a literal gets its own type."""
     if isinstance(operand, Value):
         return operand
     return in_type(operand, common_type([operand], what), what)
 
 
-def in_type(operand: Operand, kind: pa.DataType, what: str) -> Value:
-    """An operand in the type that `common_type` found for it and others."""
+def in_type(operand: Operand, data_type: pa.DataType, what: str) -> Value:
+    """Return an operand in the common type of operands."""
     if isinstance(operand, Value):
-        lossy = at.is_floating(kind)
-        return cast(operand, kind, safe=not lossy)
+        lossy = at.is_floating(data_type)
+        return cast(operand, data_type, safe=not lossy)
     if operand.value is None:
-        return null(kind)
-    scalar = to_scalar(operand.value, kind, f"computed in {what}")
-    if scalar.type != kind:
-        raise SchemaMismatch(f"{what}: {operand.value!r} does not fit {kind}")
-    return Value(pc.scalar(scalar), kind)
+        return null(data_type)
+    scalar = to_scalar(operand.value, data_type, f"computed in {what}")
+    if scalar.type != data_type:
+        raise SchemaMismatch(f"{what}: {operand.value!r} does not fit {data_type}")
+    return Value(pc.scalar(scalar), data_type)
 
 
 def common_type(operands: Sequence[Operand], what: str) -> pa.DataType:
-    """The type that several operands are computed in, by the rules of Spark's SQL.
+    """Return the type in which operands are computed, by the rules of Spark SQL.
 
-    Numbers with a point are decimals, but where they meet floating numbers. Raises
-    `SchemaMismatch`.
+    Literals with a decimal point are decimals, or floats if another operand is a float. Raises
+    `SchemaMismatch` for types that cannot be combined.
     """
-    kinds = [operand.kind for operand in operands if isinstance(operand, Value)]
-    known = [kind for kind in kinds if not at.is_null(kind)]
-    literals = [one.value for one in operands if isinstance(one, Literal) and one.value is not None]
-    if not known or all(is_number(kind) for kind in known):
-        literal_kinds = [_literal_type(value, known, what) for value in literals]
-        known += [kind for kind in literal_kinds if kind is not None]
-    if not known:
+    types = [operand.data_type for operand in operands if isinstance(operand, Value)]
+    concrete = [data_type for data_type in types if not at.is_null(data_type)]
+    literals = [
+        operand.value
+        for operand in operands
+        if isinstance(operand, Literal) and operand.value is not None
+    ]
+    if not concrete or all(is_number(data_type) for data_type in concrete):
+        literal_types = [_literal_type(value, concrete, what) for value in literals]
+        concrete += [data_type for data_type in literal_types if data_type is not None]
+    if not concrete:
         return pa.null()
-    found = known[0]
-    for kind in known[1:]:
-        found = _both(found, kind, what)
-    return found
+    common = concrete[0]
+    for data_type in concrete[1:]:
+        common = _both(common, data_type, what)
+    return common
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether arithmetic takes a type."""
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+def is_number(data_type: pa.DataType) -> bool:
+    """Return whether arithmetic accepts a type."""
+    return bool(at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type))
 
 
-def _literal_type(value: Any, known: Sequence[pa.DataType], what: str) -> pa.DataType | None:
-    """What a literal adds to the common type; None where it takes that of the others."""
+def _literal_type(value: Any, others: Sequence[pa.DataType], what: str) -> pa.DataType | None:
+    """Return the type of a literal; None if it takes the type of the other operands."""
     if isinstance(value, str):
-        return None if known else pa.string()
+        return None if others else pa.string()
     if isinstance(value, bool):
         return pa.bool_()
-    is_written = isinstance(value, (int, Decimal))
+    is_exact = isinstance(value, (int, Decimal))
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return pa.int64()
-    if isinstance(value, float) or (is_written and any(map(at.is_floating, known))):
+    if isinstance(value, float) or (is_exact and any(map(at.is_floating, others))):
         return pa.float64()
-    if is_written:
+    if is_exact:
         return _decimal_of(Decimal(value), what)
     if isinstance(value, datetime):
         return pa.timestamp("us", "UTC" if value.tzinfo else None)
@@ -162,9 +168,9 @@ def _decimal_of(value: Decimal, what: str) -> pa.DataType:
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     width = max(len(digits), scale + 1)
-    if width > _DIGITS_MOST:
-        msg = f"{what}: {value} has more than {_DIGITS_MOST} digits"
-        raise SchemaMismatch(msg, hint="Write a floating number with an exponent.")
+    if width > _MAX_DIGITS:
+        msg = f"{what}: {value} has more than {_MAX_DIGITS} digits"
+        raise SchemaMismatch(msg, hint="Write a float with an exponent.")
     return pa.decimal128(width, scale)
 
 
@@ -175,10 +181,14 @@ def _both(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataType:
         return _number_type(left, right, what)
     if is_text(left) and is_text(right):
         return pa.string()
-    moments = [kind for kind in (left, right) if at.is_timestamp(kind)]
-    if moments and all(at.is_timestamp(kind) or at.is_date(kind) for kind in (left, right)):
-        zone = "UTC" if any(kind.tz for kind in moments) else None
-        return pa.timestamp("ns" if any(kind.unit == "ns" for kind in moments) else "us", zone)
+    timestamps = [data_type for data_type in (left, right) if at.is_timestamp(data_type)]
+    if timestamps and all(
+        at.is_timestamp(data_type) or at.is_date(data_type) for data_type in (left, right)
+    ):
+        zone = "UTC" if any(data_type.tz for data_type in timestamps) else None
+        return pa.timestamp(
+            "ns" if any(data_type.unit == "ns" for data_type in timestamps) else "us", zone
+        )
     raise SchemaMismatch(
         f"{what}: {left} and {right} cannot be combined",
         hint="Cast one of them: CAST(x AS type).",
@@ -193,13 +203,13 @@ def _number_type(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataTyp
     sides = [_as_decimal(left), _as_decimal(right)]
     scale = max(side.scale for side in sides)
     width = max(side.precision - side.scale for side in sides) + scale
-    if width > _DIGITS_MOST:
+    if width > _MAX_DIGITS:
         raise SchemaMismatch(
-            f"{what}: {left} and {right} together have more than {_DIGITS_MOST} digits",
+            f"{what}: {left} and {right} together have more than {_MAX_DIGITS} digits",
             hint="Cast one of them: CAST(x AS DOUBLE).",
         )
     return pa.decimal128(width, scale)
 
 
-def _as_decimal(kind: pa.DataType) -> Any:
-    return kind if at.is_decimal(kind) else pa.decimal128(_INT64_DIGITS, 0)
+def _as_decimal(data_type: pa.DataType) -> Any:
+    return data_type if at.is_decimal(data_type) else pa.decimal128(_INT64_DIGITS, 0)

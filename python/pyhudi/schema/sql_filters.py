@@ -85,25 +85,25 @@ class _Filter(Evaluator):
             raise SchemaMismatch(f"where: {node.sql()} cannot be computed: {error}") from error
         return Value(outcome.expression, pa.bool_())
 
-    def _translate_chain(self, node: Any, kind: type[exp.Connector]) -> Value:
+    def _translate_chain(self, node: Any, connector: type[exp.Connector]) -> Value:
         """Translate a chain of one connector, which the tree nests to the left."""
         parts: list[Any] = []
         pending = [node]
         while pending:
             part = _bare(pending.pop())
-            if isinstance(part, kind):
+            if isinstance(part, connector):
                 self._check(part)
                 pending += (part.expression, part.this)
             else:
                 parts.append(part)
-        if kind is exp.And:
+        if connector is exp.And:
             values = [self.translate(part) for part in parts]
             conjuncts = tuple(conjunct for value in values for conjunct in value.conjuncts)
         else:
             parts = _merge_equalities(parts)
             values = [self.translate(part) for part in parts]
             conjuncts = values[0].conjuncts if len(values) == 1 else ()
-        join = operator.and_ if kind is exp.And else operator.or_
+        join = operator.and_ if connector is exp.And else operator.or_
         return Value(reduce(join, (v.expression for v in values)), pa.bool_(), conjuncts=conjuncts)
 
     def _translate_comparison(self, node: Any) -> Value:
@@ -133,8 +133,8 @@ class _Filter(Evaluator):
                 f"where: there is no column {column.sql()}; double quotes mark a column name",
                 hint=f"Put strings into single quotes: {string}.",
             )
-        kind = column_type(path, self._schema, "Put strings into single quotes.")
-        return Value(pc.field(*path), kind)
+        data_type = column_type(path, self._schema, "Put strings into single quotes.")
+        return Value(pc.field(*path), data_type)
 
     # --- constants --------------------------------------------------------------------------------
 
@@ -164,12 +164,12 @@ class _Filter(Evaluator):
 
     def _time(self, string: str, node: Any) -> Any:
         """Parse a date or timestamp; a timestamp has a zone if the string has one."""
-        kinds: tuple[pa.DataType, ...] = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+        data_types: tuple[pa.DataType, ...] = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
         if node.to.this.name == "DATE":
-            string, kinds = re.sub(DAY_AND_TIME, r"\1", string.strip()), (pa.date32(),)
-        for kind in kinds:
+            string, data_types = re.sub(DAY_AND_TIME, r"\1", string.strip()), (pa.date32(),)
+        for data_type in data_types:
             with suppress(OverflowError, ValueError):
-                return of_text(string, kind).as_py()
+                return of_text(string, data_type).as_py()
         return self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:

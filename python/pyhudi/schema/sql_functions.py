@@ -31,7 +31,7 @@ from pyhudi.schema.sql_expressions import (
 )
 
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-_DIGITS_MOST = 38
+_MAX_DIGITS = 38
 _FAR = 2**31
 _PART = re.compile(r"\\([%_\\])|([^\\])", re.DOTALL)
 _WILD = {"%": ".*", "_": "."}
@@ -44,42 +44,43 @@ def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value |
 
     Raises `SchemaMismatch` for unsupported types.
     """
-    known = FUNCTIONS.get(name)
-    if known is None:
+    function_and_arity = FUNCTIONS.get(name)
+    if function_and_arity is None:
         return None
-    function, least, most = known
-    if not least <= len(arguments) <= most:
+    function, minimum, maximum = function_and_arity
+    if not minimum <= len(arguments) <= maximum:
         return None
     return function(what, *arguments)
 
 
-# --- text -----------------------------------------------------------------------------------------
+# --- strings --------------------------------------------------------------------------------------
 
 
 def _text(what: str, operand: Operand, function: str) -> Value:
     value = to_value(operand, what)
-    if at.is_null(value.kind):
+    if at.is_null(value.data_type):
         return null(pa.string())
-    if not is_text(value.kind) and value.column:
+    if not is_text(value.data_type) and value.column:
         column = value.label(what)
         raise SchemaMismatch(f"{what}: {function} needs a string, not the column {column!r}")
-    if not is_text(value.kind):
+    if not is_text(value.data_type):
         raise SchemaMismatch(
-            f"{what}: {function} needs a string, not {value.kind}", hint="Use CAST(x AS STRING)."
+            f"{what}: {function} needs a string, not {value.data_type}",
+            hint="Use CAST(x AS STRING).",
         )
     return value
 
 
-def _literal_argument(what: str, operand: Operand, function: str, kind: type) -> Any:
+def _literal_argument(what: str, operand: Operand, function: str, python_type: type) -> Any:
     """Return an argument that must be a literal; None for null."""
     if isinstance(operand, Literal) and (
         operand.value is None
-        or (isinstance(operand.value, kind) and not isinstance(operand.value, bool))
+        or (isinstance(operand.value, python_type) and not isinstance(operand.value, bool))
     ):
         return operand.value
-    wanted = "a text" if kind is str else "an integer"
+    expected = "a text" if python_type is str else "an integer"
     raise ConfigError(
-        f"{what}: this argument of {function} must be {wanted} literal",
+        f"{what}: this argument of {function} must be {expected} literal",
         hint="Columns are not allowed there; use a pyarrow expression.",
     )
 
@@ -99,11 +100,11 @@ def _upper(what: str, text: Operand) -> Value:
 
 def _trim_function(function: str) -> Callable[..., Value]:
     def trim(what: str, text: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
-        given = _literal_argument(what, characters, "trim", str)
+        trimmed = _literal_argument(what, characters, "trim", str)
         value = _text(what, text, "trim")
-        if given is None:
+        if trimmed is None:
             return null(pa.string())
-        return call(function, value, options=pc.TrimOptions(given), what=what)
+        return call(function, value, options=pc.TrimOptions(trimmed), what=what)
 
     return trim
 
@@ -120,7 +121,9 @@ def _substring(
 ) -> Value:
     """Positions begin at 1, and at the end if negative; what is before the string is cut off."""
     value = _text(what, text, "substring")
-    first, count = (_literal_argument(what, one, "substring", int) for one in (start, length))
+    first, count = (
+        _literal_argument(what, argument, "substring", int) for argument in (start, length)
+    )
     if first is None or count is None:
         return null(pa.string())
     first = first - 1 if first > 0 else first
@@ -137,8 +140,8 @@ def _substring(
 
 
 def _concat(what: str, *texts: Operand) -> Value:
-    given = [_text(what, text, "concat") for text in texts]
-    return call("binary_join_element_wise", *given, to_value(Literal(""), what), what=what)
+    values = [_text(what, text, "concat") for text in texts]
+    return call("binary_join_element_wise", *values, to_value(Literal(""), what), what=what)
 
 
 def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callable[..., Value]:
@@ -146,10 +149,10 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
 
     def match(what: str, text: Operand, pattern: Operand) -> Value:
         value = _text(what, text, name)
-        given = _literal_argument(what, pattern, name, str)
-        if given is None:
+        literal = _literal_argument(what, pattern, name, str)
+        if literal is None:
             return null(pa.bool_())
-        return call(function, value, options=options(given), what=what)
+        return call(function, value, options=options(literal), what=what)
 
     return match
 
@@ -158,10 +161,10 @@ def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = Fals
     """Return whether a string matches a literal pattern."""
     name = "ILIKE" if ignore_case else "LIKE"
     value = _text(what, text, name)
-    given = _literal_argument(what, pattern, name, str)
-    if given is None:
+    literal = _literal_argument(what, pattern, name, str)
+    if literal is None:
         return null(pa.bool_())
-    function, options = _like_options(given, ignore_case=ignore_case)
+    function, options = _like_options(literal, ignore_case=ignore_case)
     return call(function, value, options=options, what=what)
 
 
@@ -196,9 +199,11 @@ def _escape(character: str) -> str:
 def _regex(pattern: str) -> Any:
     """Return an RE2 regular expression; refuse what Java reads differently without an error."""
     hint = "Use RE2 syntax."
-    for odd in ("&&", "\\v", "(?U", "(?iU", "(?sU"):
-        if odd in pattern:
-            raise ConfigError(f"RLIKE {pattern!r}: {odd} has another meaning in Spark", hint=hint)
+    for syntax in ("&&", "\\v", "(?U", "(?iU", "(?sU"):
+        if syntax in pattern:
+            raise ConfigError(
+                f"RLIKE {pattern!r}: {syntax} has another meaning in Spark", hint=hint
+            )
     options = pc.MatchSubstringOptions(pattern)
     try:
         pc.call_function("match_substring_regex", [pa.array([""])], options)
@@ -212,35 +217,35 @@ def _regex(pattern: str) -> Any:
 
 def _number(what: str, operand: Operand, function: str) -> Value:
     value = to_value(operand, what)
-    if at.is_null(value.kind):
+    if at.is_null(value.data_type):
         return null(pa.int64())
-    if not is_number(value.kind):
-        raise SchemaMismatch(f"{what}: {function} needs a number, not {value.kind}")
+    if not is_number(value.data_type):
+        raise SchemaMismatch(f"{what}: {function} needs a number, not {value.data_type}")
     return value
 
 
 def _abs(what: str, number: Operand) -> Value:
     value = _number(what, number, "abs")
-    wide = cast(value, pa.int64()) if at.is_integer(value.kind) else value
+    wide = cast(value, pa.int64()) if at.is_integer(value.data_type) else value
     return call("abs_checked", wide, what=what)
 
 
 def _wide(value: Value) -> Value:
     """Return a decimal with room for one more leading digit, which rounding may need."""
-    kind = value.kind
-    if not at.is_decimal(kind) or kind.precision >= _DIGITS_MOST:
+    data_type = value.data_type
+    if not at.is_decimal(data_type) or data_type.precision >= _MAX_DIGITS:
         return value
-    return cast(value, pa.decimal128(kind.precision + 1, kind.scale))
+    return cast(value, pa.decimal128(data_type.precision + 1, data_type.scale))
 
 
 def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  # noqa: B008 - frozen
     value = _number(what, number, "round")
     places = _literal_argument(what, digits, "round", int)
     if places is None:
-        return null(value.kind)
-    if places < 0 or (at.is_floating(value.kind) and places):
+        return null(value.data_type)
+    if places < 0 or (at.is_floating(value.data_type) and places):
         raise ConfigError(
-            f"{what}: round to {places} digits is unknown for {value.kind}",
+            f"{what}: round to {places} digits is unknown for {value.data_type}",
             hint="Floats round to integers, decimals to digits after the point.",
         )
     return round_half_up(value, places, what)
@@ -248,7 +253,9 @@ def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  
 
 def round_half_up(value: Value, places: int, what: str) -> Value:
     """Round, halves away from zero."""
-    if at.is_integer(value.kind) or (at.is_decimal(value.kind) and places >= value.kind.scale):
+    if at.is_integer(value.data_type) or (
+        at.is_decimal(value.data_type) and places >= value.data_type.scale
+    ):
         return value
     options = pc.RoundOptions(places, "half_towards_infinity")
     return call("round", _wide(value), options=options, what=what)
@@ -257,29 +264,29 @@ def round_half_up(value: Value, places: int, what: str) -> Value:
 def _whole(function: str) -> Callable[..., Value]:
     def whole(what: str, number: Operand) -> Value:
         value = _number(what, number, function)
-        if at.is_integer(value.kind):
+        if at.is_integer(value.data_type):
             return value
         return call(function, _wide(value), what=what)
 
     return whole
 
 
-# --- moments --------------------------------------------------------------------------------------
+# --- dates and timestamps -------------------------------------------------------------------------
 
 
 def _moment(what: str, operand: Operand, function: str) -> Value:
     """Return a timestamp in UTC, or a date as its midnight."""
     value = to_value(operand, what)
-    if at.is_null(value.kind):
+    if at.is_null(value.data_type):
         return null(pa.timestamp("us"))
-    if at.is_date(value.kind):
+    if at.is_date(value.data_type):
         return cast(value, pa.timestamp("us"))
-    if not at.is_timestamp(value.kind):
+    if not at.is_timestamp(value.data_type):
         raise SchemaMismatch(
-            f"{what}: {function} needs a date or a timestamp, not {value.kind}",
+            f"{what}: {function} needs a date or a timestamp, not {value.data_type}",
             hint="Use CAST(x AS DATE) or CAST(x AS TIMESTAMP).",
         )
-    return cast(value, pa.timestamp(value.kind.unit, "UTC")) if value.kind.tz else value
+    return cast(value, pa.timestamp(value.data_type.unit, "UTC")) if value.data_type.tz else value
 
 
 def _part(function: str) -> Callable[..., Value]:
@@ -304,8 +311,8 @@ def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
 
 
 def _together(what: str, operands: Sequence[Operand]) -> list[Value]:
-    kind = common_type(operands, what)
-    return [in_type(operand, kind, what) for operand in operands]
+    data_type = common_type(operands, what)
+    return [in_type(operand, data_type, what) for operand in operands]
 
 
 def _coalesce(what: str, *operands: Operand) -> Value:
@@ -314,16 +321,16 @@ def _coalesce(what: str, *operands: Operand) -> Value:
 
 def _greatest(what: str, *operands: Operand) -> Value:
     values = _together(what, operands)
-    found = _end("max_element_wise", values, what)
-    if not at.is_floating(found.kind):
-        return found
+    greatest = _end("max_element_wise", values, what)
+    if not at.is_floating(greatest.data_type):
+        return greatest
     # Arrow prefers any number to NaN, which is the maximum.
     for value in values:
-        no = Value(pc.scalar(pa.scalar(value=False)), pa.bool_())
-        is_nan = call("coalesce", call("is_nan", value, what=what), no, what=what)
-        nan = Value(pc.scalar(pa.scalar(float("nan"), found.kind)), found.kind)
-        found = call("if_else", is_nan, nan, found, what=what)
-    return found
+        false = Value(pc.scalar(pa.scalar(value=False)), pa.bool_())
+        is_nan = call("coalesce", call("is_nan", value, what=what), false, what=what)
+        nan = Value(pc.scalar(pa.scalar(float("nan"), greatest.data_type)), greatest.data_type)
+        greatest = call("if_else", is_nan, nan, greatest, what=what)
+    return greatest
 
 
 def _least(what: str, *operands: Operand) -> Value:
@@ -332,13 +339,14 @@ def _least(what: str, *operands: Operand) -> Value:
 
 def _end(function: str, values: Sequence[Value], what: str) -> Value:
     """Return the minimum or maximum of values, timestamps in UTC: Arrow takes none with a zone."""
-    kind = values[0].kind
-    if not at.is_timestamp(kind) or not kind.tz:
+    data_type = values[0].data_type
+    if not at.is_timestamp(data_type) or not data_type.tz:
         return call(function, *values, what=what)
-    plain = [
-        cast(cast(one, pa.timestamp(kind.unit, "UTC")), pa.timestamp(kind.unit)) for one in values
+    without_zone = [
+        cast(cast(value, pa.timestamp(data_type.unit, "UTC")), pa.timestamp(data_type.unit))
+        for value in values
     ]
-    return cast(call(function, *plain, what=what), pa.timestamp(kind.unit, "UTC"))
+    return cast(call(function, *without_zone, what=what), pa.timestamp(data_type.unit, "UTC"))
 
 
 _ANY = 1000
@@ -370,7 +378,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
 
 # --- calls in a syntax tree -----------------------------------------------------------------------
 
-_FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
+_FUNCTION_NODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Lower": ("lower", ("this",)),
     "Upper": ("upper", ("this",)),
     "Trim": ("trim", ("this", "expression")),
@@ -407,18 +415,21 @@ _OTHER_NAMES = {
     "dayofmonth": "day",
 }
 _IGNORED = {"safe", "is_nvl", "is_null", "ignore_nulls", "position"}
-"""Arguments of nodes that say how a dialect treats a function, or that are looked at apart."""
+"""Arguments for the behaviour of dialects, and `position`, which `call_of` reads itself."""
 
 
 def call_of(node: Any) -> tuple[str, list[Any]] | None:
-    """Name and arguments of a call; None for what is none, or has arguments that are not known."""
+    """Return name and arguments of a call; None for another node, or for unknown arguments.
+
+    sqlglot has its own nodes for some functions, which differ between its releases.
+    """
     if type(node) is exp.Anonymous:
         name = str(node.this).lower()
         return _OTHER_NAMES.get(name, name), list(node.expressions)
-    form = _FORMS.get(type(node).__name__)
-    if form is None:
+    keys_of_function = _FUNCTION_NODES.get(type(node).__name__)
+    if keys_of_function is None:
         return None
-    name, keys = form
+    name, keys = keys_of_function
     if any(value for key, value in node.args.items() if key not in (*keys, *_IGNORED)):
         return None
     if name == "trim":

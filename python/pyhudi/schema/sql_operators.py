@@ -51,20 +51,20 @@ def compare(left: Operand, op: str, right: Operand, what: str) -> Value:
         left = to_value(left, what)
     if isinstance(left, Literal):
         left, op, right = right, _FLIPPED[op], left
-    if isinstance(left, Value) and isinstance(right, Literal) and not at.is_null(left.kind):
+    if isinstance(left, Value) and isinstance(right, Literal) and not at.is_null(left.data_type):
         if not left.column:
-            _check_comparable(left.kind, what)
+            _check_comparable(left.data_type, what)
         name = left.label(what)
-        outcome = compare_value(left.expression, left.kind, op, right.value, name)
+        outcome = compare_value(left.expression, left.data_type, op, right.value, name)
         conjuncts = _conjuncts(left, op, (right.value,))
         return _outcome(outcome, left.calls * 2 + 2, what, conjuncts)
-    kind = common_type((left, right), what)
-    if at.is_null(kind):
+    data_type = common_type((left, right), what)
+    if at.is_null(data_type):
         return null(pa.bool_())
-    _check_comparable(kind, what)
-    sides = [in_type(side, kind, what) for side in (left, right)]
+    _check_comparable(data_type, what)
+    sides = [in_type(side, data_type, what) for side in (left, right)]
     calls = sides[0].calls + sides[1].calls
-    if at.is_floating(kind):
+    if at.is_floating(data_type):
         outcome = compare_any_floats(sides[0].expression, op, sides[1].expression)
         return _outcome(outcome, calls * 2 + 6, what)
     outcome = OPERATORS[op](sides[0].expression, sides[1].expression)
@@ -77,12 +77,12 @@ def among(operand: Operand, values: Sequence[Operand], what: str) -> Value:
     parts = [compare(operand, "=", value, what) for value in values if isinstance(value, Value)]
     if literals or not values:
         left = to_value(operand, what)
-        if at.is_null(left.kind):
+        if at.is_null(left.data_type):
             return null(pa.bool_())
         if not left.column:
-            _check_comparable(left.kind, what)
+            _check_comparable(left.data_type, what)
         name = left.label(what)
-        outcome = among_values(left.expression, left.kind, literals, name)
+        outcome = among_values(left.expression, left.data_type, literals, name)
         conjuncts = _conjuncts(left, "in", literals)
         parts.append(_outcome(outcome, left.calls * 3 + 3, what, conjuncts))
     return reduce(lambda a, b: call("or_kleene", a, b, what=what), parts)
@@ -114,11 +114,11 @@ def both(left: Value, right: Value, what: str) -> Value:
 def truth(operand: Operand, node: Any, what: str) -> Value:
     """Return what a node computes as a condition. Raises `SchemaMismatch` for another type."""
     value = to_value(operand, what)
-    if at.is_null(value.kind):
+    if at.is_null(value.data_type):
         return null(pa.bool_())
-    if not at.is_boolean(value.kind):
+    if not at.is_boolean(value.data_type):
         raise SchemaMismatch(
-            f"{what}: {node.sql()} is {value.kind}, expected a boolean",
+            f"{what}: {node.sql()} is {value.data_type}, expected a boolean",
             hint="Compare it with a value.",
         )
     return value
@@ -133,12 +133,12 @@ def _outcome(
 def _conjuncts(value: Value, op: str, literals: Sequence[Any]) -> tuple[Conjunct, ...]:
     if len(value.column) != 1:
         return ()
-    return conjuncts_of(value.column[0], value.kind, op, literals)
+    return conjuncts_of(value.column[0], value.data_type, op, literals)
 
 
-def _check_comparable(kind: pa.DataType, what: str) -> None:
-    if at.is_nested(kind):
-        raise SchemaMismatch(f"{what}: {kind} cannot be compared")
+def _check_comparable(data_type: pa.DataType, what: str) -> None:
+    if at.is_nested(data_type):
+        raise SchemaMismatch(f"{what}: {data_type} cannot be compared")
 
 
 # --- arithmetic -----------------------------------------------------------------------------------
@@ -151,13 +151,15 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
     if op == "/":
         first, second = (in_type(side, pa.float64(), what) for side in (left, right))
         return call("divide", first, _nonzero(second, what), what=what)
-    kind = common_type((left, right), what)
-    if at.is_decimal(kind) and op in _FUNCTIONS:
+    data_type = common_type((left, right), what)
+    if at.is_decimal(data_type) and op in _FUNCTIONS:
         # Arrow finds the digits of the outcome by those of each side.
         return call(_FUNCTIONS[op], _decimal(left, what), _decimal(right, what), what=what)
-    if op == "%" and not (at.is_integer(kind) or at.is_null(kind)):
-        raise SchemaMismatch(f"{what}: % needs integers, not {kind}", hint="Use CAST(x AS BIGINT).")
-    wide = pa.float64() if at.is_floating(kind) else pa.int64()
+    if op == "%" and not (at.is_integer(data_type) or at.is_null(data_type)):
+        raise SchemaMismatch(
+            f"{what}: % needs integers, not {data_type}", hint="Use CAST(x AS BIGINT)."
+        )
+    wide = pa.float64() if at.is_floating(data_type) else pa.int64()
     first, second = in_type(left, wide, what), in_type(right, wide, what)
     return (
         _remainder(first, second, what)
@@ -168,10 +170,13 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
 
 def _check_number(side: Operand, what: str) -> None:
     if isinstance(side, Value):
-        is_one, shown = at.is_null(side.kind) or is_number(side.kind), str(side.kind)
+        is_valid, shown = (
+            at.is_null(side.data_type) or is_number(side.data_type),
+            str(side.data_type),
+        )
     else:
-        is_one, shown = not isinstance(side.value, (str, bool)), repr(side.value)
-    if not is_one:
+        is_valid, shown = not isinstance(side.value, (str, bool)), repr(side.value)
+    if not is_valid:
         raise SchemaMismatch(
             f"{what}: cannot compute {shown}: it is not a number",
             hint="Use CAST(x AS DOUBLE) or CAST(x AS BIGINT).",
@@ -179,14 +184,16 @@ def _check_number(side: Operand, what: str) -> None:
 
 
 def _decimal(side: Operand, what: str) -> Value:
-    kind = common_type([side], what)
-    return in_type(side, kind if at.is_decimal(kind) else pa.decimal128(_INT64_DIGITS, 0), what)
+    data_type = common_type([side], what)
+    return in_type(
+        side, data_type if at.is_decimal(data_type) else pa.decimal128(_INT64_DIGITS, 0), what
+    )
 
 
 def _nonzero(value: Value, what: str) -> Value:
-    zero = Value(pc.scalar(pa.scalar(0, value.kind)), value.kind)
+    zero = Value(pc.scalar(pa.scalar(0, value.data_type)), value.data_type)
     is_zero = call("equal", value, zero, what=what)
-    return call("if_else", is_zero, null(value.kind), value, what=what)
+    return call("if_else", is_zero, null(value.data_type), value, what=what)
 
 
 def _remainder(left: Value, right: Value, what: str) -> Value:

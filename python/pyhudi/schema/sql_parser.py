@@ -15,19 +15,19 @@ from sqlglot.errors import ParseError, SqlglotError
 from pyhudi.errors import ConfigError
 from pyhudi.schema.sql_precedence import AND_OR, check_order
 
-_DIGITS_MOST = 400
+_MAX_DIGITS = 400
 """More digits than any number of a column has, also a double with all its digits."""
-_TEXT_MOST = 200
+_MAX_QUOTED = 200
 """Characters of the SQL that a message repeats."""
 
 
 def _trim_of(name: str, position: str) -> Callable[[list[Any]], exp.Expression]:
     def build_expression(args: list[Any]) -> exp.Expression:
         match args:
-            case [text]:
-                return exp.Trim(this=text, position=position)
-            case [characters, text]:
-                return exp.Trim(this=text, expression=characters, position=position)
+            case [string]:
+                return exp.Trim(this=string, position=position)
+            case [characters, string]:
+                return exp.Trim(this=string, expression=characters, position=position)
             case _:
                 return exp.Anonymous(this=name, expressions=args)
 
@@ -61,7 +61,7 @@ class _Sql(Dialect):
             raise ParseError(msg)
 
 
-def parse_one(text: str, what: str, *, hint: str = "") -> Any:
+def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
     """Parse one SQL expression.
 
     Raises `ConfigError` for an invalid expression, for one that needs parentheses
@@ -69,19 +69,19 @@ def parse_one(text: str, what: str, *, hint: str = "") -> Any:
     stack with each level, and some thirty levels always fit.
     """
     try:
-        parsed = sqlglot.parse(text, read=_Sql)
+        parsed = sqlglot.parse(sql, read=_Sql)
         statements = [statement for statement in parsed if statement is not None]
         for statement in statements:
             check_order(statement, what)
     except SqlglotError as error:
-        msg = f"{what}: {_quote_text(text)} is not a SQL expression: {_plain(error)}"
-        if "&&" in text:
+        msg = f"{what}: {_quote_text(sql)} is not a SQL expression: {_plain(error)}"
+        if "&&" in sql:
             hint = AND_OR
-        raise ConfigError(msg, hint=_QUOTES if "`" in text or not hint else hint) from error
+        raise ConfigError(msg, hint=_QUOTES if "`" in sql or not hint else hint) from error
     except RecursionError:
         raise too_deep(what) from None
     if len(statements) != 1:
-        msg = f"{what}: {_quote_text(text)} is not one SQL expression"
+        msg = f"{what}: {_quote_text(sql)} is not one SQL expression"
         raise ConfigError(msg, hint=hint or _QUOTES)
     return statements[0]
 
@@ -94,26 +94,28 @@ def too_deep(what: str) -> ConfigError:
     )
 
 
-def number(text: str, what: str) -> int | float | Decimal:
+def number(digits: str, what: str) -> int | float | Decimal:
     """Parse a number literal. Raises `ConfigError` for one of more than 400 characters."""
-    if len(text) > _DIGITS_MOST:
+    if len(digits) > _MAX_DIGITS:
         raise ConfigError(
-            f"{what}: a number of {len(text)} digits",
-            hint=f"Numbers can have up to {_DIGITS_MOST} digits.",
+            f"{what}: a number of {len(digits)} digits",
+            hint=f"Numbers can have up to {_MAX_DIGITS} digits.",
         )
-    if "e" in text.lower():
-        return float(text)
-    return int(text) if text.isdecimal() else Decimal(text)
+    if "e" in digits.lower():
+        return float(digits)
+    return int(digits) if digits.isdecimal() else Decimal(digits)
 
 
-def _quote_text(text: str) -> str:
-    return repr(text if len(text) <= _TEXT_MOST else f"{text[:_TEXT_MOST]}…")
+def _quote_text(sql: str) -> str:
+    return repr(sql if len(sql) <= _MAX_QUOTED else f"{sql[:_MAX_QUOTED]}…")
 
 
 def _plain(error: SqlglotError) -> str:
     """Return the message without names of the parser's, and without the underlined position."""
-    text = _INNER.sub("something is missing", str(error).split("\n", 1)[0])
-    return _TOKEN.sub(lambda found: "the end" if found[1] == "SENTINEL" else repr(found[1]), text)
+    message = _INNER.sub("something is missing", str(error).split("\n", 1)[0])
+    return _TOKEN.sub(
+        lambda match: "the end" if match[1] == "SENTINEL" else repr(match[1]), message
+    )
 
 
 _QUOTES = (

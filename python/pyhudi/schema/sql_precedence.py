@@ -62,16 +62,16 @@ def _is_put(node: Any, side: str, operand: Any) -> bool:
     return isinstance(operand.this, exp.Is)
 
 
-def _within(kind: type[Any], side: str) -> tuple[type[Any], ...]:
+def _within(node_type: type[Any], side: str) -> tuple[type[Any], ...]:
     """Return the operators that need parentheses as an operand of this one."""
-    if kind in _MULTIPLYING:
+    if node_type in _MULTIPLYING:
         if side != "this":
             return (*_ADDING, *_MULTIPLYING)
-        return (*_ADDING, *(_MULTIPLYING if kind is exp.Mod else (exp.Mod,)))
-    if kind in _ADDING:
+        return (*_ADDING, *(_MULTIPLYING if node_type is exp.Mod else (exp.Mod,)))
+    if node_type in _ADDING:
         return () if side == "this" else _ADDING
-    if kind is exp.Neg:
+    if node_type is exp.Neg:
         return (*_ADDING, *_MULTIPLYING)
-    if kind is exp.And:
+    if node_type is exp.And:
         return (exp.Or,)
-    return (*_TELLING, exp.Not) if kind in _TELLING else ()
+    return (*_TELLING, exp.Not) if node_type in _TELLING else ()

@@ -1,4 +1,4 @@
-"""Types and columns as strings, in the words of Spark SQL: `decimal(10,2)`, `n long not null`."""
+"""Parses types and columns in the syntax of Spark SQL: `decimal(10,2)`, `n long not null`."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ from sqlglot.errors import SqlglotError
 from pyhudi.errors import ConfigError
 from pyhudi.schema.supported_types import MOST_DIGITS
 
-_Kind = exp.DataType.Type
+_SqlType = exp.DataType.Type
 _TYPES = {
-    _Kind.BOOLEAN: pa.bool_(),
-    _Kind.INT: pa.int32(),
-    _Kind.BIGINT: pa.int64(),
-    _Kind.FLOAT: pa.float32(),
-    _Kind.DOUBLE: pa.float64(),
-    _Kind.TEXT: pa.string(),
-    _Kind.BINARY: pa.binary(),
-    _Kind.DATE: pa.date32(),
-    _Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    _Kind.TIMESTAMP: pa.timestamp("us", "UTC"),
-    _Kind.TIMESTAMPNTZ: pa.timestamp("us"),
+    _SqlType.BOOLEAN: pa.bool_(),
+    _SqlType.INT: pa.int32(),
+    _SqlType.BIGINT: pa.int64(),
+    _SqlType.FLOAT: pa.float32(),
+    _SqlType.DOUBLE: pa.float64(),
+    _SqlType.TEXT: pa.string(),
+    _SqlType.BINARY: pa.binary(),
+    _SqlType.DATE: pa.date32(),
+    _SqlType.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    _SqlType.TIMESTAMP: pa.timestamp("us", "UTC"),
+    _SqlType.TIMESTAMPNTZ: pa.timestamp("us"),
 }
 
 
-def type_of(text: str) -> pa.DataType:
+def type_of(sql: str) -> pa.DataType:
     """Parse a type. Raises `ConfigError` for an invalid one."""
     try:
-        kind = parse_one(text, into=exp.DataType, dialect="spark")
+        sql_type = parse_one(sql, into=exp.DataType, dialect="spark")
     except SqlglotError as error:
-        msg = f"{text!r} is not a type"
+        msg = f"{sql!r} is not a type"
         raise ConfigError(msg, hint="Give 'string', for example, or a pyarrow type.") from error
     try:
-        return _type(kind)
+        return _type(sql_type)
     except ConfigError as error:
-        raise ConfigError(f"{text!r} names {error}") from error
+        raise ConfigError(f"{sql!r} names {error}") from error
 
 
 def field_of(column: exp.Expression) -> pa.Field:
     """Parse a column definition of `CREATE TABLE`. Raises `ConfigError` for an invalid one."""
-    kind = column.args.get("kind")
-    if not isinstance(column, exp.ColumnDef) or kind is None:
+    sql_type = column.args.get("kind")
+    if not isinstance(column, exp.ColumnDef) or sql_type is None:
         raise ConfigError(f"{column.sql('spark')!r}, which is not a column with a type")
-    said = column.args["constraints"] or ()
-    for each in said:
-        if not isinstance(each.kind, exp.NotNullColumnConstraint):
-            msg = f"{each.sql('spark')!r} at {column.name!r}, which is not supported"
+    constraints = column.args["constraints"] or ()
+    for constraint in constraints:
+        if not isinstance(constraint.kind, exp.NotNullColumnConstraint):
+            msg = f"{constraint.sql('spark')!r} at {column.name!r}, which is not supported"
             raise ConfigError(f"{msg}; give a type, and NOT NULL")
-    required = any(not each.kind.args.get("allow_null") for each in said)
-    return pa.field(column.name, _type(kind), nullable=not required)
+    required = any(not constraint.kind.args.get("allow_null") for constraint in constraints)
+    return pa.field(column.name, _type(sql_type), nullable=not required)
 
 
-def _type(kind: exp.Expression) -> pa.DataType:
-    inner = kind.expressions
-    if kind.this is _Kind.DECIMAL:
-        return _decimal(kind)
-    if kind.this is _Kind.ARRAY and inner:
+def _type(sql_type: exp.Expression) -> pa.DataType:
+    inner = sql_type.expressions
+    if sql_type.this is _SqlType.DECIMAL:
+        return _decimal(sql_type)
+    if sql_type.this is _SqlType.ARRAY and inner:
         return pa.list_(_type(inner[0]))
-    if kind.this is _Kind.MAP and inner:
+    if sql_type.this is _SqlType.MAP and inner:
         return pa.map_(_type(inner[0]), _type(inner[1]))
-    if kind.this is _Kind.STRUCT and inner:
+    if sql_type.this is _SqlType.STRUCT and inner:
         return pa.struct([field_of(column) for column in inner])
-    if kind.this not in _TYPES:
-        raise ConfigError(f"the type {kind.sql('spark')!r}, which is not supported")
-    return _TYPES[kind.this]
+    if sql_type.this not in _TYPES:
+        raise ConfigError(f"the type {sql_type.sql('spark')!r}, which is not supported")
+    return _TYPES[sql_type.this]
 
 
-def _decimal(kind: exp.Expression) -> pa.DataType:
-    texts = [part.name for part in kind.expressions] or ["10"]
-    numbers = [int(text) if text.isdecimal() else -1 for text in texts]
+def _decimal(sql_type: exp.Expression) -> pa.DataType:
+    parameters = [part.name for part in sql_type.expressions] or ["10"]
+    numbers = [int(parameter) if parameter.isdecimal() else -1 for parameter in parameters]
     digits, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
     if len(numbers) > 2 or not 1 <= digits <= MOST_DIGITS or not 0 <= scale <= digits:
-        msg = f"the type {kind.sql('spark')!r}"
+        msg = f"the type {sql_type.sql('spark')!r}"
         raise ConfigError(f"{msg}; a decimal has at most {MOST_DIGITS} digits, such as (10,2)")
     return pa.decimal128(digits, scale)

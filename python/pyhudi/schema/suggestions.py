@@ -9,10 +9,10 @@ _ALIKE = 0.5
 """Minimum similarity of two names, from 0 to 1."""
 
 
-def closest_name(name: str, known: Sequence[str]) -> str | None:
+def closest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the known name that differs only in case, else the most similar; None if none is."""
-    same = [other for other in known if other.casefold() == name.casefold()]
-    if len(same) == 1:
-        return same[0]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+    same_but_case = [other for other in names if other.casefold() == name.casefold()]
+    if len(same_but_case) == 1:
+        return same_but_case[0]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return near[0] if near else None

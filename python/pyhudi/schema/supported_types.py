@@ -88,31 +88,31 @@ def check_written(schema: pa.Schema, options: WriteOptions) -> None:
                 raise UnsupportedTableFeature(msg, hint="Make a table of Parquet files.")
 
 
-def _check_times(kind: pa.DataType, path: str) -> None:
+def _check_times(data_type: pa.DataType, path: str) -> None:
     """Refuse times in ORC: Hudi's readers interpret them differently."""
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-        msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {kind}"
+    if pa.types.is_timestamp(data_type) or pa.types.is_time(data_type):
+        msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {data_type}"
         hint = "Hudi's releases disagree on times in ORC. Use Parquet files."
         raise UnsupportedTableFeature(msg, hint=hint)
-    for field in kind.fields if pa.types.is_struct(kind) else ():
+    for field in data_type.fields if pa.types.is_struct(data_type) else ():
         _check_times(field.type, f"{path}.{field.name}")
-    if pa.types.is_map(kind):
-        _check_times(kind.item_type, f"{path}.value")
-    elif _is_list(kind):
-        _check_times(kind.value_type, f"{path}.element")
+    if pa.types.is_map(data_type):
+        _check_times(data_type.item_type, f"{path}.value")
+    elif _is_list(data_type):
+        _check_times(data_type.value_type, f"{path}.element")
 
 
-def _check_lists(kind: pa.DataType, path: str) -> None:
+def _check_lists(data_type: pa.DataType, path: str) -> None:
     """Refuse lists that the Parquet library does not read back from the two-level form."""
-    if pa.types.is_struct(kind):
-        for field in kind:
+    if pa.types.is_struct(data_type):
+        for field in data_type:
             _check_lists(field.type, f"{path}.{field.name}")
-    elif pa.types.is_map(kind):
-        _check_lists(kind.item_type, f"{path}.value")
-    elif _is_list(kind):
-        inner = kind.value_type
+    elif pa.types.is_map(data_type):
+        _check_lists(data_type.item_type, f"{path}.value")
+    elif _is_list(data_type):
+        inner = data_type.value_type
         if _is_list(inner) and _is_list(inner.value_type):
-            msg = f"column {path!r} is {kind}: lists nested three deep cannot be read back"
+            msg = f"column {path!r} is {data_type}: lists nested three deep cannot be read back"
             raise UnsupportedTableFeature(
                 msg,
                 hint="Make some elements structs with the list as a field, or give the option "
@@ -180,56 +180,56 @@ def _near(name: str) -> str:
 # --- types ----------------------------------------------------------------------------------------
 
 
-def _check_type(kind: pa.DataType, path: str) -> None:
-    why = _without_form(kind)
+def _check_type(data_type: pa.DataType, path: str) -> None:
+    why = _without_form(data_type)
     if why:
-        msg = f"column {path!r} is {kind}, a type that is not supported"
+        msg = f"column {path!r} is {data_type}, a type that is not supported"
         raise UnsupportedTableFeature(msg, hint=why)
-    if pa.types.is_struct(kind):
-        _check_fields(kind, f"{path}.")
-    elif pa.types.is_map(kind):
-        _check_type(kind.item_type, f"{path}.value")
-    elif _is_list(kind):
-        _check_type(kind.value_type, f"{path}.element")
+    if pa.types.is_struct(data_type):
+        _check_fields(data_type, f"{path}.")
+    elif pa.types.is_map(data_type):
+        _check_type(data_type.item_type, f"{path}.value")
+    elif _is_list(data_type):
+        _check_type(data_type.value_type, f"{path}.element")
 
 
-def _without_form(kind: pa.DataType) -> str:
+def _without_form(data_type: pa.DataType) -> str:
     """Return what to do instead of a type; "" if it is supported."""
-    if pa.types.is_null(kind):
+    if pa.types.is_null(data_type):
         return "Cast it to the type that its values will have, or leave it out."
-    if pa.types.is_uint64(kind):
+    if pa.types.is_uint64(data_type):
         return "Cast it to int64, or to decimal128(20, 0) where values go beyond that."
-    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
+    if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
         return "Cast a duration to int64, in a unit that the column's name tells, or to string."
-    if pa.types.is_decimal(kind):
-        return _decimal_without_form(kind)
-    if pa.types.is_struct(kind) and kind.num_fields == 0:
+    if pa.types.is_decimal(data_type):
+        return _decimal_without_form(data_type)
+    if pa.types.is_struct(data_type) and data_type.num_fields == 0:
         return "Give the struct a field, or make the column a bool."
-    if pa.types.is_map(kind) and not _is_text(kind.key_type):
+    if pa.types.is_map(data_type) and not _is_text(data_type.key_type):
         return "Use string keys, or a list of structs with key and value."
-    if _is_list(kind) and pa.types.is_map(kind.value_type):
+    if _is_list(data_type) and pa.types.is_map(data_type.value_type):
         # Parquet's two-level lists, which Hudi writes, cannot be read back with maps in them.
         return "Make its elements structs with the map as a field."
-    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 0:
+    if pa.types.is_fixed_size_binary(data_type) and data_type.byte_width == 0:
         return "Cast it to binary."
     return ""
 
 
-def _decimal_without_form(kind: pa.DataType) -> str:
-    if kind.precision > MOST_DIGITS:
+def _decimal_without_form(data_type: pa.DataType) -> str:
+    if data_type.precision > MOST_DIGITS:
         return f"Hudi's decimals have {MOST_DIGITS} digits at most: cast it to fewer, or to string."
-    if kind.scale < 0 or kind.scale > kind.precision:
+    if data_type.scale < 0 or data_type.scale > data_type.precision:
         return "Cast it to a decimal whose scale is from 0 to its precision."
     return ""
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+def _is_text(data_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(data_type):
+        return _is_text(data_type.value_type)
     tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)

@@ -125,14 +125,16 @@ def readable_schema(schema: pa.Schema, avro: str) -> pa.Schema:
     )
 
 
-def _readable(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([_nullable(kind.field(index)) for index in range(kind.num_fields)])
-    if pa.types.is_list(kind):
-        return pa.list_(_nullable(kind.value_field))
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_field, _nullable(kind.item_field))
-    return kind
+def _readable(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(data_type):
+        return pa.struct(
+            [_nullable(data_type.field(index)) for index in range(data_type.num_fields)]
+        )
+    if pa.types.is_list(data_type):
+        return pa.list_(_nullable(data_type.value_field))
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_field, _nullable(data_type.item_field))
+    return data_type
 
 
 def _nullable(field: pa.Field) -> pa.Field:
@@ -290,38 +292,40 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
         name, default = field["name"], field.get("default")
         if default is None or name not in schema.names:
             continue
-        kind = schema.field(name).type
-        if pa.types.is_nested(kind) or isinstance(default, dict | list):
+        data_type = schema.field(name).type
+        if pa.types.is_nested(data_type) or isinstance(default, dict | list):
             raise UnsupportedTableFeature(
-                f"{name} has a default of type {kind}, which partial updates would "
+                f"{name} has a default of type {data_type}, which partial updates would "
                 "have to compare with",
             )
-        found[name] = pa.nulls(1, kind) if _of_bytes(kind) else _default(default, kind, name)
+        found[name] = (
+            pa.nulls(1, data_type) if _of_bytes(data_type) else _default(default, data_type, name)
+        )
     return pa.RecordBatch.from_pydict(found) if found else None
 
 
-def _of_bytes(kind: pa.DataType) -> bool:
+def _of_bytes(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_binary, pa.types.is_fixed_size_binary, pa.types.is_decimal)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
-def _default(default: Any, kind: pa.DataType, name: str) -> pa.Array[Any]:
+def _default(default: Any, data_type: pa.DataType, name: str) -> pa.Array[Any]:
     """Return a default as an array. For dates and times it is the stored number."""
-    stored = kind
-    if pa.types.is_temporal(kind):
-        stored = pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+    stored = data_type
+    if pa.types.is_temporal(data_type):
+        stored = pa.int32() if data_type.bit_width == pa.int32().bit_width else pa.int64()
     try:
         if type(default) not in _json_types(stored):
             raise pa.ArrowTypeError(type(default))
-        return pa.array([default], stored).cast(kind)
+        return pa.array([default], stored).cast(data_type)
     except (pa.ArrowException, OverflowError) as error:
-        msg = f"the table's Avro schema: {name} is {kind}, and its default {default!r} is not"
+        msg = f"the table's Avro schema: {name} is {data_type}, and its default {default!r} is not"
         raise CorruptTable(msg) from error
 
 
-def _json_types(kind: pa.DataType) -> tuple[type, ...]:
-    if pa.types.is_boolean(kind):
+def _json_types(data_type: pa.DataType) -> tuple[type, ...]:
+    if pa.types.is_boolean(data_type):
         return (bool,)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(data_type):
         return (str,)
-    return (int, float) if pa.types.is_floating(kind) else (int,)
+    return (int, float) if pa.types.is_floating(data_type) else (int,)

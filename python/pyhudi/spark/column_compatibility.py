@@ -50,7 +50,7 @@ def check_set_zones(
     for clause in clauses:
         for name, value in (clause.values or {}).items():
             value_type = project_values(both, {name: value.expression}).schema.field(0).type
-            _check_met(spark, _match_types(value_type, value.kind, name, case=True))
+            _check_met(spark, _match_types(value_type, value.data_type, name, case=True))
 
 
 def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
