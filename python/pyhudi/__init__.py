@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from pyhudi.api.table_exists import table_exists
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
-    from pyhudi.input.semi_structured import blob, variant
-    from pyhudi.input.variant_json import variant_from_json, variant_to_json
+    from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
     from pyhudi.txn.result import WriteResult
@@ -110,8 +109,8 @@ _HOMES = {
     "show": "pyhudi.api.display.show",
     "table_exists": "pyhudi.api.table_exists",
     "variant": "pyhudi.input.semi_structured",
-    "variant_from_json": "pyhudi.input.variant_json",
-    "variant_to_json": "pyhudi.input.variant_json",
+    "variant_from_json": "pyhudi.input.semi_structured",
+    "variant_to_json": "pyhudi.input.semi_structured",
     "vector": "pyhudi.input.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""

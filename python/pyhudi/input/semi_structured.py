@@ -1,8 +1,8 @@
 """BLOB and VARIANT columns of Hudi 1.2: structs whose field has the metadata `hudi_type`.
 
-Scans give a VARIANT as Arrow's extension `arrow.parquet.variant`, by the field's metadata: Arrow
-registers no type of that name, and its Parquet writer dies of one that Python registers (pyarrow
-26). Bytes and the Avro schema are the Rust core's part.
+Scans return a VARIANT as Arrow's extension type `arrow.parquet.variant`, which stands in the
+field's metadata only: Arrow registers no type of that name, and its Parquet writer crashes on one
+that Python registers (pyarrow 26). The Rust core encodes values and writes the Avro schema.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi import _native
+from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.vectors import HUDI_TYPE, with_vector_metadata
 
 BLOB = "hudi.blob"
 VARIANT = "hudi.variant"
-"""Extension names of the types that `blob` and `variant` give."""
+"""Extension names of the types that `blob` and `variant` return."""
 ARROW_VARIANT = "arrow.parquet.variant"
 EXTENSIONS = (BLOB, VARIANT, ARROW_VARIANT)
 
@@ -43,28 +44,28 @@ PLAIN_VARIANT = pa.struct([pa.field(n, pa.binary(), nullable=False) for n in _VA
 
 
 class SemiStructuredType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """The type that `blob` and `variant` give, to be used in schemas."""
+    """The type that `blob` and `variant` return, for schemas."""
 
     def __init__(self, storage: pa.DataType, name: str) -> None:
         super().__init__(storage, name)
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """The name: which of the two it is."""
+        """Return the name, which distinguishes BLOB and VARIANT."""
         return str(self.extension_name).encode()
 
     @classmethod
     def __arrow_ext_deserialize__(
         cls, storage_type: pa.DataType, serialized: bytes
     ) -> SemiStructuredType:
-        """The type over a storage."""
+        """Return the type with a storage type."""
         return cls(storage_type, serialized.decode())
 
 
 def blob() -> SemiStructuredType:
-    """The type of a BLOB column, for a schema of `create_table` or a new column of `alter`.
+    """Return the type of a BLOB column, for `create_table` or a column added by `alter`.
 
     Returns:
-        A type for `pyarrow.schema`. Rows take, and scans give, a struct of `type` ("INLINE" or
+        A type for `pyarrow.schema`. Input rows and scans have a struct of `type` ("INLINE" or
         "OUT_OF_LINE"), `data`, and `reference` with `external_path`, `offset`, `length` and
         `managed`. `Scan.read_blob` reads the bytes.
     """
@@ -72,19 +73,73 @@ def blob() -> SemiStructuredType:
 
 
 def variant() -> SemiStructuredType:
-    """The type of a VARIANT column, for a schema of `create_table` or a new column of `alter`.
+    """Return the type of a VARIANT column, for `create_table` or a column added by `alter`.
 
     Returns:
-        A type for `pyarrow.schema`. Rows take, and scans give, a struct of `metadata` and `value`,
-        which `variant_from_json` and `variant_to_json` make and read.
+        A type for `pyarrow.schema`. Input rows and scans have a struct of `metadata` and `value`.
+        `variant_from_json` creates such structs, `variant_to_json` reads them.
     """
     return SemiStructuredType(PLAIN_VARIANT, VARIANT)
 
 
-def with_hudi_type(field: pa.Field[Any], plain: pa.DataType) -> pa.Field[Any]:
-    """The field with its type without extensions; what it was stands in its metadata.
+def variant_from_json(values: Any) -> Any:
+    """Convert JSON strings to VARIANT values, for a VARIANT column.
 
-    Raises `UnsupportedTableFeature` for a VARIANT with shredded values.
+    Values have the same types and bytes as those of Spark's `parse_json`. Numbers become integers,
+    decimals of at most 38 digits, or doubles.
+
+    Args:
+        values: JSON strings, as a `pyarrow.Array`, a `ChunkedArray`, or a list of `str`. A null
+            stays null; the string "null" becomes a VARIANT with JSON's null.
+
+    Returns:
+        A struct array of `metadata` and `value`; a `ChunkedArray` for a `ChunkedArray`.
+
+    Raises:
+        SchemaMismatch: a value is not JSON; the error names its row.
+        UnsupportedTableFeature: the values need more than 2 GiB in one array.
+    """
+    strings = _arrow_column(values, pa.string())
+    if pa.types.is_dictionary(strings.type):
+        strings = strings.cast(strings.type.value_type)
+    if pa.types.is_null(strings.type):
+        strings = strings.cast(pa.string())
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
+    if not any(test(strings.type) for test in tests):
+        msg = f"JSON is text, the values are {strings.type}"
+        raise SchemaMismatch(msg, hint="Give strings, such as those of json.dumps.")
+    return _convert(strings, _native.variants_from_json, PLAIN_VARIANT)
+
+
+def variant_to_json(values: Any) -> Any:
+    """Convert VARIANT values, such as those of a scan, to JSON strings.
+
+    Dates, times, UUIDs, bytes (base64), and numbers that JSON does not have (`NaN`) become strings.
+
+    Args:
+        values: a struct array of `metadata` and `value`, as a `pyarrow.Array` or a `ChunkedArray`,
+            or a list of such dicts.
+
+    Returns:
+        A string array; a `ChunkedArray` for a `ChunkedArray`. A null VARIANT becomes null.
+
+    Raises:
+        SchemaMismatch: the values are not structs of `metadata` and `value`.
+        CorruptTable: the bytes of a VARIANT are damaged.
+        UnsupportedTableFeature: the strings need more than 2 GiB in one array, or one string needs
+            more than 128 MiB.
+    """
+    variants = _arrow_column(values, PLAIN_VARIANT)
+    if isinstance(variants.type, pa.BaseExtensionType):
+        variants = variants.cast(variants.type.storage_type)
+    return _convert(variants, _native.variants_to_json, pa.string())
+
+
+def with_hudi_type(field: pa.Field[Any], plain: pa.DataType) -> pa.Field[Any]:
+    """Return a field with its storage type; its metadata name the Hudi type.
+
+    plain: the type without extensions. Raises `UnsupportedTableFeature` for a VARIANT with shredded
+    values.
     """
     metadata = dict(field.metadata or {})
     name = extension_name(field)
@@ -100,7 +155,7 @@ def with_hudi_type(field: pa.Field[Any], plain: pa.DataType) -> pa.Field[Any]:
 
 
 def extension_name(field: pa.Field[Any]) -> str:
-    """Name of the extension type of a column, also one that pyarrow does not know; "" for none."""
+    """Return the name of a column's extension type, registered or not; "" for another type."""
     if isinstance(field.type, pa.BaseExtensionType):
         return str(field.type.extension_name)
     name: bytes = (field.metadata or {}).get(_NAME, b"")
@@ -108,7 +163,7 @@ def extension_name(field: pa.Field[Any]) -> str:
 
 
 def as_arrow_extension(field: pa.Field[Any]) -> pa.Field[Any]:
-    """The column as scans give it: a VARIANT is Arrow's extension type."""
+    """Return a column as scans return it: a VARIANT with Arrow's extension type."""
     if not is_variant(field):
         return field
     return field.with_metadata(
@@ -117,26 +172,26 @@ def as_arrow_extension(field: pa.Field[Any]) -> pa.Field[Any]:
 
 
 def in_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-    """Batches of a scan with the metadata of its VARIANT columns, which those of files lack."""
+    """Return batches with the metadata of VARIANT columns, which batches of files do not have."""
     if not any(map(is_variant, schema)):
         return batches
     return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
 
 
 def is_variant(field: pa.Field[Any]) -> bool:
-    """Whether a column of a plain schema is a VARIANT."""
+    """Return whether a column of a schema without extension types is a VARIANT."""
     return _is_named(field, b"VARIANT") and _is_plain_variant(field.type)
 
 
 def is_blob(field: pa.Field[Any]) -> bool:
-    """Whether a column of a plain schema is a BLOB."""
+    """Return whether a column of a schema without extension types is a BLOB."""
     names = {"type", "data", "reference"}
     return _is_named(field, b"BLOB") and {each.name for each in field.type} == names
 
 
 def _is_named(field: pa.Field[Any], name: bytes) -> bool:
-    told = (field.metadata or {}).get(HUDI_TYPE, b"").upper()
-    return bool(told == name and pa.types.is_struct(field.type))
+    hudi_type = (field.metadata or {}).get(HUDI_TYPE, b"").upper()
+    return bool(hudi_type == name and pa.types.is_struct(field.type))
 
 
 def _is_plain_variant(kind: pa.DataType) -> bool:
@@ -148,3 +203,23 @@ def _check_plain(name: str, kind: pa.DataType) -> None:
         msg = f"column {name!r} is a VARIANT of type {kind}"
         hint = "Give a struct of metadata and value: pyhudi does not write shredded values."
         raise UnsupportedTableFeature(msg, hint=hint)
+
+
+def _arrow_column(values: Any, kind: pa.DataType) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        if hasattr(values, "__arrow_c_array__"):
+            return pa.array(values)
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        msg = f"the values are no column of {kind}: {error}"
+        raise SchemaMismatch(msg, hint="Give a pyarrow.Array.") from error
+
+
+def _convert(column: Any, convert: Any, kind: pa.DataType) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([convert(chunk) for chunk in column.chunks], kind)
+    return convert(column)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.avro_values import check_values, value_rules
+from pyhudi.schema.avro_value_checks import check_values, value_rules
 from pyhudi.slices.nested_partitions import check_alone
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 

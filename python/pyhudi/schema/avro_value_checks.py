@@ -1,6 +1,7 @@
-"""Values that Avro's types allow and Arrow's do not tell: symbols of enums, bytes of VARIANTs.
+"""Checks values for rules of the Avro schema that Arrow types cannot express.
 
-Log files refuse other symbols in columns by themselves, base files do not.
+The rules are the symbols of enums, the encoding of VARIANTs and the required fields of structs. The
+Avro encoder of log files checks symbols, too; base files would accept any.
 """
 
 from __future__ import annotations
@@ -19,54 +20,55 @@ from pyhudi.input.required_fields import entries_of
 from pyhudi.schema.avro_names import Json, inline_references
 
 Path: TypeAlias = tuple[str, ...]
-"""A column and what is below it: fields of structs, `element` of lists, `value` of maps."""
+"""A column, followed by fields of structs, `element` of lists and `value` of maps."""
 
 _VARIANT_FIELDS = {"metadata", "value"}
 
 
 @dataclass(frozen=True)
 class ValueRules:
-    """What values of a table's columns must be, beyond their Arrow types."""
+    """Rules for the values of a table, in addition to their Arrow types."""
 
     symbols: Mapping[Path, list[str]] = field(default_factory=dict)
-    """Those of each enum."""
+    """The symbols of each enum."""
     variants: tuple[Path, ...] = ()
-    """Where VARIANTs are."""
+    """The VARIANT columns and fields."""
     required: tuple[Path, ...] = ()
-    """Fields of structs that have a value wherever the struct has one."""
+    """Struct fields that may be null only if the struct is null."""
 
     def __bool__(self) -> bool:
         return bool(self.symbols or self.variants)
 
 
 def value_rules(avro: str) -> ValueRules:
-    """The rules that the table's Avro schema has."""
+    """Return the rules of a table's Avro schema."""
     if '"enum"' not in avro and '"variant"' not in avro:
         return ValueRules()
     types = list(_types(inline_references(json.loads(avro)), ()))
     return ValueRules(
-        {path: kind["symbols"] for path, kind in types if kind["type"] == "enum"},
-        tuple(path for path, kind in types if _is_variant(kind)),
+        {path: avro_type["symbols"] for path, avro_type in types if avro_type["type"] == "enum"},
+        tuple(path for path, avro_type in types if _is_variant(avro_type)),
         tuple(
-            (*path, each["name"])
-            for path, kind in types
-            if path and kind["type"] == "record"
-            for each in kind["fields"]
-            if not (isinstance(each["type"], list) and "null" in each["type"])
+            (*path, child["name"])
+            for path, avro_type in types
+            if path and avro_type["type"] == "record"
+            for child in avro_type["fields"]
+            if not (isinstance(child["type"], list) and "null" in child["type"])
         ),
     )
 
 
 def check_values(rows: pa.Table, rules: ValueRules) -> None:
-    """Raises `SchemaMismatch` naming the column for a value that breaks a rule."""
-    for path, known in rules.symbols.items():
+    """Raise `SchemaMismatch` with the column for a value that breaks a rule."""
+    for path, symbols in rules.symbols.items():
         for values in _chunks(rows, path):
-            given = values.drop_null()
-            odd = given.filter(pc.invert(pc.is_in(given, value_set=pa.array(known, given.type))))
-            if len(odd):
+            strings = values.drop_null()
+            is_symbol = pc.is_in(strings, value_set=pa.array(symbols, strings.type))
+            unknown = strings.filter(pc.invert(is_symbol))
+            if len(unknown):
                 name = ".".join(path)
-                msg = f"column {name!r} is an enum, which has no symbol {odd[0].as_py()!r}"
-                raise SchemaMismatch(msg, hint=f"Its symbols are {', '.join(known)}.")
+                msg = f"column {name!r} is an enum, which has no symbol {unknown[0].as_py()!r}"
+                raise SchemaMismatch(msg, hint=f"Its symbols are {', '.join(symbols)}.")
     for path in rules.required:
         for structs in _chunks(rows, path[:-1]):
             values = _values_at(structs, path[-1:])
@@ -86,31 +88,31 @@ def _chunks(rows: pa.Table, path: Path) -> Iterator[pa.Array[Any]]:
             yield _values_at(chunk, path[1:])
 
 
-def _is_variant(kind: dict[str, Any]) -> bool:
-    fields = kind.get("fields", ())
+def _is_variant(avro_type: dict[str, Any]) -> bool:
+    fields = avro_type.get("fields", ())
     return (
-        kind.get("logicalType") == "variant"
-        and {each["name"] for each in fields} == _VARIANT_FIELDS
+        avro_type.get("logicalType") == "variant"
+        and {child["name"] for child in fields} == _VARIANT_FIELDS
     )
 
 
-def _types(kind: Json, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Enums and records, at any depth."""
-    if isinstance(kind, list):
-        for branch in kind:
+def _types(avro_type: Json, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield enums and records at any depth."""
+    if isinstance(avro_type, list):
+        for branch in avro_type:
             yield from _types(branch, path)
-    elif isinstance(kind, dict):
-        match kind["type"]:
+    elif isinstance(avro_type, dict):
+        match avro_type["type"]:
             case "enum":
-                yield path, kind
+                yield path, avro_type
             case "record":
-                yield path, kind
-                for each in kind["fields"]:
-                    yield from _types(each["type"], (*path, each["name"]))
+                yield path, avro_type
+                for child in avro_type["fields"]:
+                    yield from _types(child["type"], (*path, child["name"]))
             case "array":
-                yield from _types(kind["items"], (*path, "element"))
+                yield from _types(avro_type["items"], (*path, "element"))
             case "map":
-                yield from _types(kind["values"], (*path, "value"))
+                yield from _types(avro_type["values"], (*path, "value"))
             case dict() | list() as inner:
                 yield from _types(inner, path)
 
