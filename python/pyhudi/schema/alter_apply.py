@@ -28,7 +28,7 @@ from pyhudi.schema.alter_changes import (
 )
 from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
-from pyhudi.schema.column_types import NEW, Kind, Plain, Slot, Struct, parts_of, with_parts
+from pyhudi.schema.column_types import NEW, ColumnType, Plain, Slot, Struct, parts_of, with_parts
 from pyhudi.schema.supported_types import avro_schema, check_name, check_reserved
 
 META_PREFIX = "_hoodie_"
@@ -109,10 +109,10 @@ def _in_fields(
     """Return the root with changed fields of the struct at `steps`."""
 
     def of_slot(slot: Slot) -> Slot:
-        if not isinstance(slot.kind, Struct):
+        if not isinstance(slot.column_type, Struct):
             msg = f"there is no column {path!r}: {slot.name!r} has no fields"
             raise SchemaMismatch(msg)
-        return replace(slot, kind=change(slot.kind))
+        return replace(slot, column_type=change(slot.column_type))
 
     if not steps and path.startswith(META_PREFIX) and path != IS_DELETED:
         msg = f"column {path!r} is a meta column of Hudi"
@@ -130,10 +130,10 @@ def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], 
 
 
 def _below(
-    kind: Kind, steps: list[str], path: str, change: Callable[[Slot], Slot]
+    column_type: ColumnType, steps: list[str], path: str, change: Callable[[Slot], Slot]
 ) -> tuple[Slot, ...]:
     """Return the parts of a type, with a change at `steps`."""
-    parts = parts_of(kind)
+    parts = parts_of(column_type)
     if all(slot.name != steps[0] for slot in parts):
         msg = f"there is no column {path!r}"
         raise SchemaMismatch(msg, hint=_hint(parts))
@@ -143,8 +143,8 @@ def _below(
             return slot
         if len(steps) == 1:
             return change(slot)
-        below = _below(slot.kind, steps[1:], path, change)
-        return replace(slot, kind=with_parts(slot.kind, below))
+        below = _below(slot.column_type, steps[1:], path, change)
+        return replace(slot, column_type=with_parts(slot.column_type, below))
 
     return tuple(apply_change(slot) for slot in parts)
 
@@ -169,19 +169,19 @@ def _add_column(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
     change.position.check()
     _check_new_name(struct, name, change.path)
     if name == change.path:
-        check_reserved([pa.field(name, change.kind)])
-    kind = _kind_of(name, change.kind, change.path, rules, record=struct.name)
-    slot = Slot(NEW, name, kind, optional=True, doc=change.doc)
+        check_reserved([pa.field(name, change.data_type)])
+    column_type = _column_type(name, change.data_type, change.path, rules, record=struct.name)
+    slot = Slot(NEW, name, column_type, optional=True, doc=change.doc)
     return _insert_slot(struct, slot, change.position, change.path)
 
 
-def _check_new_name(struct: Struct, name: str, path: str, besides: str = "") -> None:
+def _check_new_name(struct: Struct, name: str, path: str, except_for: str = "") -> None:
     if not name or (name.startswith(META_PREFIX) and name != IS_DELETED):
         msg = f"{name!r} is not a valid column name"
         raise SchemaMismatch(msg)
     check_name(name, path[: path.rfind(".") + 1] + name)
     for slot in struct.fields:
-        if slot.name.lower() == name.lower() and slot.name != besides:
+        if slot.name.lower() == name.lower() and slot.name != except_for:
             msg = f"there is a column {slot.name!r} beside {path!r} already"
             raise SchemaMismatch(msg)
 
@@ -191,7 +191,7 @@ def _rename_column(struct: Struct, change: Rename, name: str) -> Struct:
     if "." in change.name:
         msg = f"{change.name!r} is not a valid name: a column stays in its struct"
         raise SchemaMismatch(msg)
-    _check_new_name(struct, change.name, change.path, besides=name)
+    _check_new_name(struct, change.name, change.path, except_for=name)
     if name == change.path:
         _check_reserved_name(change)
     fields = list(struct.fields)
@@ -246,13 +246,15 @@ def _insert_slot(struct: Struct, slot: Slot, position: Position, path: str) -> S
 # --- types ----------------------------------------------------------------------------------------
 
 
-def _kind_of(name: str, kind: pa.DataType, path: str, rules: Rules, *, record: str) -> Kind:
+def _column_type(
+    name: str, data_type: pa.DataType, path: str, rules: Rules, *, record: str
+) -> ColumnType:
     """Convert an Arrow type to a column type."""
-    if pa.types.is_null(kind):
+    if pa.types.is_null(data_type):
         msg = f"column {path!r} has no type"
         raise SchemaMismatch(msg)
-    text = avro_schema(plain_schema(pa.schema([pa.field(name, kind)])), *_split_path(record))
-    return read_type(json.loads(text)["fields"][0], all_types=rules.all_types)
+    avro = avro_schema(plain_schema(pa.schema([pa.field(name, data_type)])), *_split_path(record))
+    return read_type(json.loads(avro)["fields"][0], all_types=rules.all_types)
 
 
 def _split_path(full: str) -> tuple[str, str]:
@@ -261,24 +263,24 @@ def _split_path(full: str) -> tuple[str, str]:
 
 
 def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
-    kind = _kind_of(slot.name, change.kind, change.path, rules, record=rules.record)
-    if not isinstance(slot.kind, Plain) or not isinstance(kind, Plain):
+    column_type = _column_type(slot.name, change.data_type, change.path, rules, record=rules.record)
+    if not isinstance(slot.column_type, Plain) or not isinstance(column_type, Plain):
         msg = f"column {change.path!r} is nested: change its fields one by one"
         raise SchemaMismatch(msg)
-    old, new = slot.kind.simple, kind.simple
+    old, new = slot.column_type.simple, column_type.simple
     if old == new:
         # Internal schemas have no units of times in some releases: `timestamp` is both.
-        old, new = _logical(slot.kind) or old, _logical(kind) or new
+        old, new = _logical(slot.column_type) or old, _logical(column_type) or new
         if old == new:
             return slot
     if not may_become(old, new):
         msg = f"column {change.path!r} is {old}: it cannot become {new}"
         raise SchemaMismatch(msg, hint="Widen numbers, or change the type to string.")
-    return replace(slot, kind=replace(kind, text=kind.simple), default=None)
+    return replace(slot, column_type=replace(column_type, text=column_type.simple), default=None)
 
 
-def _logical(kind: Plain) -> str | None:
-    return kind.avro.get("logicalType") if isinstance(kind.avro, dict) else None
+def _logical(column_type: Plain) -> str | None:
+    return column_type.avro.get("logicalType") if isinstance(column_type.avro, dict) else None
 
 
 _MAY_BECOME = {
@@ -294,10 +296,10 @@ _MAY_BECOME = {
 
 def may_become(old: str, new: str) -> bool:
     """Return whether schema on read allows a type change, by the names of internal schemas."""
-    kind, wanted = (text.split("(", 1)[0] for text in (old, new))
-    if kind == wanted == "decimal":
+    old_type, new_type = (name.split("(", 1)[0] for name in (old, new))
+    if old_type == new_type == "decimal":
         return _is_wider(_digits(new), _digits(old))
-    return wanted in _MAY_BECOME.get(kind, ())
+    return new_type in _MAY_BECOME.get(old_type, ())
 
 
 def _digits(decimal: str) -> tuple[int, int]:

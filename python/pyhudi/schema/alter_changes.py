@@ -34,7 +34,7 @@ class Add:
     """Add a column, which may be null."""
 
     path: str
-    kind: pa.DataType
+    data_type: pa.DataType
     position: Position
     doc: str | None
 
@@ -59,7 +59,7 @@ class ChangeType:
     """Change the type of a column without parts."""
 
     path: str
-    kind: pa.DataType
+    data_type: pa.DataType
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pyhudi.schema.column_types import (
     ELEMENT,
     NEW,
     VALUE,
-    Kind,
+    ColumnType,
     Many,
     Mapped,
     Plain,
@@ -25,9 +25,9 @@ from pyhudi.schema.column_types import (
 )
 
 
-def read_type(field: Json, *, all_types: bool) -> Kind:
+def read_type(field: Json, *, all_types: bool) -> ColumnType:
     """Return the type, without ids, of an Avro field that defines its named types itself."""
-    return ColumnReader(all_types).slot(field).kind
+    return ColumnReader(all_types).slot(field).column_type
 
 
 # --- from JSON ------------------------------------------------------------------------------------
@@ -43,11 +43,11 @@ class ColumnReader:
         """Return a field without ids."""
         return self._field({**field, "type": inline_references(field["type"])}, None)
 
-    def root(self, avro: Json, internal: Json) -> Kind:
+    def root(self, avro: Json, internal: Json) -> ColumnType:
         """Return a table's schema, with the ids of the internal schema `internal`."""
-        return self._kind(inline_references(avro), internal)
+        return self._column_type(inline_references(avro), internal)
 
-    def _kind(self, avro: Json, internal: Json) -> Kind:
+    def _column_type(self, avro: Json, internal: Json) -> ColumnType:
         """Return a type, with the ids of the internal type `internal` if they match."""
         if isinstance(avro, str):
             return _plain(avro, avro, internal, all_types=self._all_types)
@@ -83,7 +83,7 @@ class ColumnReader:
         slot = self._inner(
             avro["name"], avro["type"], (internal.get("id", NEW), internal.get("type"))
         )
-        if _is_nested(slot.kind) != isinstance(internal.get("type"), dict) and internal:
+        if _is_nested(slot.column_type) != isinstance(internal.get("type"), dict) and internal:
             slot = replace(slot, id=NEW)
         return replace(slot, doc=avro.get("doc"), default=avro.get("default"))
 
@@ -92,11 +92,11 @@ class ColumnReader:
         if optional:
             others = [branch for branch in avro if branch != "null"]
             avro = others[0] if len(others) == 1 else others
-        return Slot(internal[0], name, self._kind(avro, internal[1]), optional)
+        return Slot(internal[0], name, self._column_type(avro, internal[1]), optional)
 
 
-def _is_nested(kind: Kind) -> bool:
-    return not isinstance(kind, Plain)
+def _is_nested(column_type: ColumnType) -> bool:
+    return not isinstance(column_type, Plain)
 
 
 def _plain(name: str, avro: Json, internal: Json, *, all_types: bool) -> Plain:
@@ -114,26 +114,26 @@ def _plain(name: str, avro: Json, internal: Json, *, all_types: bool) -> Plain:
 # --- to JSON --------------------------------------------------------------------------------------
 
 
-def avro_json(root: Kind) -> Json:
+def avro_json(root: ColumnType) -> Json:
     """Return a type as an Avro schema, every named type in full where it comes first."""
     return define_names_once(_avro(root))
 
 
-def _avro(kind: Kind) -> Json:
-    match kind:
+def _avro(column_type: ColumnType) -> Json:
+    match column_type:
         case Plain():
-            return kind.avro
+            return column_type.avro
         case Many():
-            return {"type": "array", "items": _avro_type(kind.element)}
+            return {"type": "array", "items": _avro_type(column_type.element)}
         case Mapped():
-            return {"type": "map", "values": _avro_type(kind.value)}
-    space, _, name = kind.name.rpartition(".")
-    head = {"type": "record", "name": name, "namespace": space, **kind.props}
-    return {**head, "fields": [_avro_field(slot) for slot in kind.fields]}
+            return {"type": "map", "values": _avro_type(column_type.value)}
+    space, _, name = column_type.name.rpartition(".")
+    head = {"type": "record", "name": name, "namespace": space, **column_type.props}
+    return {**head, "fields": [_avro_field(slot) for slot in column_type.fields]}
 
 
 def _avro_type(slot: Slot) -> Json:
-    avro = _avro(slot.kind)
+    avro = _avro(slot.column_type)
     if not slot.optional:
         return avro
     return ["null", avro] if slot.default is None else [avro, "null"]
@@ -148,16 +148,16 @@ def _avro_field(slot: Slot) -> Json:
     return field
 
 
-def document(kind: Kind) -> Json:
+def document(column_type: ColumnType) -> Json:
     """Return a type in the internal schema's form."""
-    match kind:
+    match column_type:
         case Plain():
-            return kind.text
+            return column_type.text
         case Many(element):
             return {
                 "type": "array",
                 "element_id": element.id,
-                "element": document(element.kind),
+                "element": document(element.column_type),
                 "element_optional": element.optional,
             }
         case Mapped(key_id, value):
@@ -166,15 +166,15 @@ def document(kind: Kind) -> Json:
                 "key_id": key_id,
                 "key": "string",
                 "value_id": value.id,
-                "value": document(value.kind),
+                "value": document(value.column_type),
                 "value_optional": value.optional,
             }
-    return {"type": "record", "fields": [_field_document(slot) for slot in kind.fields]}
+    return {"type": "record", "fields": [_field_document(slot) for slot in column_type.fields]}
 
 
 def _field_document(slot: Slot) -> Json:
     field = {"id": slot.id, "name": slot.name, "optional": slot.optional}
-    field["type"] = document(slot.kind)
+    field["type"] = document(slot.column_type)
     if slot.doc is not None:
         field["doc"] = slot.doc
     return field

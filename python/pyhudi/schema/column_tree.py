@@ -14,7 +14,7 @@ from typing import Any
 
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.schema.column_json import ColumnReader, avro_json, document
-from pyhudi.schema.column_types import NEW, Kind, Mapped, Slot, Struct, parts_of, with_parts
+from pyhudi.schema.column_types import NEW, ColumnType, Mapped, Slot, Struct, parts_of, with_parts
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,27 @@ class ColumnTree:
         return json.dumps(columns, separators=(",", ":"), ensure_ascii=False)
 
 
-def _slots(kind: Kind) -> Iterator[Slot]:
-    for slot in parts_of(kind):
+def _slots(column_type: ColumnType) -> Iterator[Slot]:
+    for slot in parts_of(column_type):
         yield slot
-        yield from _slots(slot.kind)
+        yield from _slots(slot.column_type)
 
 
-def _key_ids(kind: Kind) -> Iterator[int]:
-    if isinstance(kind, Mapped):
-        yield kind.key_id
-    for slot in parts_of(kind):
-        yield from _key_ids(slot.kind)
+def _key_ids(column_type: ColumnType) -> Iterator[int]:
+    if isinstance(column_type, Mapped):
+        yield column_type.key_id
+    for slot in parts_of(column_type):
+        yield from _key_ids(slot.column_type)
 
 
-def _assign_ids(kind: Any, ids: Iterator[int]) -> Any:
+def _assign_ids(column_type: Any, ids: Iterator[int]) -> Any:
     """Assign the ids of one level before those of the levels below."""
-    if isinstance(kind, Mapped) and kind.key_id == NEW:
-        kind = replace(kind, key_id=next(ids))
-    level = [replace(slot, id=next(ids)) if slot.id == NEW else slot for slot in parts_of(kind)]
+    if isinstance(column_type, Mapped) and column_type.key_id == NEW:
+        column_type = replace(column_type, key_id=next(ids))
+    level = [
+        replace(slot, id=next(ids)) if slot.id == NEW else slot for slot in parts_of(column_type)
+    ]
     return with_parts(
-        kind, tuple(replace(slot, kind=_assign_ids(slot.kind, ids)) for slot in level)
+        column_type,
+        tuple(replace(slot, column_type=_assign_ids(slot.column_type, ids)) for slot in level),
     )

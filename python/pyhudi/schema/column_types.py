@@ -30,8 +30,8 @@ class Plain:
     @property
     def simple(self) -> str:
         """The internal schema's name for it in every release; Hudi 1.2's if there is none."""
-        kind = self.avro["type"] if isinstance(self.avro, dict) else self.avro
-        rich, simple = internal_types(kind, self.avro)
+        name = self.avro["type"] if isinstance(self.avro, dict) else self.avro
+        rich, simple = internal_types(name, self.avro)
         return simple or rich
 
 
@@ -65,7 +65,7 @@ class Mapped:
     value: Slot
 
 
-Kind: TypeAlias = "Plain | Struct | Many | Mapped"
+ColumnType: TypeAlias = "Plain | Struct | Many | Mapped"
 
 
 @dataclass(frozen=True)
@@ -74,35 +74,35 @@ class Slot:
 
     id: int
     name: str
-    kind: Kind
+    column_type: ColumnType
     optional: bool
     doc: str | None = None
     default: Json = None
     """A default other than null."""
 
 
-def parts_of(kind: Kind) -> tuple[Slot, ...]:
+def parts_of(column_type: ColumnType) -> tuple[Slot, ...]:
     """Return the fields of a struct, the element of a list, the value of a map; else nothing."""
-    match kind:
+    match column_type:
         case Struct():
-            return kind.fields
+            return column_type.fields
         case Many():
-            return (kind.element,)
+            return (column_type.element,)
         case Mapped():
-            return (kind.value,)
+            return (column_type.value,)
     return ()
 
 
-def with_parts(kind: Kind, parts: tuple[Slot, ...]) -> Kind:
+def with_parts(column_type: ColumnType, parts: tuple[Slot, ...]) -> ColumnType:
     """Return the type with other fields, another element or another value."""
-    match kind:
+    match column_type:
         case Struct():
-            return replace(kind, fields=parts)
+            return replace(column_type, fields=parts)
         case Many():
             return Many(parts[0])
         case Mapped():
-            return replace(kind, value=parts[0])
-    return kind
+            return replace(column_type, value=parts[0])
+    return column_type
 
 
 _BY_LOGICAL_TYPE = {
@@ -121,7 +121,7 @@ _TYPES = frozenset(
 )
 
 
-def internal_types(kind: str, avro: Json) -> tuple[str, str]:
+def internal_types(avro_name: str, avro: Json) -> tuple[str, str]:
     """Return the names of an Avro type in internal schemas: Hudi 1.2's, and every release's ("").
 
     Raises `UnsupportedTableFeature` for a type without a name.
@@ -130,17 +130,17 @@ def internal_types(kind: str, avro: Json) -> tuple[str, str]:
     logical = props.get("logicalType")
     if logical == "decimal":
         digits = f"({props['precision']}, {props.get('scale', 0)})"
-        size = f"_fixed{digits}[{props['size']}]" if kind == "fixed" else f"_bytes{digits}"
+        size = f"_fixed{digits}[{props['size']}]" if avro_name == "fixed" else f"_bytes{digits}"
         return f"decimal{size}", f"decimal{digits}"
     if logical == "vector":
         parts = props["dimension"], props["elementType"], props.get("storageBacking", "FIXED_BYTES")
-        text = f"vector[{parts[0]}, {parts[1]}, {parts[2]}]"
-        return text, text
+        internal_name = f"vector[{parts[0]}, {parts[1]}, {parts[2]}]"
+        return internal_name, internal_name
     if logical in _BY_LOGICAL_TYPE:
         return _BY_LOGICAL_TYPE[logical]
-    name = _BY_TYPE.get(kind, kind)
+    name = _BY_TYPE.get(avro_name, avro_name)
     if name not in _TYPES:
-        msg = f"hoodie.schema.on.read.enable: the type {kind} has no counterpart"
+        msg = f"hoodie.schema.on.read.enable: the type {avro_name} has no counterpart"
         raise UnsupportedTableFeature(msg)
-    text = f"fixed[{props['size']}]" if kind == "fixed" else name
-    return text, text
+    internal_name = f"fixed[{props['size']}]" if avro_name == "fixed" else name
+    return internal_name, internal_name

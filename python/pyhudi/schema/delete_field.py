@@ -37,11 +37,11 @@ def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
     field, marker = merge.delete_field, merge.delete_marker
     if not merge.marked_in_any_case or field not in rows.column_names:
         return rows
-    given = rows.column(field)
-    if not is_text(given.type):
+    column = rows.column(field)
+    if not is_text(column.type):
         return rows
-    marks = pc.equal(pc.utf8_lower(given), str(marker).lower())
-    spelled = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, given.type), given)  # noqa: FBT003
+    marks = pc.equal(pc.utf8_lower(column), str(marker).lower())
+    spelled = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, column.type), column)  # noqa: FBT003
     return rows.set_column(rows.column_names.index(field), rows.schema.field(field), spelled)
 
 

@@ -70,8 +70,8 @@ class CheckedMerger:
         return f"the merger of {self.strategy}"
 
     def _in_types(self, rows: Any, schema: pa.Schema) -> pa.Table:
-        given, batches = read_batches(rows, schema)
-        table = pa.Table.from_batches(list(batches), given)
+        schema_of_rows, batches = read_batches(rows, schema)
+        table = pa.Table.from_batches(list(batches), schema_of_rows)
         columns = [self._column(table, field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
 

@@ -74,13 +74,13 @@ def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
     root, *names = path.split(".")
     if root not in schema.names:
         return None
-    found = schema.field(root)
+    field = schema.field(root)
     for name in names:
-        at = found.type.get_field_index(name) if pa.types.is_struct(found.type) else -1
+        at = field.type.get_field_index(name) if pa.types.is_struct(field.type) else -1
         if at < 0:
             return None
-        found = found.type.field(at)
-    return found
+        field = field.type.field(at)
+    return field
 
 
 def within_collection(schema: pa.Schema, path: str) -> bool:
@@ -287,7 +287,7 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
     Raises `UnsupportedTableFeature` for a default of a nested type, `CorruptTable` for a default
     that is not a value of its type.
     """
-    found = {}
+    defaults = {}
     for field in _parse(avro)["fields"]:
         name, default = field["name"], field.get("default")
         if default is None or name not in schema.names:
@@ -298,10 +298,10 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
                 f"{name} has a default of type {data_type}, which partial updates would "
                 "have to compare with",
             )
-        found[name] = (
+        defaults[name] = (
             pa.nulls(1, data_type) if _of_bytes(data_type) else _default(default, data_type, name)
         )
-    return pa.RecordBatch.from_pydict(found) if found else None
+    return pa.RecordBatch.from_pydict(defaults) if defaults else None
 
 
 def _of_bytes(data_type: pa.DataType) -> bool:

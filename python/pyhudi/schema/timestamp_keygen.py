@@ -63,7 +63,7 @@ Pattern = tuple[str, ...]
 class TimeRules:
     """How one table's timestamp key generator parses and formats timestamps."""
 
-    kind: str
+    timestamp_type: str
     """UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS, SCALAR, DATE_STRING or MIXED."""
     unit: str | None
     """The `TimeUnit` of numbers; None if strings are parsed."""
@@ -86,10 +86,10 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
     parser = properties.get(PARSER_CLASS) or _PARSER
     if parser != _PARSER:
         raise _refuse(PARSER_CLASS, parser)
-    kind = _require(properties, TYPE)
-    if kind not in (*_UNITS, *_TEXT_TYPES, "SCALAR"):
-        raise _refuse(TYPE, kind)
-    from_text = kind in _TEXT_TYPES
+    timestamp_type = _require(properties, TYPE)
+    if timestamp_type not in (*_UNITS, *_TEXT_TYPES, "SCALAR"):
+        raise _refuse(TYPE, timestamp_type)
+    from_text = timestamp_type in _TEXT_TYPES
     both = _value(properties, ZONE)
     input_zone = _zone(ZONE, both) or _zone(INPUT_ZONE, _value(properties, INPUT_ZONE))
     output_zone = _zone(ZONE, both) or _zone(OUTPUT_ZONE, _value(properties, OUTPUT_ZONE))
@@ -99,8 +99,8 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
         )
         raise UnsupportedTableFeature(msg, hint=_as_option(ZONE))
     return TimeRules(
-        kind=kind,
-        unit=None if from_text else _unit(properties, kind),
+        timestamp_type=timestamp_type,
+        unit=None if from_text else _unit(properties, timestamp_type),
         inputs=_inputs(properties) if from_text else (),
         output=_pattern(OUTPUT_FORMAT, _require(properties, OUTPUT_FORMAT), _WRITTEN_LETTERS),
         input_zone=input_zone,
@@ -110,8 +110,8 @@ def time_rules(properties: Mapping[str, str]) -> TimeRules:
 
 def time_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the generator's properties of a table or its writer's options, by current names."""
-    found = {name: _value(properties, name) for name in (*TIME_OPTIONS, PARSER_CLASS)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _value(properties, name) for name in (*TIME_OPTIONS, PARSER_CLASS)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _value(properties: Mapping[str, str], name: str) -> str | None:
@@ -137,8 +137,8 @@ def _refuse(name: str, value: str) -> UnsupportedTableFeature:
     return UnsupportedTableFeature(f"{name} is {value}: pyhudi does not support that")
 
 
-def _unit(properties: Mapping[str, str], kind: str) -> str:
-    unit = _UNITS.get(kind) or (_value(properties, UNIT) or "SECONDS").upper()
+def _unit(properties: Mapping[str, str], timestamp_type: str) -> str:
+    unit = _UNITS.get(timestamp_type) or (_value(properties, UNIT) or "SECONDS").upper()
     if unit not in _MILLIS:
         raise _refuse(UNIT, unit)
     return unit
@@ -173,18 +173,18 @@ def _zone(name: str, java: str | None) -> str | None:
     raise _refuse(name, java)
 
 
-def _pattern(name: str, text: str, letters: str) -> Pattern:
+def _pattern(name: str, pattern: str, letters: str) -> Pattern:
     """Parse a Joda pattern; raises `UnsupportedTableFeature` for letters other than `letters`."""
     parts: list[str] = []
-    for match in re.finditer(r"''|'(?:[^']|'')*'|([A-Za-z])\1*|.", text, re.DOTALL):
-        found = match.group()
+    for match in re.finditer(r"''|'(?:[^']|'')*'|([A-Za-z])\1*|.", pattern, re.DOTALL):
+        run = match.group()
         if match.group(1) is None:
-            _add_literal(parts, _literal(found))
+            _add_literal(parts, _literal(run))
             continue
-        if not _is_known(found, letters):
-            msg = f"{name} is {text}: pyhudi does not support {found} in a pattern"
+        if not _is_known(run, letters):
+            msg = f"{name} is {pattern}: pyhudi does not support {run} in a pattern"
             raise UnsupportedTableFeature(msg)
-        parts.append(found)
+        parts.append(run)
     return tuple(parts)
 
 
@@ -226,7 +226,9 @@ def render_times(column: pa.ChunkedArray[Any], rules: TimeRules, name: str) -> p
     values = column.combine_chunks()
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if is_text != (rules.unit is None):
-        msg = f"column {name!r} is {values.type}, which does not match {TYPE} {rules.kind}"
+        msg = (
+            f"column {name!r} is {values.type}, which does not match {TYPE} {rules.timestamp_type}"
+        )
         raise SchemaMismatch(msg)
     local = _local_of_text(values, rules) if is_text else _local_of_number(values, rules, name)
     return _native.format_times(local, list(rules.output))
@@ -239,7 +241,7 @@ def _local_of_number(values: pa.Array[Any], rules: TimeRules, name: str) -> pa.A
         millis = pc.multiply_checked(pc.fill_null(numbers, 1), factor)
         return _at_zone(pc.divide(millis, divisor), str(rules.output_zone))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"column {name!r} of type {values.type} is no {rules.kind}: {error}"
+        msg = f"column {name!r} of type {values.type} is no {rules.timestamp_type}: {error}"
         raise SchemaMismatch(msg) from error
 
 
@@ -259,8 +261,8 @@ def _at_zone(millis: pa.Array[Any], zone: str) -> pa.Array[Any]:
 def _local_of_text(values: pa.Array[Any], rules: TimeRules) -> pa.Array[Any]:
     if values.null_count:
         values = pc.fill_null(values, _first_moment(rules))
-    found = _native.parse_times(values, [list(pattern) for pattern in rules.inputs])
-    local, offsets = found.field("time"), found.field("offset")
+    parsed = _native.parse_times(values, [list(pattern) for pattern in rules.inputs])
+    local, offsets = parsed.field("time"), parsed.field("offset")
     zone = rules.output_zone or rules.input_zone
     if zone is None:
         return local
