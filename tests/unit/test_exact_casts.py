@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import cast_computed, cast_exactly, literal
+from pyhudi.input.exact_casts import cast_computed, cast_exactly
+from pyhudi.input.literals import literal
 
 NAN = float("nan")
 DAY = dt.date(2024, 5, 1)

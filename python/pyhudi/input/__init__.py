@@ -1,7 +1,7 @@
 """Data that users hand over, on its way to a table's columns.
 
-1. `batches` reads any supported input as Arrow record batches, with `python_objects` for dicts and
-   lists and `pandas_frames` for pandas.
+1. `batches` reads any supported input as Arrow record batches, with `python_objects` for dicts,
+   lists and columns of objects.
 2. `decode_encodings` turns dictionaries, views and run-end encodings into plain columns.
 3. `conform` casts the columns to the table's, with `exact_casts`, `null_elements`,
    `required_fields` and `vectors`, and never changes a value.

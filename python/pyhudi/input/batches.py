@@ -17,8 +17,12 @@ import pyarrow as pa
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.input.decode_encodings import plain_batch, plain_schema
 from pyhudi.input.lazy_rows import LazyRows
-from pyhudi.input.pandas_frames import of_pandas
-from pyhudi.input.python_objects import table_from_columns, table_from_dicts
+from pyhudi.input.python_objects import (
+    is_of_objects,
+    of_objects,
+    table_from_columns,
+    table_from_dicts,
+)
 
 _HINT = (
     "Pass an Arrow table, stream or dataset, record batches in a list or an iterator, a pandas or "
@@ -44,7 +48,7 @@ def read_batches(
     if isinstance(data, (list, tuple, Mapping)):
         data = _of_objects(data, like, uneven=uneven)
     elif _is_frame(data, "pandas"):
-        data = of_pandas(data, like)
+        data = _of_pandas(data, like)
     schema, batches = _open_stream(data)
     plain = plain_schema(schema)
     read = _read(batches)
@@ -97,15 +101,15 @@ def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _is_frame(data: Any, library: str, name: str = "DataFrame") -> bool:
-    kind = type(data)
-    return kind.__module__.split(".")[0] == library and kind.__name__ == name
+    frame_type = type(data)
+    return frame_type.__module__.split(".")[0] == library and frame_type.__name__ == name
 
 
 def _is_of_datasets(data: Any, name: str) -> bool:
     """Return whether data are of a class of `pyarrow.dataset`, without the slow import."""
     return any(
-        kind.__module__ == "pyarrow._dataset" and kind.__name__ == name
-        for kind in type(data).__mro__
+        base.__module__ == "pyarrow._dataset" and base.__name__ == name
+        for base in type(data).__mro__
     )
 
 
@@ -119,28 +123,28 @@ def _of_objects(data: Any, like: pa.Schema | None, *, uneven: bool) -> Any:
 
 def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return record batches or tables of one schema, read one by one."""
-    given = _read(data)
-    first = _check_batch(next(given, None), None)
+    parts = _read(data)
+    first = _check_batch(next(parts, None), None)
     schema = first.schema
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for part in chain([first], (_check_batch(each, schema) for each in given)):
+        for part in chain([first], (_check_batch(batch, schema) for batch in parts)):
             yield from part.to_batches() if isinstance(part, pa.Table) else [part]
 
     return schema, batches()
 
 
-def _check_batch(given: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
-    if given is None:
+def _check_batch(batch: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Table:
+    if batch is None:
         raise ConfigError("the iterator returned no batch, so there is no schema", hint=_HINT)
-    if not isinstance(given, (pa.RecordBatch, pa.Table)):
-        msg = f"cannot read rows from a {type(given).__qualname__} that an iterator gives"
+    if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+        msg = f"cannot read rows from a {type(batch).__qualname__} that an iterator gives"
         raise ConfigError(msg, hint=_HINT)
-    if schema is not None and not given.schema.equals(schema):
-        columns, first = _describe_schema(given.schema), _describe_schema(schema)
+    if schema is not None and not batch.schema.equals(schema):
+        columns, first = _describe_schema(batch.schema), _describe_schema(schema)
         msg = f"a batch has the columns {columns}, the first had {first}"
         raise SchemaMismatch(msg)
-    return given
+    return batch
 
 
 def _describe_schema(schema: pa.Schema) -> str:
@@ -150,7 +154,7 @@ def _describe_schema(schema: pa.Schema) -> str:
 def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Check strings and decimals, which nothing else checks before they are in a file."""
     for column, name in zip(batch.columns, batch.schema.names, strict=True):
-        if _may_lack_form(column.type):
+        if _may_be_invalid(column.type):
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
@@ -160,12 +164,12 @@ def _with_checked_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _may_lack_form(kind: pa.DataType) -> bool:
+def _may_be_invalid(data_type: pa.DataType) -> bool:
     """Return whether bytes of a value may be invalid for the type, which Arrow does not check."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_decimal)
-    if any(test(kind) for test in tests):
+    if any(test(data_type) for test in tests):
         return True
-    return any(_may_lack_form(kind.field(at).type) for at in range(kind.num_fields))
+    return any(_may_be_invalid(data_type.field(at).type) for at in range(data_type.num_fields))
 
 
 def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -184,8 +188,8 @@ def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 def _check_no_objects(data: Any) -> None:
     """Refuse Python objects in polars frames: polars exports their addresses without a warning."""
-    for name, kind in data.collect_schema().items():
-        if str(kind) == "Object":
+    for name, data_type in data.collect_schema().items():
+        if str(data_type) == "Object":
             msg = f"column {name!r} holds Python objects"
             raise SchemaMismatch(msg, hint="Convert it to an Arrow type.")
 
@@ -204,10 +208,10 @@ def _wrap_errors(what: str, hint: str = "") -> Iterator[None]:
 
 def _first_line(error: BaseException) -> str:
     """Return an error's text without the stack trace that Arrow's streams add."""
-    texts = [str(part) for part in error.args if isinstance(part, str)] or [str(error)]
-    said = "; ".join(texts).split("Traceback (most recent call last)", 1)[0]
-    said = said.removesuffix("Detail: Python exception: ").strip().split("\n", 1)[0]
-    return f"{type(error).__name__}: {said}"
+    messages = [str(part) for part in error.args if isinstance(part, str)] or [str(error)]
+    line = "; ".join(messages).split("Traceback (most recent call last)", 1)[0]
+    line = line.removesuffix("Detail: Python exception: ").strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {line}"
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -217,3 +221,68 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if batch is None:
             return
         yield batch
+
+
+# --- pandas ---------------------------------------------------------------------------------------
+
+
+def _of_pandas(frame: Any, like: pa.Schema | None) -> pa.Table:
+    """Return the columns of a pandas data frame, with named index levels among them.
+
+    Columns of Python objects go through the checks of `python_objects.py`: pyarrow alone would
+    truncate times to the type that it infers for all of them.
+
+    like: the table's columns; a column without values has no type of its own and gets the table's.
+    Raises `SchemaMismatch` for a repeated name, and for a column or value that cannot be converted
+    to Arrow.
+    """
+    rows = _pandas_columns(_with_levels(frame), like)
+    if like is None:
+        return rows
+    if not rows.num_columns and not len(frame):
+        return like.empty_table()
+    return _without_empty_types(rows, frozenset(like.names))
+
+
+def _with_levels(frame: Any) -> Any:
+    levels = [name for name in frame.index.names if name is not None]
+    twice = [name for name in levels if name in frame.columns]
+    if twice:
+        msg = f"the data frame has {twice[0]!r} as a column and as a level of its index"
+        raise SchemaMismatch(msg, hint="Leave the level out: frame.reset_index(drop=True).")
+    frame = frame.reset_index(level=levels) if levels else frame
+    if not frame.columns.is_unique:
+        name = frame.columns[frame.columns.duplicated()][0]
+        msg = f"the data frame has more than one column {name!r}"
+        raise SchemaMismatch(msg, hint="Give each column a name of its own.")
+    return frame
+
+
+def _pandas_columns(frame: Any, like: pa.Schema | None) -> pa.Table:
+    are_objects = [is_of_objects(dtype) for dtype in frame.dtypes]
+    if not any(are_objects):
+        return _to_arrow(frame)
+    typed = iter(_to_arrow(frame.loc[:, [not are for are in are_objects]]).columns)
+    names = _to_arrow(frame.iloc[:0]).column_names
+    columns = [
+        of_objects(frame.iloc[:, at], name, like) if are_objects[at] else next(typed)
+        for at, name in enumerate(names)
+    ]
+    return pa.Table.from_arrays(columns, names)
+
+
+def _to_arrow(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        msg = f"the data frame cannot be converted to Arrow: {type(error).__name__}: {error}"
+        raise SchemaMismatch(msg, hint="Give each column one Arrow type.") from error
+
+
+def _without_empty_types(rows: pa.Table, table_columns: frozenset[str]) -> pa.Table:
+    """Remove the type that pandas gave to table columns without values."""
+    for at, field in enumerate(rows.schema):
+        column = rows.column(at)
+        if field.name in table_columns and column.null_count == len(column):
+            rows = rows.set_column(at, field.name, pa.nulls(len(column)))
+    return rows

@@ -57,15 +57,15 @@ def conform(
 
 
 def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
-    given = [name for name in rows.column_names if name not in META_COLUMNS]
+    names = [name for name in rows.column_names if name not in META_COLUMNS]
     # Arrow builds the list of names on each access.
-    known = dict.fromkeys(schema.names)
-    unknown = [name for name in given if name not in known]
+    expected = dict.fromkeys(schema.names)
+    unknown = [name for name in names if name not in expected]
     if unknown:
         msg = f"the table has no column {_names(unknown)}"
         raise SchemaMismatch(msg, hint=f"Its columns are {_names(schema.names)}.")
-    lacking = known.keys() - given
-    missing = [name for name in known if name in lacking]
+    absent = expected.keys() - names
+    missing = [name for name in expected if name in absent]
     if missing:
         msg = f"the input is missing the table's column {_names(missing)}"
         raise SchemaMismatch(

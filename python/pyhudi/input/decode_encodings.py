@@ -17,16 +17,16 @@ from pyhudi.input.vectors import EXTENSION, is_vector_type
 
 _AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION, *EXTENSIONS)
 """Extension types that add nothing to their storage type."""
-_MOST = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 """Maximum bytes of strings in one array."""
-_MOST_LEVELS = 64
+_MAX_LEVELS = 64
 """Maximum levels of Avro schemas that pyhudi reads."""
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the columns without encodings. Raises as `read_batches` does."""
     for field in schema:
-        check_depth(field, _MOST_LEVELS)
+        check_depth(field, _MAX_LEVELS)
     check_names(schema)
     return pa.schema(
         [with_hudi_type(field, _plain_type(field.type, field.name)) for field in schema],
@@ -43,26 +43,26 @@ def check_names(schema: pa.Schema) -> None:
         raise SchemaMismatch(msg)
 
 
-def check_depth(field: pa.Field[Any], most: int) -> None:
+def check_depth(field: pa.Field[Any], max_levels: int) -> None:
     """Raise `UnsupportedTableFeature` for a column that is nested too deeply.
 
     It runs before anything recurses into the type, so the input cannot exhaust Python's stack.
     """
     level = [field.type]
-    for _ in range(most + 1):
-        level = [part for kind in level for part in _parts(kind)]
+    for _ in range(max_levels + 1):
+        level = [part for data_type in level for part in _parts(data_type)]
         if not level:
             return
-    msg = f"column {field.name!r} has more than {most} lists, maps and structs in one another"
+    msg = f"column {field.name!r} has more than {max_levels} lists, maps and structs in one another"
     raise UnsupportedTableFeature(msg, hint="Store the inner value as a string, such as JSON.")
 
 
-def _parts(kind: pa.DataType) -> list[pa.DataType]:
-    if pa.types.is_map(kind):
-        return [kind.key_type, kind.item_type]
-    if pa.types.is_dictionary(kind):
-        return [kind.value_type]
-    return [kind.field(at).type for at in range(kind.num_fields)]
+def _parts(data_type: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_map(data_type):
+        return [data_type.key_type, data_type.item_type]
+    if pa.types.is_dictionary(data_type):
+        return [data_type.value_type]
+    return [data_type.field(at).type for at in range(data_type.num_fields)]
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -76,34 +76,36 @@ def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _plain_type(kind: pa.DataType, path: str) -> pa.DataType:
+def _plain_type(data_type: pa.DataType, path: str) -> pa.DataType:
     """Return the type without encodings. Raises `SchemaMismatch` for an unknown extension type."""
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return _plain_type(kind.value_type, path)
-    if pa.types.is_union(kind):
-        msg = f"column {path!r} is {kind}, a type that is not supported"
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return _plain_type(data_type.value_type, path)
+    if pa.types.is_union(data_type):
+        msg = f"column {path!r} is {data_type}, a type that is not supported"
         raise SchemaMismatch(msg, hint="Use one column per alternative.")
-    if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name not in _AS_STORED:
-            msg = f"column {path!r} is {kind}, a type that is not supported"
-            raise SchemaMismatch(msg, hint=f"Cast it to {kind.storage_type}, or to string.")
-        return _plain_type(kind.storage_type, path)
-    if kind.equals(pa.string_view()):
+    if isinstance(data_type, pa.BaseExtensionType):
+        if data_type.extension_name not in _AS_STORED:
+            msg = f"column {path!r} is {data_type}, a type that is not supported"
+            raise SchemaMismatch(msg, hint=f"Cast it to {data_type.storage_type}, or to string.")
+        return _plain_type(data_type.storage_type, path)
+    if data_type.equals(pa.string_view()):
         return pa.string()
-    if kind.equals(pa.binary_view()):
+    if data_type.equals(pa.binary_view()):
         return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(field, path) for field in kind])
-    if pa.types.is_map(kind):
-        key, item = (_plain_field(field, path) for field in (kind.key_field, kind.item_field))
-        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain_field(kind.value_field, path), kind.list_size)
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
-        return pa.list_(_plain_field(kind.value_field, path))
-    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
-        return pa.large_list(_plain_field(kind.value_field, path))
-    return kind
+    if pa.types.is_struct(data_type):
+        return pa.struct([_plain_field(field, path) for field in data_type])
+    if pa.types.is_map(data_type):
+        key, item = (
+            _plain_field(field, path) for field in (data_type.key_field, data_type.item_field)
+        )
+        return pa.map_(key, item, keys_sorted=data_type.keys_sorted)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(_plain_field(data_type.value_field, path), data_type.list_size)
+    if pa.types.is_list(data_type) or pa.types.is_list_view(data_type):
+        return pa.list_(_plain_field(data_type.value_field, path))
+    if pa.types.is_large_list(data_type) or pa.types.is_large_list_view(data_type):
+        return pa.large_list(_plain_field(data_type.value_field, path))
+    return data_type
 
 
 def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
@@ -115,27 +117,27 @@ def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
 
 
 def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
-    kind = array.type
-    plain = _plain_type(kind, path)
-    if kind == plain:
+    data_type = array.type
+    plain = _plain_type(data_type, path)
+    if data_type == plain:
         return array
     _check_size(array, path)
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(data_type):
         return _plain_array(array.dictionary, path).take(array.indices)
-    if pa.types.is_run_end_encoded(kind):
+    if pa.types.is_run_end_encoded(data_type):
         return _each_of_runs(array, _plain_array(array.values, path))
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(data_type, pa.BaseExtensionType):
         return _plain_array(array.storage, path)
-    if pa.types.is_struct(kind):
-        parts = [_plain_array(array.field(at), path) for at in range(kind.num_fields)]
+    if pa.types.is_struct(data_type):
+        parts = [_plain_array(array.field(at), path) for at in range(data_type.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(plain), mask=array.is_null())
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         return _around(array, plain, _entries(array, plain, path), own_buffers=2)
-    if pa.types.is_fixed_size_list(kind):
+    if pa.types.is_fixed_size_list(data_type):
         return _around(array, plain, _plain_array(array.values, path), own_buffers=1)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         return _around(array, plain, _plain_array(array.values, path), own_buffers=2)
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+    if pa.types.is_list_view(data_type) or pa.types.is_large_list_view(data_type):
         return _plain_array(_list_of_view(array), path)
     return array.cast(plain)
 
@@ -143,28 +145,28 @@ def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
 def _check_size(array: pa.Array[Any], path: str) -> None:
     lengths = _lengths(array)
     size = 0 if lengths is None else pc.sum(lengths).as_py() or 0
-    if size > _MOST:
+    if size > _MAX_BYTES:
         msg = f"column {path!r} has {size} bytes of {_plain_type(array.type, path)} in one batch"
-        hint = f"Pass smaller batches: {_MOST} bytes of a column at most."
+        hint = f"Pass smaller batches: {_MAX_BYTES} bytes of a column at most."
         raise SchemaMismatch(msg, hint=hint)
 
 
 def _lengths(array: pa.Array[Any]) -> pa.Array[Any] | None:
     """Return the bytes of each value; None if they are not strings, or have no limit."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
+    data_type = array.type
+    if pa.types.is_dictionary(data_type):
         inner = _lengths(array.dictionary)
         return None if inner is None else inner.take(array.indices)
-    if pa.types.is_run_end_encoded(kind):
+    if pa.types.is_run_end_encoded(data_type):
         inner = _lengths(array.values)
         return None if inner is None else _each_of_runs(array, inner)
-    if kind.equals(pa.string_view()) or kind.equals(pa.binary_view()):
+    if data_type.equals(pa.string_view()) or data_type.equals(pa.binary_view()):
         # A view is 16 bytes, of which the first four are the length.
         words = pa.Array.from_buffers(
             pa.int32(), 4 * (array.offset + len(array)), [None, array.buffers()[1]]
         )
         return pc.if_else(array.is_valid(), words[4 * array.offset :: 4], 0)
-    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    is_text = pa.types.is_string(data_type) or pa.types.is_binary(data_type)
     return pc.binary_length(array) if is_text else None
 
 
@@ -186,8 +188,8 @@ def _list_of_view(array: pa.Array[Any]) -> pa.Array[Any]:
     offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
     mask = array.is_null() if array.null_count else None
     if large:
-        kind = pa.large_list(field)
-        return pa.LargeListArray.from_arrays(offsets, array.flatten(), type=kind, mask=mask)
+        data_type = pa.large_list(field)
+        return pa.LargeListArray.from_arrays(offsets, array.flatten(), type=data_type, mask=mask)
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(field), mask=mask)
 
 

@@ -7,9 +7,7 @@ number that parses to it. Nested types are cast leaf by leaf, and no field of a 
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -21,15 +19,15 @@ from pyhudi.input.required_fields import entries_of, restore_required_fields, wi
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
-_FAILS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 _HINT = "Cast the column before writing."
 
 UTC_ZONES = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT", "Etc/GMT")
 """Time zones in which a timestamp has the same digits as without a time zone."""
 _PLAIN_SCALE = 6
 """Arrow may format decimals with a larger scale with an exponent."""
-_MOST_DIGITS = 38
-_MOST_DIGITS_256 = 76
+_MAX_DIGITS = 38
+_MAX_DIGITS_256 = 76
 """Maximum digits of decimals of 128 and of 256 bits."""
 _MANTISSA = {64: 53, 32: 24, 16: 11}
 """Bits of an integer that a float of that width represents exactly."""
@@ -45,7 +43,7 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     if column.type == field.type:
         return column
     column = of_fixed_size(_plain(column), field)
-    apart = _other_kinds(column.type, field.type, field.name)
+    apart = _incompatibility(column.type, field.type, field.name)
     if apart:
         raise _mismatch(column, field, apart)
     return _check_cast(column, field)
@@ -59,63 +57,34 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     become each other if nothing is lost.
     """
     column = of_fixed_size(_plain(column), field)
-    given, wanted = column.type, field.type
-    if given == wanted or pa.types.is_null(given):
+    source, target = column.type, field.type
+    if source == target or pa.types.is_null(source):
         return _cast(column, field)
-    if pa.types.is_floating(wanted) and (_is_text(given) or _is_real(given)):
+    if pa.types.is_floating(target) and (_is_text(source) or is_real(source)):
         return _round_floats(column, field)
-    if _is_text(wanted) and not (_is_text(given) or is_spelled_alike(given)):
-        why = f"CAST from {given} to {wanted} is unknown"
+    if _is_text(target) and not (_is_text(source) or is_spelled_alike(source)):
+        why = f"CAST from {source} to {target} is unknown"
         raise _mismatch(column, field, why)
-    if _is_text(given) and pa.types.is_integer(wanted):
+    if _is_text(source) and pa.types.is_integer(target):
         _check_decimal(column, field)
-    if _is_text(given) or _is_text(wanted):
+    if _is_text(source) or _is_text(target):
         return _cast(column, field)
-    if _is_moment(given) and _is_moment(wanted):
+    if _is_moment(source) and _is_moment(target):
         return _check_cast(column, field)
     return cast_exactly(column, field)
 
 
-def sure_below(kind: pa.DataType) -> int:
+def sure_below(data_type: pa.DataType) -> int:
     """Return the bound below which floats of a type distinguish integers."""
-    return 1 << _MANTISSA[kind.bit_width]
+    return 1 << _MANTISSA[data_type.bit_width]
 
 
-def is_spelled_alike(kind: pa.DataType) -> bool:
+def is_spelled_alike(data_type: pa.DataType) -> bool:
     """Return whether Arrow formats values of a type as Spark does."""
-    if pa.types.is_decimal(kind):
-        return 0 <= int(kind.scale) <= _PLAIN_SCALE
+    if pa.types.is_decimal(data_type):
+        return 0 <= int(data_type.scale) <= _PLAIN_SCALE
     tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
-    return any(test(kind) for test in tests)
-
-
-def literal(value: Any, kind: pa.DataType, what: str) -> pa.Scalar[Any]:
-    """Convert a Python value to a type. A float is rounded to the nearest, nothing else changes.
-
-    what: for messages. Raises `SchemaMismatch`.
-    """
-    if isinstance(value, (float, Decimal)) and _is_real(kind):
-        value = _as_number(value, what)
-    if isinstance(value, pa.Scalar):
-        column = pa.chunked_array([pa.array([value.as_py()], value.type)])
-        return cast_computed(column, pa.field(what, kind))[0]
-    try:
-        made = pa.scalar(value, kind)
-    except (*_FAILS, OverflowError, TypeError, ValueError) as error:
-        msg = f"{what}: {format_value(value)} is no {kind}: {error}"
-        raise SchemaMismatch(msg) from error
-    if not _is_kept(value, made.as_py()):
-        msg = f"{what}: {format_value(value)} is no {kind}: it would become {made.as_py()!r}"
-        raise SchemaMismatch(msg)
-    return made
-
-
-def format_value(value: Any) -> str:
-    """Format a Python value for a message; Python prints no huge integers and no deep lists."""
-    try:
-        return repr(value)
-    except (ValueError, RecursionError):
-        return f"a {type(value).__name__} that is too long to print"
+    return any(test(data_type) for test in tests)
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -131,102 +100,110 @@ def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     Arrow's own cast reads beyond the elements if a list is null, and crashes if there are none
     (pyarrow 26).
     """
-    given, wanted = column.type, field.type
-    is_list = pa.types.is_list(given) or pa.types.is_large_list(given)
-    if not is_list or not pa.types.is_fixed_size_list(wanted):
+    source, target = column.type, field.type
+    is_list = pa.types.is_list(source) or pa.types.is_large_list(source)
+    if not is_list or not pa.types.is_fixed_size_list(target):
         return column
-    kind = pa.list_(given.value_field, wanted.list_size)
+    data_type = pa.list_(source.value_field, target.list_size)
     return pa.chunked_array(
-        [_parse_fixed_size(chunk, kind, field) for chunk in column.chunks], kind
+        [_parse_fixed_size(chunk, data_type, field) for chunk in column.chunks], data_type
     )
 
 
 def _parse_fixed_size(
-    lists: pa.Array[Any], kind: pa.FixedSizeListType, field: pa.Field[Any]
+    lists: pa.Array[Any], data_type: pa.FixedSizeListType, field: pa.Field[Any]
 ) -> pa.Array[Any]:
-    size = kind.list_size
-    odd = pc.fill_null(pc.not_equal(pc.list_value_length(lists), size), fill_value=False)
-    if pc.any(odd).as_py():
-        count = pc.list_value_length(lists.filter(odd))[0].as_py()
+    size = data_type.list_size
+    has_other_size = pc.fill_null(pc.not_equal(pc.list_value_length(lists), size), fill_value=False)
+    if pc.any(has_other_size).as_py():
+        count = pc.list_value_length(lists.filter(has_other_size))[0].as_py()
         why = f"a list has {count} elements"
         raise _mismatch(pa.chunked_array([lists]), field, why)
     elements = lists.flatten()
     if not len(elements):
-        return pa.nulls(len(lists), kind)
-    full = pa.FixedSizeListArray.from_arrays(elements, type=kind)
+        return pa.nulls(len(lists), data_type)
+    full = pa.FixedSizeListArray.from_arrays(elements, type=data_type)
     if not lists.null_count:
         return full
     # A null list gets the elements of any other list.
     valid = lists.is_valid()
     row = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     full = full.take(pc.if_else(valid, row, 0))
-    return pa.FixedSizeListArray.from_arrays(full.values, type=kind, mask=lists.is_null())
+    return pa.FixedSizeListArray.from_arrays(full.values, type=data_type, mask=lists.is_null())
 
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:
     loose = with_nullable_fields(field.type)
     try:
-        made = column.cast(with_nullable_fields(_way(column.type, loose))).cast(loose, safe=True)
-    except _FAILS as error:
+        converted = column.cast(with_nullable_fields(_intermediate_type(column.type, loose))).cast(
+            loose, safe=True
+        )
+    except CAST_ERRORS as error:
         raise _mismatch(column, field, _example(column, field) or str(error)) from error
     if loose == field.type:
-        return made
+        return converted
     try:
-        chunks = [restore_required_fields(chunk, field.type, field.name) for chunk in made.chunks]
+        chunks = [
+            restore_required_fields(chunk, field.type, field.name) for chunk in converted.chunks
+        ]
     except SchemaMismatch as error:
         raise _mismatch(column, field, without_hint(error), hint=error.hint) from error
     return pa.chunked_array(chunks, field.type)
 
 
-def _way(given: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """Return the intermediate type of a cast; the given one if Arrow's own cast is right."""
-    if _is_real(given) and _is_real(wanted):
+def _intermediate_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
+    """Return the intermediate type of a cast; `source` if Arrow's own cast is right."""
+    if is_real(source) and is_real(target):
         # Between floats and decimals Arrow's own cast may give the neighbour of the nearest value.
-        apart = pa.types.is_decimal(given) != pa.types.is_decimal(wanted)
-        return pa.string() if apart else given
-    if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+        apart = pa.types.is_decimal(source) != pa.types.is_decimal(target)
+        return pa.string() if apart else source
+    if pa.types.is_integer(source) and pa.types.is_decimal(target):
         # Arrow requires room for all integers of the type.
-        return pa.decimal256(_MOST_DIGITS_256, wanted.scale)
-    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
-        return pa.struct([f.with_type(_way(f.type, wanted.field(f.name).type)) for f in given])
-    if pa.types.is_map(given) and pa.types.is_map(wanted):
-        return pa.map_(given.key_type, _way(given.item_type, wanted.item_type))
-    if _is_list(given) and _is_list(wanted):
-        items = _way(given.value_type, wanted.value_type)
-        return given if items == given.value_type else pa.list_(items)
-    return given
+        return pa.decimal256(_MAX_DIGITS_256, target.scale)
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        return pa.struct(
+            [f.with_type(_intermediate_type(f.type, target.field(f.name).type)) for f in source]
+        )
+    if pa.types.is_map(source) and pa.types.is_map(target):
+        return pa.map_(source.key_type, _intermediate_type(source.item_type, target.item_type))
+    if _is_list(source) and _is_list(target):
+        items = _intermediate_type(source.value_type, target.value_type)
+        return source if items == source.value_type else pa.list_(items)
+    return source
 
 
 def _check_cast(column: Column, field: pa.Field[Any]) -> Column:
-    made = _cast(column, field)
+    converted = _cast(column, field)
     try:
-        changed = _first_change(column, made, field.name, every=False)
-    except _FAILS as error:
+        changed = _first_change(column, converted, field.name, every=False)
+    except CAST_ERRORS as error:
         # The nearest float has more digits than a decimal holds.
         raise _mismatch(column, field, str(error)) from error
     if changed:
         raise _mismatch(column, field, changed)
-    unsure = _first_unsure(column, made, field.name)
+    unsure = _first_unsure(column, converted, field.name)
     if unsure:
         raise _mismatch(column, field, unsure, hint=_UNSURE)
-    return made
+    return converted
 
 
 def _round_floats(column: Column, field: pa.Field[Any]) -> Column:
     """Round floats to another width; none may become infinite."""
     wide = _cast(column, pa.field(field.name, pa.float64()))
-    made = _cast(column, field)
-    over = pc.and_(pc.is_inf(made), pc.is_finite(wide))
-    if pc.any(over).as_py():
-        raise _mismatch(column, field, f"{wide.filter(over)[0].as_py()!r} is out of range")
-    return made
+    converted = _cast(column, field)
+    overflows = pc.and_(pc.is_inf(converted), pc.is_finite(wide))
+    if pc.any(overflows).as_py():
+        raise _mismatch(column, field, f"{wide.filter(overflows)[0].as_py()!r} is out of range")
+    return converted
 
 
 def _check_decimal(column: Column, field: pa.Field[Any]) -> None:
     """Raise `SchemaMismatch` for a string that Arrow reads as a hexadecimal number."""
-    odd = pc.match_substring_regex(column, "[xX]")
-    if pc.any(odd).as_py():
-        raise _mismatch(column, field, f"{column.filter(odd)[0].as_py()!r} is not a number")
+    is_hexadecimal = pc.match_substring_regex(column, "[xX]")
+    if pc.any(is_hexadecimal).as_py():
+        raise _mismatch(
+            column, field, f"{column.filter(is_hexadecimal)[0].as_py()!r} is not a number"
+        )
 
 
 def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "") -> SchemaMismatch:
@@ -234,13 +211,13 @@ def _mismatch(column: Column, field: pa.Field[Any], why: str, *, hint: str = "")
     return SchemaMismatch(msg, hint=hint or _widening(column.type, field) or _HINT)
 
 
-def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
+def _widening(source: pa.DataType, field: pa.Field[Any]) -> str:
     """Return how to widen the table's decimal column; "" if that does not help."""
-    if not (pa.types.is_decimal(given) and pa.types.is_decimal(field.type)):
+    if not (pa.types.is_decimal(source) and pa.types.is_decimal(field.type)):
         return ""
-    scale = max(given.scale, field.type.scale)
-    whole = max(kind.precision - kind.scale for kind in (given, field.type))
-    if whole + scale > _MOST_DIGITS:
+    scale = max(source.scale, field.type.scale)
+    whole = max(data_type.precision - data_type.scale for data_type in (source, field.type))
+    if whole + scale > _MAX_DIGITS:
         return ""
     alter = f"table.alter().change_type({field.name!r}, 'decimal({whole + scale},{scale})')"
     return f"Cast the column, or widen the table's: {alter}.execute()."
@@ -248,65 +225,70 @@ def _widening(given: pa.DataType, field: pa.Field[Any]) -> str:
 
 def _example(column: Column, field: pa.Field[Any]) -> str:
     """Return a value that the cast would change; "" if there is none."""
-    ways = (column.type, _way(column.type, field.type))
-    return next(filter(None, (_describe_change(column, way, field) for way in ways)), "")
+    intermediates = (column.type, _intermediate_type(column.type, field.type))
+    return next(
+        filter(
+            None, (_describe_change(column, intermediate, field) for intermediate in intermediates)
+        ),
+        "",
+    )
 
 
-def _describe_change(column: Column, way: pa.DataType, field: pa.Field[Any]) -> str:
+def _describe_change(column: Column, intermediate: pa.DataType, field: pa.Field[Any]) -> str:
     try:
-        made = column.cast(way).cast(with_nullable_fields(field.type), safe=False)
-        return _first_change(column, made, field.name, every=True)
-    except _FAILS:
+        converted = column.cast(intermediate).cast(with_nullable_fields(field.type), safe=False)
+        return _first_change(column, converted, field.name, every=True)
+    except CAST_ERRORS:
         return ""
 
 
 # --- what changed ---------------------------------------------------------------------------------
 
 
-def _first_change(column: Column, made: Column, name: str, *, every: bool) -> str:
-    """Describe the first value that differs in `made`; "" if none does.
+def _first_change(column: Column, converted: Column, name: str, *, every: bool) -> str:
+    """Describe the first value that differs in `converted`; "" if none does.
 
     every: check all types, not only those that Arrow may change.
     """
-    for path, before, after in _pairs(column, made, name):
+    for path, before, after in _pairs(column, converted, name):
         if before.type == after.type or not (every or _may_lose(before.type, after.type)):
             continue
-        said = "" if path == name else f" in {path}"
+        place = "" if path == name else f" in {path}"
         differs = pc.fill_null(_differs(before, after), fill_value=False)
         if pc.any(differs).as_py():
-            first, made_first = before.filter(differs)[0], after.filter(differs)[0]
-            return f"{_apart(first, made_first)}{said} would become {_format_value(made_first)}"
+            old, new = before.filter(differs)[0], after.filter(differs)[0]
+            return f"{_format_distinct(old, new)}{place} would become {_format_value(new)}"
         if every and pa.types.is_decimal(after.type):
-            over = _is_over(after)
-            if pc.any(over).as_py():
-                return f"{_format_value(before.filter(over)[0])}{said} is out of range"
+            is_over = _is_over(after)
+            if pc.any(is_over).as_py():
+                return f"{_format_value(before.filter(is_over)[0])}{place} is out of range"
     return ""
 
 
-def _first_unsure(column: Column, made: Column, name: str) -> str:
+def _first_unsure(column: Column, converted: Column, name: str) -> str:
     """Describe the first float that represents several integers; "" if none does."""
-    for path, before, after in _pairs(column, made, name):
+    for path, before, after in _pairs(column, converted, name):
         if pa.types.is_floating(before.type) and pa.types.is_integer(after.type):
-            least = float(sure_below(before.type))
-            unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), least))
+            bound = float(sure_below(before.type))
+            unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), bound))
             if len(unsure):
-                said = "" if path == name else f" in {path}"
-                return f"{_format_value(unsure[0])}{said} may be a rounded integer"
+                place = "" if path == name else f" in {path}"
+                return f"{_format_value(unsure[0])}{place} may be a rounded integer"
     return ""
 
 
 def _pairs(
-    column: Column, made: Column, name: str
+    column: Column, converted: Column, name: str
 ) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
-    for batch in pa.Table.from_arrays([column, made], ["given", "made"]).to_batches():
-        given, new = batch.columns
-        yield from _leaves(given, new, name)
+    for batch in pa.Table.from_arrays([column, converted], ["source", "converted"]).to_batches():
+        source, new = batch.columns
+        yield from _leaves(source, new, name)
 
 
-def _apart(value: pa.Scalar[Any], made: pa.Scalar[Any]) -> str:
+def _format_distinct(value: pa.Scalar[Any], converted: pa.Scalar[Any]) -> str:
     """Format a value so that it differs from its cast, also by less than Python's precision."""
-    words = _format_value(value)
-    return words if words != _format_value(made) else f"{value.value} as {value.type}"
+    formatted = _format_value(value)
+    return formatted if formatted != _format_value(converted) else f"{value.value} as {value.type}"
 
 
 def _format_value(value: pa.Scalar[Any]) -> str:
@@ -318,192 +300,151 @@ def _format_value(value: pa.Scalar[Any]) -> str:
 
 
 def _leaves(
-    given: pa.Array[Any], made: pa.Array[Any], path: str
+    source: pa.Array[Any], converted: pa.Array[Any], path: str
 ) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
     """Yield the leaf values of two arrays of one shape, with their paths."""
-    if given.type == made.type or pa.types.is_null(given.type):
+    if source.type == converted.type or pa.types.is_null(source.type):
         return
-    if pa.types.is_struct(given.type):
-        children, new = given.flatten(), made.flatten()
+    if pa.types.is_struct(source.type):
+        children, new = source.flatten(), converted.flatten()
         for number, child in enumerate(children):
-            name = given.type.field(number).name
-            at = made.type.get_field_index(name)
+            name = source.type.field(number).name
+            at = converted.type.get_field_index(name)
             yield from _leaves(child, new[at], f"{path}.{name}")
-    elif pa.types.is_map(given.type):
-        yield from _leaves(entries_of(given).flatten(), entries_of(made).flatten(), path)
-    elif _is_list(given.type):
-        yield from _leaves(given.flatten(), made.flatten(), path)
+    elif pa.types.is_map(source.type):
+        yield from _leaves(entries_of(source).flatten(), entries_of(converted).flatten(), path)
+    elif _is_list(source.type):
+        yield from _leaves(source.flatten(), converted.flatten(), path)
     else:
-        yield path, given, made
+        yield path, source, converted
 
 
-def _may_lose(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_lose(source: pa.DataType, target: pa.DataType) -> bool:
     """Return whether Arrow's safe cast may change a value."""
-    if pa.types.is_floating(wanted):
-        narrower = pa.types.is_floating(given) and given.bit_width > wanted.bit_width
-        return bool(pa.types.is_decimal(given) or narrower)
-    if pa.types.is_time32(given) and pa.types.is_time32(wanted):
+    if pa.types.is_floating(target):
+        narrower = pa.types.is_floating(source) and source.bit_width > target.bit_width
+        return bool(pa.types.is_decimal(source) or narrower)
+    if pa.types.is_time32(source) and pa.types.is_time32(target):
         return True  # it multiplies in 32 bits
-    return bool(pa.types.is_timestamp(given) and pa.types.is_date(wanted))
+    return bool(pa.types.is_timestamp(source) and pa.types.is_date(target))
 
 
-def _differs(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
-    """Return for each value whether it differs in `made`; null for nulls."""
-    if pa.types.is_decimal(given.type) and pa.types.is_floating(made.type):
-        return _differs_written(given, made)
-    if pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
-        back = made.cast(pa.string()).cast(given.type)
-    elif pa.types.is_decimal(given.type) and pa.types.is_integer(made.type):
-        back = made  # the type may have no room for all whole numbers
+def _differs(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
+    """Return for each value whether it differs in `converted`; null for nulls."""
+    if pa.types.is_decimal(source.type) and pa.types.is_floating(converted.type):
+        return _differs_written(source, converted)
+    if pa.types.is_floating(source.type) and pa.types.is_decimal(converted.type):
+        back = converted.cast(pa.string()).cast(source.type)
+    elif pa.types.is_decimal(source.type) and pa.types.is_integer(converted.type):
+        back = converted  # the type may have no room for all whole numbers
     else:
-        back = made.cast(given.type, safe=False)
-    differs = pc.not_equal(back, given)
-    if pa.types.is_floating(given.type):
-        differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(given), pc.is_nan(back))))
+        back = converted.cast(source.type, safe=False)
+    differs = pc.not_equal(back, source)
+    if pa.types.is_floating(source.type):
+        differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(source), pc.is_nan(back))))
     return differs
 
 
-def _differs_written(given: pa.Array[Any], made: pa.Array[Any]) -> Any:
+def _differs_written(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
     """Return for each decimal whether it differs from the float, formatted with its scale.
 
     A float can be formatted by its shortest digits, or by all that it has.
     """
-    scale = given.type.scale
-    room = pa.decimal128(_MOST_DIGITS, scale)
-    if pa.types.is_decimal256(given.type):
-        room = pa.decimal256(_MOST_DIGITS_256, scale)
-    finite = pc.if_else(pc.is_finite(made), made, pa.scalar(0, made.type))
+    scale = source.type.scale
+    room = pa.decimal128(_MAX_DIGITS, scale)
+    if pa.types.is_decimal256(source.type):
+        room = pa.decimal256(_MAX_DIGITS_256, scale)
+    finite = pc.if_else(pc.is_finite(converted), converted, pa.scalar(0, converted.type))
     shortest = finite.cast(pa.string()).cast(room)
-    in_full = finite.cast(pa.float64()).cast(given.type, safe=False)
-    return pc.and_(pc.not_equal(shortest, given), pc.not_equal(in_full, given))
+    in_full = finite.cast(pa.float64()).cast(source.type, safe=False)
+    return pc.and_(pc.not_equal(shortest, source), pc.not_equal(in_full, source))
 
 
-def _is_over(made: pa.Array[Any]) -> Any:
+def _is_over(converted: pa.Array[Any]) -> Any:
     """Return for each decimal whether it has more digits than its type, as after an unsafe cast."""
-    room = pa.decimal256(_MOST_DIGITS_256, made.type.scale)
-    least = pa.scalar(Decimal(10) ** (made.type.precision - made.type.scale), room)
-    return pc.fill_null(pc.greater_equal(pc.abs(made.cast(room)), least), fill_value=False)
+    room = pa.decimal256(_MAX_DIGITS_256, converted.type.scale)
+    bound = pa.scalar(Decimal(10) ** (converted.type.precision - converted.type.scale), room)
+    return pc.fill_null(pc.greater_equal(pc.abs(converted.cast(room)), bound), fill_value=False)
 
 
 # --- types ----------------------------------------------------------------------------------------
 
 
-def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+def with_leaves(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """Return the type with other leaf types."""
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(with_leaves(each.type, leaf)) for each in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, with_leaves(kind.item_type, leaf))
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(with_leaves(kind.value_type, leaf)))
-    return leaf(kind)
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(with_leaves(field.type, leaf)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_type, with_leaves(data_type.item_type, leaf))
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(with_leaves(data_type.value_type, leaf)))
+    return leaf(data_type)
 
 
-def _other_kinds(given: pa.DataType, wanted: pa.DataType, path: str) -> str:
+def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str:
     """Return why two types are not compatible, at any depth; "" if they are."""
-    if pa.types.is_dictionary(given):
-        given = given.value_type
-    if pa.types.is_null(given):
+    if pa.types.is_dictionary(source):
+        source = source.value_type
+    if pa.types.is_null(source):
         return ""
-    if pa.types.is_timestamp(given) and given.tz is None and pa.types.is_date(wanted):
+    if pa.types.is_timestamp(source) and source.tz is None and pa.types.is_date(target):
         return ""
-    if _kind(given) != _kind(wanted):
-        return f"{path} is {given}, which is not compatible with {wanted}"
-    if pa.types.is_timestamp(given) and wanted.tz is None and given.tz not in (None, *UTC_ZONES):
+    if _type_group(source) != _type_group(target):
+        return f"{path} is {source}, which is not compatible with {target}"
+    if pa.types.is_timestamp(source) and target.tz is None and source.tz not in (None, *UTC_ZONES):
         return (
             f"{path} has a time zone, and the table's column has none: convert it with "
             "pc.local_timestamp"
         )
-    if pa.types.is_struct(given):
-        fields = {field.name: field.type for field in wanted}
-        unknown = [field.name for field in given if field.name not in fields]
+    if pa.types.is_struct(source):
+        fields = {field.name: field.type for field in target}
+        unknown = [field.name for field in source if field.name not in fields]
         if unknown:
             return f"the table has no {path}.{unknown[0]}"
-        twice = [field.name for field in given if given.get_field_index(field.name) < 0]
+        twice = [field.name for field in source if source.get_field_index(field.name) < 0]
         if twice:
             return f"there is more than one {path}.{twice[0]}"
-        below = (_other_kinds(f.type, fields[f.name], f"{path}.{f.name}") for f in given)
+        below = (_incompatibility(f.type, fields[f.name], f"{path}.{f.name}") for f in source)
         return next((why for why in below if why), "")
-    if pa.types.is_map(given):
-        return _other_kinds(given.key_type, wanted.key_type, f"{path}.key") or _other_kinds(
-            given.item_type, wanted.item_type, f"{path}.value"
-        )
-    if _is_list(given):
-        return _other_kinds(given.value_type, wanted.value_type, f"{path}.element")
+    if pa.types.is_map(source):
+        return _incompatibility(
+            source.key_type, target.key_type, f"{path}.key"
+        ) or _incompatibility(source.item_type, target.item_type, f"{path}.value")
+    if _is_list(source):
+        return _incompatibility(source.value_type, target.value_type, f"{path}.element")
     return ""
 
 
-def _kind(data_type: pa.DataType) -> str:
+def _type_group(data_type: pa.DataType) -> str:
     tests = {
         "boolean": pa.types.is_boolean,
         "text": _is_text,
         "bytes": lambda t: (
             pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
         ),
-        "number": lambda t: pa.types.is_integer(t) or _is_real(t),
+        "number": lambda t: pa.types.is_integer(t) or is_real(t),
         "date": pa.types.is_date,
         "timestamp": pa.types.is_timestamp,
         "time": pa.types.is_time,
         "list": _is_list,
     }
-    return next((kind for kind, test in tests.items() if test(data_type)), str(data_type.id))
+    return next((name for name, test in tests.items() if test(data_type)), str(data_type.id))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
-def _is_real(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def is_real(data_type: pa.DataType) -> bool:
+    """Return whether a type has floats or decimals."""
+    return bool(pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
 
 
-def _is_moment(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+def _is_moment(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(kind) for test in tests)
-
-
-# --- single values --------------------------------------------------------------------------------
-
-
-def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:
-    """Return a float or decimal in a type of its own."""
-    try:
-        return pa.scalar(value)
-    except _FAILS as error:
-        raise SchemaMismatch(f"{what}: {value!r} is not a number: {error}") from error
-
-
-def _is_kept(value: Any, made: Any) -> bool:
-    """Return whether a Python value survives the round trip through Arrow."""
-    if value is None or made is None:
-        return value is made or value != value  # noqa: PLR0124 - a NaN, which pandas has for null
-    if isinstance(made, float):
-        return math.isinf(made) == math.isinf(value)
-    if isinstance(made, int) and isinstance(value, float):
-        return made == value and abs(value) < sure_below(pa.float64())
-    if isinstance(made, dict) and isinstance(value, Mapping):
-        return set(value) <= set(made) and all(
-            _is_kept(value.get(name), item) for name, item in made.items()
-        )
-    if isinstance(made, list):
-        items = list(value.items() if isinstance(value, Mapping) else value)
-        return len(items) == len(made) and all(map(_is_kept, items, made))
-    if isinstance(made, tuple):
-        return len(value) == len(made) and all(map(_is_kept, value, made))
-    if isinstance(made, datetime.date) and isinstance(value, datetime.datetime):
-        return _is_same_moment(value, made)
-    return bool(made == value)
-
-
-def _is_same_moment(value: datetime.datetime, made: datetime.date) -> bool:
-    if not isinstance(made, datetime.datetime):
-        return value == datetime.datetime.combine(made, datetime.time(), value.tzinfo)
-    if value.tzinfo is None:
-        return value == made.replace(tzinfo=None)
-    # A column without a time zone holds the timestamp in UTC.
-    return value == (made if made.tzinfo else made.replace(tzinfo=datetime.timezone.utc))
+    return any(test(data_type) for test in tests)

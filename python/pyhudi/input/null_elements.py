@@ -30,33 +30,33 @@ def check_elements(column: pa.ChunkedArray[Any], what: str) -> None:
             )
 
 
-def _has_lists(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        fields = (kind.field(at).type for at in range(kind.num_fields))
-        return _is_list(kind) or any(map(_has_lists, fields))
+def _has_lists(data_type: pa.DataType) -> bool:
+    if pa.types.is_nested(data_type):
+        fields = (data_type.field(at).type for at in range(data_type.num_fields))
+        return _is_list(data_type) or any(map(_has_lists, fields))
     return False
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
 def _null_element(array: pa.Array[Any], path: str) -> str | None:
     """Return the path of a list with a null element, ignoring what is below null values."""
-    kind = array.type
-    if not _has_lists(kind):
+    data_type = array.type
+    if not _has_lists(data_type):
         return None
-    if _is_list(kind):
+    if _is_list(data_type):
         elements = array.flatten()
         return path if elements.null_count else _null_element(elements, path)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         # Through its values as a list: a slice's `items` are those of the whole array.
         values = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
         return _null_element(values, f"{path}.value")
-    if pa.types.is_struct(kind):
-        for field, child in zip(kind, array.flatten(), strict=True):
-            found = _null_element(child, f"{path}.{field.name}")
-            if found is not None:
-                return found
+    if pa.types.is_struct(data_type):
+        for field, child in zip(data_type, array.flatten(), strict=True):
+            below = _null_element(child, f"{path}.{field.name}")
+            if below is not None:
+                return below
     return None

@@ -35,7 +35,7 @@ _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
 """Classes that hold values of one column, besides Arrow's arrays."""
 _ROWS_AND_ITEMS = 2
 """Dimensions of an array that has a list in each row."""
-_MOST_LEVELS = 128
+_MAX_LEVELS = 128
 """Maximum levels of nested Python objects. A map's entries are pairs in a list: two levels."""
 _NO_VALUES = ("NAType", "NaTType")
 """The missing values of pandas, besides None and NaN."""
@@ -55,8 +55,8 @@ def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: boo
     keys = set(chain.from_iterable(rows))
     if not uneven and set(map(len, rows)) != {len(keys)}:
         at_fault = next(n for n, row in enumerate(rows) if len(row) < len(keys))
-        lacking = ", ".join(sorted(repr(key) for key in keys - set(rows[at_fault])))
-        msg = f"row {at_fault} has no {lacking}, which other rows have"
+        missing = ", ".join(sorted(repr(key) for key in keys - set(rows[at_fault])))
+        msg = f"row {at_fault} has no {missing}, which other rows have"
         raise ConfigError(msg, hint="Give all rows the same keys, None where there is no value.")
     names = _in_order(keys, like)
     return pa.table({name: _column([row.get(name) for row in rows], name, like) for name in names})
@@ -76,8 +76,8 @@ def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa
             arrays[name] = _as_array(values, name)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-        raise ConfigError(f"the columns differ in length: {shown}")
+        described = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        raise ConfigError(f"the columns differ in length: {described}")
     return pa.table(arrays)
 
 
@@ -97,9 +97,9 @@ def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
     return _column(_null_for_nan(column), name, like)
 
 
-def is_of_objects(kind: Any) -> bool:
+def is_of_objects(data_type: Any) -> bool:
     """Return whether a NumPy or pandas type means Python objects."""
-    return str(kind) == "object"
+    return str(data_type) == "object"
 
 
 def by_column(data: Any, names: Sequence[str]) -> Any:
@@ -115,9 +115,9 @@ def by_column(data: Any, names: Sequence[str]) -> Any:
 def _are_values(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return bool(data) and isinstance(data[0], (str, Number, date, time))
-    kind = type(data)
-    found = (kind.__module__.split(".")[0], kind.__name__)
-    return isinstance(data, (pa.Array, pa.ChunkedArray)) or found in _ARRAYS
+    python_type = type(data)
+    name = (python_type.__module__.split(".")[0], python_type.__name__)
+    return isinstance(data, (pa.Array, pa.ChunkedArray)) or name in _ARRAYS
 
 
 def _attempt(values: Any, *, from_pandas: bool) -> Column | None:
@@ -131,25 +131,27 @@ def _null_for_nan(column: Any) -> list[Any]:
     return [None if absent else value for value, absent in zip(column, column.isna(), strict=True)]
 
 
-def _is_to_be_checked(kind: pa.DataType) -> bool:
+def _is_to_be_checked(data_type: pa.DataType) -> bool:
     """Return whether pyarrow may have changed values to fit the type that it inferred."""
-    if kind.num_fields:
-        return any(_is_to_be_checked(kind.field(n).type) for n in range(kind.num_fields))
+    if data_type.num_fields:
+        return any(_is_to_be_checked(data_type.field(n).type) for n in range(data_type.num_fields))
     tests = (at.is_date, at.is_time, at.is_timestamp, at.is_binary, at.is_fixed_size_binary)
-    return any(test(kind) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
-def _has_reals(kind: pa.DataType) -> bool:
+def _has_reals(data_type: pa.DataType) -> bool:
     """Return whether NaN is a number in this type; pyarrow reads it as null, as in pandas."""
-    if kind.num_fields:
-        return any(_has_reals(kind.field(n).type) for n in range(kind.num_fields))
-    return bool(at.is_floating(kind) or at.is_decimal(kind) or at.is_null(kind))
+    if data_type.num_fields:
+        return any(_has_reals(data_type.field(n).type) for n in range(data_type.num_fields))
+    return bool(at.is_floating(data_type) or at.is_decimal(data_type) or at.is_null(data_type))
 
 
 def _check_dicts(rows: Sequence[Any]) -> None:
-    odd = [kind for kind in set(map(type, rows)) if not issubclass(kind, dict)]
-    if odd:
-        row = next(n for n, given in enumerate(rows) if type(given) in odd)
+    others = [
+        python_type for python_type in set(map(type, rows)) if not issubclass(python_type, dict)
+    ]
+    if others:
+        row = next(n for n, value in enumerate(rows) if type(value) in others)
         msg = f"cannot read rows from a list: item {row} is a {type(rows[row]).__qualname__}"
         raise ConfigError(msg, hint="Give a list of dicts, or of Arrow record batches.")
 
@@ -159,9 +161,9 @@ def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
     for key in keys:
         if not isinstance(key, str):
             raise ConfigError(f"the key {key!r} is not a column name")
-    known = [name for name in (like.names if like is not None else ()) if name in keys]
-    others = [key for key in keys if key not in known]
-    return [*known, *(sorted(others) if isinstance(keys, set) else others)]
+    of_table = [name for name in (like.names if like is not None else ()) if name in keys]
+    others = [key for key in keys if key not in of_table]
+    return [*of_table, *(sorted(others) if isinstance(keys, set) else others)]
 
 
 def _of_object_array(values: Any, name: str, like: pa.Schema | None) -> Column:
@@ -220,7 +222,7 @@ def _check_levels(values: Any, name: str) -> None:
     It runs before pyarrow: pyarrow recurses as deep as the values do, and ends the process.
     """
     level = _find_nested(values)
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         if not level:
             return
         parts = [value.values() if isinstance(value, Mapping) else value for value in level]
@@ -231,24 +233,27 @@ def _check_levels(values: Any, name: str) -> None:
 
 def _find_nested(values: Any) -> list[Any]:
     """Return the values that have values of their own, each once."""
-    kinds = {kind for kind in set(map(type, values)) if issubclass(kind, (Mapping, list, tuple))}
-    if not kinds:
+    python_types = {
+        python_type
+        for python_type in set(map(type, values))
+        if issubclass(python_type, (Mapping, list, tuple))
+    }
+    if not python_types:
         return []
-    return list({id(value): value for value in values if type(value) in kinds}.values())
+    return list({id(value): value for value in values if type(value) in python_types}.values())
 
 
 def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
     _check_levels(values, name)
-    kind = like.field(name).type if like is not None and name in like.names else None
-    made = _infer_column if kind is None else _column_builder(kind, name)
+    data_type = like.field(name).type if like is not None and name in like.names else None
+    build = _infer_column if data_type is None else _column_builder(data_type, name)
     values = _plain(values)
     try:
-        return made(values)
+        return build(values)
     except _FAILURES as error:
-        row, first = _first_failure(made, values, error)
-        msg = (
-            f"row {row} does not fit column {name!r}, {_mismatch_text(kind, values[:row])}: {first}"
-        )
+        row, first = _first_failure(build, values, error)
+        column = f"{name!r}, {_mismatch_text(data_type, values[:row])}"
+        msg = f"row {row} does not fit column {column}: {first}"
         raise SchemaMismatch(msg, hint=_hint(values[row], first)) from first
 
 
@@ -261,9 +266,9 @@ def _hint(value: Any, error: Exception) -> str:
     return "" if type(error) is ValueError else _HINT
 
 
-def _mismatch_text(kind: pa.DataType | None, before: Sequence[Any]) -> str:
-    if kind is not None:
-        return f"which is {kind}"
+def _mismatch_text(data_type: pa.DataType | None, before: Sequence[Any]) -> str:
+    if data_type is not None:
+        return f"which is {data_type}"
     if all(value is None for value in before):
         return "whose type comes from it"
     return f"which is {pa.infer_type(before)} in the rows before"
@@ -271,41 +276,41 @@ def _mismatch_text(kind: pa.DataType | None, before: Sequence[Any]) -> str:
 
 def _plain(values: Sequence[Any]) -> Sequence[Any]:
     """Return the values with None for missing values of pandas, and NumPy's times as Python's."""
-    kinds = set(map(type, values))
-    absent = {kind for kind in kinds if _is_no_value(kind)}
+    python_types = set(map(type, values))
+    absent = {python_type for python_type in python_types if _is_no_value(python_type)}
     if absent:
-        values = [None if type(each) in absent else each for each in values]
-    tensors = {kind for kind in kinds if _is_of_tensors(kind)}
+        values = [None if type(value) in absent else value for value in values]
+    tensors = {python_type for python_type in python_types if _is_of_tensors(python_type)}
     if tensors:
-        values = [as_numpy(each) if type(each) in tensors else each for each in values]
-    times = {kind for kind in kinds if is_numpy_time(kind)}
+        values = [as_numpy(value) if type(value) in tensors else value for value in values]
+    times = {python_type for python_type in python_types if is_numpy_time(python_type)}
     if times:
-        values = [python_time(each) if type(each) in times else each for each in values]
+        values = [python_time(value) if type(value) in times else value for value in values]
     return values
 
 
-def _is_of_tensors(kind: type) -> bool:
+def _is_of_tensors(python_type: type) -> bool:
     """Return whether values of a type are tensors of another library than NumPy."""
-    is_array = hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")
-    known = ("numpy", "pandas", "pyarrow", "polars")
-    return is_array and kind.__module__.split(".")[0] not in known
+    is_array = hasattr(python_type, "__array__") or hasattr(python_type, "__dlpack__")
+    converted_by_pyarrow = ("numpy", "pandas", "pyarrow", "polars")
+    return is_array and python_type.__module__.split(".")[0] not in converted_by_pyarrow
 
 
-def _is_no_value(kind: type) -> bool:
-    return kind.__name__ in _NO_VALUES and kind.__module__.split(".")[0] == "pandas"
+def _is_no_value(python_type: type) -> bool:
+    return python_type.__name__ in _NO_VALUES and python_type.__module__.split(".")[0] == "pandas"
 
 
 def _first_failure(
-    made: Callable[[Sequence[Any]], Column], values: Sequence[Any], error: Exception
+    build: Callable[[Sequence[Any]], Column], values: Sequence[Any], error: Exception
 ) -> tuple[int, Exception]:
     """Return the first faulty value: the shortest failing prefix ends with it."""
     good, bad = 0, len(values)
     while bad - good > 1:
         middle = (good + bad) // 2
         try:
-            made(values[:middle])
-        except _FAILURES as found:
-            bad, error = middle, found
+            build(values[:middle])
+        except _FAILURES as failure:
+            bad, error = middle, failure
         else:
             good = middle
     return bad - 1, error
@@ -318,74 +323,76 @@ def _infer_column(values: Sequence[Any]) -> Column:
     return array
 
 
-def _column_builder(kind: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
+def _column_builder(data_type: pa.DataType, name: str) -> Callable[[Sequence[Any]], Column]:
     def build_column(values: Sequence[Any]) -> Column:
-        array = pa.array(values, _read_as(values, kind), from_pandas=not _has_reals(kind))
-        given = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+        array = pa.array(values, _read_as(values, data_type), from_pandas=not _has_reals(data_type))
+        chunks = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
         try:
-            return cast_exactly(given, pa.field(name, kind))
+            return cast_exactly(chunks, pa.field(name, data_type))
         except SchemaMismatch as error:
             raise ValueError(without_hint(error)) from error
 
     return build_column
 
 
-def _read_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
+def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
     """Return the type as which pyarrow reads the values: the given one, except for some reals.
 
     Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit.
     """
     present = _present(values)
-    if at.is_struct(kind):
-        _check_kinds(present, (dict,))
-        known = {field.name for field in kind}
-        unknown = set(chain.from_iterable(present)) - known
+    if at.is_struct(data_type):
+        _check_types(present, (dict,))
+        fields = {field.name for field in data_type}
+        unknown = set(chain.from_iterable(present)) - fields
         if unknown:
             raise ValueError(f"there is no field {', '.join(sorted(map(repr, unknown)))}")
         return pa.struct(
             [
                 field.with_type(_read_as([value.get(field.name) for value in present], field.type))
-                for field in kind
+                for field in data_type
             ]
         )
-    if at.is_map(kind):
-        _refuse(present, _FLAT, "a dict or pairs")
+    if at.is_map(data_type):
+        _check_no_instance(present, _FLAT, "a dict or pairs")
         entries = [
             entry
             for value in present
             for entry in (value.items() if isinstance(value, dict) else value)
         ]
-        keys = _read_as([key for key, _ in entries], kind.key_type)
-        return pa.map_(keys, _read_as([item for _, item in entries], kind.item_type))
-    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
-        _refuse(present, (*_FLAT, dict), "a list")
-        items = _read_as(list(chain.from_iterable(present)), kind.value_type)
-        return kind if items == kind.value_type else pa.list_(items)
-    if at.is_integer(kind):
+        keys = _read_as([key for key, _ in entries], data_type.key_type)
+        return pa.map_(keys, _read_as([item for _, item in entries], data_type.item_type))
+    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+        _check_no_instance(present, (*_FLAT, dict), "a list")
+        items = _read_as(list(chain.from_iterable(present)), data_type.value_type)
+        return data_type if items == data_type.value_type else pa.list_(items)
+    if at.is_integer(data_type):
         _check_integers(present)
-    elif at.is_floating(kind) or at.is_decimal(kind):
-        return _read_real_as(present, kind)
-    elif at.is_timestamp(kind) and _is_of_one_unit(present):
+    elif at.is_floating(data_type) or at.is_decimal(data_type):
+        return _read_real_as(present, data_type)
+    elif at.is_timestamp(data_type) and _is_of_one_unit(present):
         # Elements of a NumPy array, which pyarrow reads in any unit that it is given.
         return pa.from_numpy_dtype(present[0].dtype)
     else:
-        _check_leaves(present, kind)
-    return kind
+        _check_leaves(present, data_type)
+    return data_type
 
 
 def _present(values: Sequence[Any]) -> Sequence[Any]:
     present = [value for value in values if value is not None]
-    absent = {kind for kind in set(map(type, present)) if _is_no_value(kind)}
+    absent = {python_type for python_type in set(map(type, present)) if _is_no_value(python_type)}
     return [value for value in present if type(value) not in absent] if absent else present
 
 
-def _refuse(values: Sequence[Any], kinds: tuple[type, ...], wanted: str) -> None:
-    if any(isinstance(value, kinds) for value in values):
-        raise TypeError(f"{wanted} was expected")
+def _check_no_instance(
+    values: Sequence[Any], python_types: tuple[type, ...], expected: str
+) -> None:
+    if any(isinstance(value, python_types) for value in values):
+        raise TypeError(f"{expected} was expected")
 
 
 def _check_integers(values: Sequence[Any]) -> None:
-    _check_kinds(values, (Integral, float), but=(bool,))
+    _check_types(values, (Integral, float), but=(bool,))
     floats = [value for value in values if isinstance(value, float)]
     if not all(value.is_integer() for value in floats):
         raise ValueError("expected an integer")
@@ -393,77 +400,79 @@ def _check_integers(values: Sequence[Any]) -> None:
         raise ValueError("a float of this size may be a rounded integer")
 
 
-def _read_real_as(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
+def _read_real_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
     """Read floats and decimals as they are, for `cast_exactly` to check them."""
-    _check_kinds(values, (Real, Decimal), but=(bool,))
-    if at.is_decimal(kind):
+    _check_types(values, (Real, Decimal), but=(bool,))
+    if at.is_decimal(data_type):
         has_floats = not all(isinstance(value, (Integral, Decimal)) for value in values)
-        return pa.float64() if has_floats else kind
+        return pa.float64() if has_floats else data_type
     decimals = [value for value in values if isinstance(value, Decimal)]
     if decimals:
         # As wide as possible, because there may be integers too.
         return pa.decimal256(76, pa.infer_type(decimals).scale)
-    if at.is_float32(kind) and any(map(_is_beyond_float32, values)):
+    if at.is_float32(data_type) and any(map(_is_beyond_float32, values)):
         raise ValueError("the number is too large")
-    return kind
+    return data_type
 
 
-def _check_leaves(values: Sequence[Any], kind: pa.DataType) -> None:
-    if at.is_string(kind):
-        _check_kinds(values, (str,))
-    elif at.is_boolean(kind):
-        _refuse(values, (float,), "True or False")
-    elif at.is_binary(kind) or at.is_fixed_size_binary(kind):
-        _check_kinds(values, (bytes, bytearray, memoryview))
-    elif at.is_date(kind):
-        _check_kinds(values, (date,))
+def _check_leaves(values: Sequence[Any], data_type: pa.DataType) -> None:
+    if at.is_string(data_type):
+        _check_types(values, (str,))
+    elif at.is_boolean(data_type):
+        _check_no_instance(values, (float,), "True or False")
+    elif at.is_binary(data_type) or at.is_fixed_size_binary(data_type):
+        _check_types(values, (bytes, bytearray, memoryview))
+    elif at.is_date(data_type):
+        _check_types(values, (date,))
         if any(isinstance(value, datetime) and not _is_day(value) for value in values):
             raise ValueError("the column holds dates, and the value has a time or a zone")
-    elif at.is_timestamp(kind):
-        _check_kinds(values, (datetime,))
-        _check_times(values, kind)
-    elif at.is_time(kind):
-        _check_kinds(values, (time,))
+    elif at.is_timestamp(data_type):
+        _check_types(values, (datetime,))
+        _check_times(values, data_type)
+    elif at.is_time(data_type):
+        _check_types(values, (time,))
         if any(value.tzinfo is not None for value in values):
             raise ValueError("the column holds times without a zone")
-        if at.is_time32(kind) and any(value.microsecond % 1000 for value in values):
+        if at.is_time32(data_type) and any(value.microsecond % 1000 for value in values):
             raise ValueError("the column holds milliseconds")
 
 
 def _is_of_one_unit(values: Sequence[Any]) -> bool:
     """Return whether all values are NumPy times of one unit."""
-    kinds = set(map(type, values))
+    python_types = set(map(type, values))
     return (
-        len(kinds) == 1
-        and is_numpy_time(kinds.pop())
+        len(python_types) == 1
+        and is_numpy_time(python_types.pop())
         and len({value.dtype for value in values}) == 1
     )
 
 
-def _check_times(values: Sequence[datetime], kind: pa.TimestampType) -> None:
+def _check_times(values: Sequence[datetime], data_type: pa.TimestampType) -> None:
     zoned = sum(value.tzinfo is not None for value in values)
-    if kind.tz is None and zoned:
+    if data_type.tz is None and zoned:
         raise ValueError("the column holds local times, and the value has a zone")
     if 0 < zoned < len(values):
         raise ValueError("some times of the column have a zone, others have none")
-    if kind.unit != "ns" and any(map(_nanoseconds, values)):
+    if data_type.unit != "ns" and any(map(_nanoseconds, values)):
         raise ValueError("nanoseconds would be lost: round them down, or store them as integers")
-    cut = {"s": 1_000_000, "ms": 1000}.get(kind.unit, 1)
+    cut = {"s": 1_000_000, "ms": 1000}.get(data_type.unit, 1)
     if any(value.microsecond % cut for value in values):
-        raise ValueError(f"the column has the precision {kind.unit}")
+        raise ValueError(f"the column has the precision {data_type.unit}")
 
 
-def _check_kinds(
-    values: Sequence[Any], kinds: tuple[type, ...], *, but: tuple[type, ...] = ()
+def _check_types(
+    values: Sequence[Any], python_types: tuple[type, ...], *, but: tuple[type, ...] = ()
 ) -> None:
-    for kind in set(map(type, values)):
-        if not issubclass(kind, kinds) or issubclass(kind, but):
-            raise TypeError(f"a {kind.__module__}.{kind.__qualname__}".replace("builtins.", ""))
+    for python_type in set(map(type, values)):
+        if not issubclass(python_type, python_types) or issubclass(python_type, but):
+            raise TypeError(
+                f"a {python_type.__module__}.{python_type.__qualname__}".replace("builtins.", "")
+            )
 
 
 def _is_beyond_float32(value: Any) -> bool:
     number = float(value)
-    return math.isfinite(number) and abs(number) > _FLOAT32_MOST
+    return math.isfinite(number) and abs(number) > _MAX_FLOAT32
 
 
 def _is_day(value: datetime) -> bool:
@@ -476,4 +485,4 @@ def _nanoseconds(value: datetime) -> int:
     return int(getattr(value, "nanosecond", 0))
 
 
-_FLOAT32_MOST = float.fromhex("0x1.fffffep127")
+_MAX_FLOAT32 = float.fromhex("0x1.fffffep127")

@@ -14,67 +14,70 @@ import pyarrow.compute as pc
 from pyhudi.errors import SchemaMismatch
 
 
-def with_nullable_fields(kind: pa.DataType) -> pa.DataType:
+def with_nullable_fields(data_type: pa.DataType) -> pa.DataType:
     """Return the type with all struct fields nullable."""
-    if pa.types.is_struct(kind):
-        fields = (kind.field(at) for at in range(kind.num_fields))
+    if pa.types.is_struct(data_type):
+        fields = (data_type.field(at) for at in range(data_type.num_fields))
         return pa.struct(
             [f.with_type(with_nullable_fields(f.type)).with_nullable(True) for f in fields]
         )
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         return pa.map_(
-            kind.key_field, kind.item_field.with_type(with_nullable_fields(kind.item_type))
+            data_type.key_field,
+            data_type.item_field.with_type(with_nullable_fields(data_type.item_type)),
         )
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(with_nullable_fields(kind.value_type)))
-    return kind
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(with_nullable_fields(data_type.value_type)))
+    return data_type
 
 
-def restore_required_fields(values: pa.Array[Any], kind: pa.DataType, path: str) -> pa.Array[Any]:
+def restore_required_fields(
+    values: pa.Array[Any], data_type: pa.DataType, path: str
+) -> pa.Array[Any]:
     """Return values of the nullable type in the type itself.
 
     Raises `SchemaMismatch` for a struct that is not null and has no value in a required field.
     """
-    if values.type == kind:
+    if values.type == data_type:
         return values
-    if pa.types.is_struct(kind):
-        fields = [kind.field(at) for at in range(kind.num_fields)]
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(at) for at in range(data_type.num_fields)]
         below = zip(values.flatten(), fields, strict=True)
         children = [_child(values, child, field, path) for child, field in below]
         return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
-    if pa.types.is_list(kind):
-        items = restore_required_fields(values.flatten(), kind.value_type, f"{path}.element")
-        return list_of(values, items, kind)
+    if pa.types.is_list(data_type):
+        items = restore_required_fields(values.flatten(), data_type.value_type, f"{path}.element")
+        return list_of(values, items, data_type)
     entries = entries_of(values)
     flat = entries.flatten()
-    items = restore_required_fields(flat.field(1), kind.item_type, f"{path}.value")
-    return map_of(entries, flat.field(0), items, kind)
+    items = restore_required_fields(flat.field(1), data_type.item_type, f"{path}.value")
+    return map_of(entries, flat.field(0), items, data_type)
 
 
 def entries_of(maps: pa.MapArray) -> pa.ListArray:
     """Return maps as lists of structs."""
-    kind = maps.type
-    pair = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+    data_type = maps.type
+    pair = [data_type.key_field.with_name("key"), data_type.item_field.with_name("value")]
     return maps.cast(pa.list_(pa.struct(pair)))
 
 
-def list_of(lists: pa.ListArray, items: pa.Array[Any], kind: pa.DataType | None = None) -> Any:
+def list_of(lists: pa.ListArray, items: pa.Array[Any], data_type: pa.DataType | None = None) -> Any:
     """Return lists of the same lengths as others, with other elements."""
     mask = lists.is_null() if lists.null_count else None
-    return pa.ListArray.from_arrays(_offsets(lists), items, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(_offsets(lists), items, type=data_type, mask=mask)
 
 
 def map_of(
     entries: pa.ListArray,
     keys: pa.Array[Any],
     items: pa.Array[Any],
-    kind: pa.DataType | None = None,
+    data_type: pa.DataType | None = None,
 ) -> Any:
     """Return maps of the same lengths as others, with other keys and values."""
-    made = pa.MapArray.from_arrays(_offsets(entries), keys, items, type=kind)
+    maps = pa.MapArray.from_arrays(_offsets(entries), keys, items, type=data_type)
     if not entries.null_count:
-        return made
-    return pc.if_else(entries.is_null(), pa.scalar(None, made.type), made)
+        return maps
+    return pc.if_else(entries.is_null(), pa.scalar(None, maps.type), maps)
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array[Any]:
@@ -87,30 +90,30 @@ def _child(
     structs: pa.StructArray, child: pa.Array[Any], field: pa.Field[Any], path: str
 ) -> pa.Array[Any]:
     name = f"{path}.{field.name}"
-    made = restore_required_fields(child, field.type, name)
-    if field.nullable or not made.null_count:
-        return made
-    if made.null_count > structs.null_count:
+    values = restore_required_fields(child, field.type, name)
+    if field.nullable or not values.null_count:
+        return values
+    if values.null_count > structs.null_count:
         msg = f"{name} has nulls, but the table requires a value"
         raise SchemaMismatch(msg, hint="Give the field a value, or make the whole struct null.")
     # No null may remain, or casts of the whole column would find it.
     at = pc.if_else(
-        made.is_null(), len(made), pc.add(pc.cumulative_sum(pa.repeat(1, len(made))), -1)
+        values.is_null(), len(values), pc.add(pc.cumulative_sum(pa.repeat(1, len(values))), -1)
     )
-    return pa.concat_arrays([made, _any_value(field.type)]).take(at)
+    return pa.concat_arrays([values, _any_value(field.type)]).take(at)
 
 
-def _any_value(kind: pa.DataType) -> pa.Array[Any]:
+def _any_value(data_type: pa.DataType) -> pa.Array[Any]:
     """Return a value of a type, which is never read."""
-    if pa.types.is_struct(kind):
-        fields = [kind.field(at) for at in range(kind.num_fields)]
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(at) for at in range(data_type.num_fields)]
         return pa.StructArray.from_arrays([_any_value(f.type) for f in fields], fields=fields)
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        return pa.array([[]], kind)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pa.array([""], kind)
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.array([bytes(kind.byte_width)], kind)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pa.array([b""], kind)
-    return pa.array([False if pa.types.is_boolean(kind) else 0], kind)
+    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
+        return pa.array([[]], data_type)
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return pa.array([""], data_type)
+    if pa.types.is_fixed_size_binary(data_type):
+        return pa.array([bytes(data_type.byte_width)], data_type)
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return pa.array([b""], data_type)
+    return pa.array([False if pa.types.is_boolean(data_type) else 0], data_type)

@@ -186,7 +186,7 @@ def is_variant(field: pa.Field[Any]) -> bool:
 def is_blob(field: pa.Field[Any]) -> bool:
     """Return whether a column of a schema without extension types is a BLOB."""
     names = {"type", "data", "reference"}
-    return _is_named(field, b"BLOB") and {each.name for each in field.type} == names
+    return _is_named(field, b"BLOB") and {child.name for child in field.type} == names
 
 
 def _is_named(field: pa.Field[Any], name: bytes) -> bool:
@@ -194,18 +194,20 @@ def _is_named(field: pa.Field[Any], name: bytes) -> bool:
     return bool(hudi_type == name and pa.types.is_struct(field.type))
 
 
-def _is_plain_variant(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) and {each.name for each in kind} == {*_VARIANT_FIELDS}
+def _is_plain_variant(data_type: pa.DataType) -> bool:
+    return pa.types.is_struct(data_type) and {child.name for child in data_type} == {
+        *_VARIANT_FIELDS
+    }
 
 
-def _check_plain(name: str, kind: pa.DataType) -> None:
-    if not _is_plain_variant(kind):
-        msg = f"column {name!r} is a VARIANT of type {kind}"
+def _check_plain(name: str, data_type: pa.DataType) -> None:
+    if not _is_plain_variant(data_type):
+        msg = f"column {name!r} is a VARIANT of type {data_type}"
         hint = "Give a struct of metadata and value: pyhudi does not write shredded values."
         raise UnsupportedTableFeature(msg, hint=hint)
 
 
-def _arrow_column(values: Any, kind: pa.DataType) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+def _arrow_column(values: Any, data_type: pa.DataType) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:
@@ -213,13 +215,13 @@ def _arrow_column(values: Any, kind: pa.DataType) -> pa.Array[Any] | pa.ChunkedA
             return pa.array(values)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
-        return pa.array(values, kind)
+        return pa.array(values, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        msg = f"the values are no column of {kind}: {error}"
+        msg = f"the values are no column of {data_type}: {error}"
         raise SchemaMismatch(msg, hint="Give a pyarrow.Array.") from error
 
 
-def _convert(column: Any, convert: Any, kind: pa.DataType) -> Any:
+def _convert(column: Any, convert: Any, data_type: pa.DataType) -> Any:
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([convert(chunk) for chunk in column.chunks], kind)
+        return pa.chunked_array([convert(chunk) for chunk in column.chunks], data_type)
     return convert(column)

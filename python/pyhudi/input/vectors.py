@@ -1,7 +1,7 @@
 """VECTOR columns of Hudi 1.2: lists of one fixed length, of `float`, `double` or `int8`.
 
 In Arrow a VECTOR is a `fixed_size_list` whose field has the metadata `hudi_type`, as in Spark.
-Fixed bytes in files and the Avro schema are the Rust core's part.
+The Rust core encodes values as fixed bytes and writes the Avro schema.
 """
 
 from __future__ import annotations
@@ -18,84 +18,87 @@ HUDI_TYPE = b"hudi_type"
 """Key of a field's metadata."""
 EXTENSION = "hudi.vector"
 _ELEMENTS = {"float": pa.float32(), "double": pa.float64(), "int8": pa.int8()}
-_NAMES = {kind: name.upper() for name, kind in _ELEMENTS.items()}
+_NAMES = {data_type: name.upper() for name, data_type in _ELEMENTS.items()}
 _MAX_BYTES = 1 << 20
-"""The core reads no longer fixed values."""
+"""Maximum bytes of a value, as in the Rust core."""
 
 
 class VectorType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """The type that `vector` gives, to be used in schemas."""
+    """The type that `vector` returns, for schemas."""
 
     def __init__(self, storage: pa.DataType) -> None:
         super().__init__(storage, EXTENSION)
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """Nothing: the storage says all."""
+        """Return nothing: the storage type is enough."""
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, _: bytes) -> VectorType:
-        """The type over a storage."""
+        """Return the type with a storage type."""
         return cls(storage_type)
 
 
 def vector(dimension: int, element: Element = "float") -> VectorType:
-    """The type of a VECTOR column, for a schema of `create_table` or a new column of `alter`.
+    """Return the type of a VECTOR column, for `create_table` or a column added by `alter`.
 
     Args:
-        dimension: how many numbers each value has.
+        dimension: the number of elements of each value.
         element: "float" (32 bits), "double" or "int8".
 
     Returns:
-        A type for `pyarrow.schema`. Scans give the column as a `fixed_size_list`.
+        A type for `pyarrow.schema`. Scans return the column as a `fixed_size_list`.
 
     Raises:
-        ConfigError: no such element, or a dimension below 1 or with more than 1 MiB a value.
+        ConfigError: another element, a dimension below 1, or values of more than 1 MiB.
     """
-    kind = _ELEMENTS.get(element)
-    if kind is None:
+    data_type = _ELEMENTS.get(element)
+    if data_type is None:
         msg = f"element is {element!r}"
         raise ConfigError(msg, hint='Give "float", "double" or "int8".')
-    most = _MAX_BYTES * 8 // kind.bit_width
-    if type(dimension) is not int or not 0 < dimension <= most:
+    max_dimension = _MAX_BYTES * 8 // data_type.bit_width
+    if type(dimension) is not int or not 0 < dimension <= max_dimension:
         msg = f"dimension is {dimension!r}"
-        raise ConfigError(msg, hint=f"Give an integer from 1 to {most}.")
-    return VectorType(pa.list_(kind, dimension))
+        raise ConfigError(msg, hint=f"Give an integer from 1 to {max_dimension}.")
+    return VectorType(pa.list_(data_type, dimension))
 
 
-def vector_name(kind: pa.DataType) -> str:
-    """Hudi's name for the VECTOR type that is stored as a list of a fixed size."""
-    element = _NAMES[kind.value_type]
-    return f"VECTOR({kind.list_size}{'' if element == 'FLOAT' else f', {element}'})"
+def vector_name(data_type: pa.DataType) -> str:
+    """Return Hudi's name of the VECTOR type with a fixed-size list as storage type."""
+    element = _NAMES[data_type.value_type]
+    return f"VECTOR({data_type.list_size}{'' if element == 'FLOAT' else f', {element}'})"
 
 
 def with_vector_metadata(field: pa.Field[Any], plain: pa.DataType) -> pa.Field[Any]:
-    """The field with its type without extensions; one that was a VECTOR says so in its metadata."""
-    made = field.with_type(plain)
+    """Return a field with its storage type; the metadata of a VECTOR name the Hudi type.
+
+    plain: the type without extensions.
+    """
+    stored = field.with_type(plain)
     if is_vector_type(field.type):
-        return made.with_metadata(
+        return stored.with_metadata(
             {**(field.metadata or {}), HUDI_TYPE: vector_name(plain).encode()}
         )
-    return made
+    return stored
 
 
-def is_vector_type(kind: pa.DataType) -> bool:
-    """Whether a type is one that `vector` gave."""
-    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == EXTENSION
+def is_vector_type(data_type: pa.DataType) -> bool:
+    """Return whether a type is a result of `vector`."""
+    return isinstance(data_type, pa.BaseExtensionType) and data_type.extension_name == EXTENSION
 
 
 def is_vector(field: pa.Field[Any]) -> bool:
-    """Whether a column of a plain schema is a VECTOR."""
-    told = (field.metadata or {}).get(HUDI_TYPE, b"").upper()
+    """Return whether a column of a schema without extension types is a VECTOR."""
+    hudi_type = (field.metadata or {}).get(HUDI_TYPE, b"").upper()
     return bool(
         pa.types.is_fixed_size_list(field.type)
         and field.type.value_type in _NAMES
-        and told.startswith(b"VECTOR")
+        and hudi_type.startswith(b"VECTOR")
     )
 
 
 def check_vector(column: pa.ChunkedArray[Any], name: str) -> None:
-    """Raises `SchemaMismatch` for a VECTOR with a null among its numbers."""
+    """Raise `SchemaMismatch` for a VECTOR with a null element."""
     if not pa.types.is_nested(column.type):
         return
     if any(chunk.flatten().null_count for chunk in column.chunks):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import format_value
+from pyhudi.input.literals import format_value
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
