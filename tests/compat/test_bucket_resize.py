@@ -9,7 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import pending
-from pyhudi.slices.hashing_metadata_files import read_committed_ring
+from pyhudi.slices.hashing_metadata import read_committed_ring
 from pyhudi.timeline import Timeline
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiError, HudiOracle

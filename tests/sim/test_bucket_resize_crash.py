@@ -12,7 +12,7 @@ from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest, pending
-from pyhudi.slices.hashing_metadata_files import FIRST_RING, RING_FOLDER, RING_SUFFIX
+from pyhudi.slices.hashing_metadata import FIRST_RING, RING_FOLDER, RING_SUFFIX
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import Handle, leftovers, values_read

@@ -23,8 +23,15 @@ from pyhudi.services.bucket_resize_strategy import choose_resizes
 from pyhudi.services.clustering import pending
 from pyhudi.slices.clustering_plan import PlannedGroup, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
-from pyhudi.slices.hashing_metadata import Child, Span, middle_of, replace_nodes, span_of
-from pyhudi.slices.hashing_metadata_files import StoredRing, read_committed_ring
+from pyhudi.slices.hashing_metadata import (
+    Child,
+    Span,
+    StoredRing,
+    middle_of,
+    read_committed_ring,
+    replace_nodes,
+    span_of,
+)
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn.transaction import Transaction

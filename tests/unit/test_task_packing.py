@@ -11,8 +11,14 @@ import pytest
 
 import pyhudi
 from pyhudi.slices.read import read_task
-from pyhudi.slices.read_packs import read_pack
-from pyhudi.slices.task_packing import Pack, PackSizes, pack_tasks, split_tasks, task_size
+from pyhudi.slices.task_packing import (
+    Pack,
+    PackSizes,
+    pack_tasks,
+    read_pack,
+    split_tasks,
+    task_size,
+)
 from tests.helpers.tables import GoldenTables
 
 

@@ -25,7 +25,7 @@ from pyhudi.services.clustering_strategy import select_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.hashing_metadata_files import has_rings
+from pyhudi.slices.hashing_metadata import has_rings
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Entry

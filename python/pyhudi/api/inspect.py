@@ -13,9 +13,8 @@ import pyarrow as pa
 from pyhudi.api.history import row_counts
 from pyhudi.config import argument_checks as arg
 from pyhudi.schema.predicates import column_type
-from pyhudi.slices.file_slice import BaseFile, LogFile
+from pyhudi.slices.file_slice import BaseFile, LogFile, slices_table
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.slices_table import slices_table
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange

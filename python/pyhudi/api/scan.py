@@ -31,9 +31,9 @@ from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
+from pyhudi.slices.file_slice import slices_table
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, scan_schema
 from pyhudi.slices.row_counts import rows_from_commits
-from pyhudi.slices.slices_table import slices_table
 from pyhudi.slices.task_packing import task_size
 from pyhudi.table.table_snapshot import TableSnapshot
 

@@ -21,8 +21,7 @@ from pyhudi.index.replaced_buckets import find_replaced_file_ids, usable_ring
 from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Ring, file_id_of
-from pyhudi.slices.hashing_metadata_files import StoredRing, put_ring, ring_to_write_by
+from pyhudi.slices.hashing_metadata import Ring, StoredRing, file_id_of, put_ring, ring_to_write_by
 from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage

@@ -16,7 +16,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.pending_operation import PendingOperation
-from pyhudi.slices.hashing_metadata_files import RING_FOLDER
+from pyhudi.slices.hashing_metadata import RING_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 

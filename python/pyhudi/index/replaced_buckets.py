@@ -17,10 +17,11 @@ from dataclasses import replace
 from pyhudi.errors import CorruptTable
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.hashing_metadata import Ring, file_id_of
-from pyhudi.slices.hashing_metadata_files import (
+from pyhudi.slices.hashing_metadata import (
+    Ring,
     StoredRing,
     confirm_rings,
+    file_id_of,
     forget_rings,
     put_ring,
     read_committed_ring,

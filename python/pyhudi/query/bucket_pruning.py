@@ -34,8 +34,7 @@ from pyhudi.slices.bucket_hash import (
     may_be_split,
 )
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Ring
-from pyhudi.slices.hashing_metadata_files import has_rings, read_committed_ring
+from pyhudi.slices.hashing_metadata import Ring, has_rings, read_committed_ring
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline

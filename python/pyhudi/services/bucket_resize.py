@@ -34,13 +34,16 @@ from pyhudi.slices.bucket_resize_task import (
 from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
 from pyhudi.slices.clustering_task import ClusterTask
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Ring, file_id_of, replace_nodes, span_of
-from pyhudi.slices.hashing_metadata_files import (
+from pyhudi.slices.hashing_metadata import (
+    Ring,
     StoredRing,
     confirm_rings,
+    file_id_of,
     has_rings,
     put_ring_again,
     read_committed_ring,
+    replace_nodes,
+    span_of,
 )
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.table.participants import Commit, CommitParticipant

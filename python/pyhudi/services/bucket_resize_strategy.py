@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pyhudi.config.bucket_resize_options import ResizeOptions
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Child, Ring, file_id_of, middle_of
-from pyhudi.slices.hashing_metadata_files import StoredRing
+from pyhudi.slices.hashing_metadata import Child, Ring, StoredRing, file_id_of, middle_of
 
 
 def choose_resizes(

@@ -46,7 +46,7 @@ from pyhudi.slices.clustering_plan import (
 from pyhudi.slices.clustering_task import ClusterTask, cluster_group, cluster_tasks
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata_files import has_rings
+from pyhudi.slices.hashing_metadata import has_rings
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned

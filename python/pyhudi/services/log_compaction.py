@@ -20,6 +20,7 @@ from pyhudi.services.archiving import since_compaction
 from pyhudi.services.compaction import waits_for, with_logs
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
+from pyhudi.slices.compaction_task import compact_logs
 from pyhudi.slices.file_groups import (
     pending_clusterings,
     pending_compactions,
@@ -27,7 +28,6 @@ from pyhudi.slices.file_groups import (
 )
 from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.log_compaction_task import compact_logs
 from pyhudi.slices.missing_files import whole_view
 from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey

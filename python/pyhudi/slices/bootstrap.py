@@ -218,14 +218,14 @@ def files_with_sources(
 
 
 def check_source_columns(
-    storage: Storage, source: BootstrapFile, wanted: Iterable[str], values: Mapping[str, object]
+    storage: Storage, source: BootstrapFile, columns: Iterable[str], values: Mapping[str, object]
 ) -> None:
     """Raise `UnsupportedTableFeature` for a partition column that only the directory name contains.
 
-    wanted: columns to be read. values: those that come from the path instead.
+    columns: columns to be read. values: those that come from the path instead.
     """
     fields = source.config.partition_fields
-    lost = {name for name in fields if name in wanted and name not in values}
+    lost = {name for name in fields if name in columns and name not in values}
     if not lost:
         return
     from pyhudi import _native  # noqa: PLC0415 - planning other tables needs no core

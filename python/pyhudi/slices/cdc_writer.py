@@ -15,12 +15,11 @@ from pyhudi import _native
 from pyhudi.config.file_names import CDC_SUFFIX, log_file_name
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.engine.protocol import Attempt
-from pyhudi.slices import markers, write_log
+from pyhudi.slices import write_log
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_format import ChangeLogForm, change_records
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.markers import Marker
-from pyhudi.slices.write_tasks import BaseFileTask
+from pyhudi.slices.write_tasks import BaseFileTask, NewFiles
 
 _COMMIT_TIME = "_hoodie_commit_time"
 
@@ -76,9 +75,14 @@ class ChangeNotes:
         records = change_records(self._form, target.instant, before, after, deleted)
         if not records.num_rows:
             return {}
+
+        def file_name(number: int) -> str:
+            token = attempt.write_token
+            return log_file_name(task.file_id, target.instant, number + 1, token) + CDC_SUFFIX
+
         written = write_log.store_log_files(
             target,
-            _Names(task, attempt),
+            NewFiles(target, task.partition, target.version.log_marker_type, file_name),
             avro_schema=self._form.avro_schema,
             rows=records,
             blocks="cdc",
@@ -103,20 +107,3 @@ class ChangeNotes:
             for batch in reader
         ]
         return pa.Table.from_batches(batches, schema)
-
-
-class _Names:
-    """Returns the path of the next change log, after creating its marker."""
-
-    def __init__(self, task: BaseFileTask, attempt: Attempt) -> None:
-        self._task = task
-        self._attempt = attempt
-        self._version = 0
-
-    def __call__(self) -> str:
-        task, target = self._task, self._task.target
-        self._version += 1
-        name = log_file_name(task.file_id, target.instant, self._version, self._attempt.write_token)
-        marker = Marker(task.partition, name + CDC_SUFFIX, target.version.log_marker_type)
-        markers.create(target.storage, target.instant, marker)
-        return marker.path

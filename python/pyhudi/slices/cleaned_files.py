@@ -27,34 +27,34 @@ _Version = tuple[str, str, str]
 
 
 def check_versions(
-    timeline: Timeline, view: FileSystemView, wanted: Callable[[str], bool] | None
+    timeline: Timeline, view: FileSystemView, is_selected: Callable[[str], bool] | None
 ) -> None:
     """Raise `HistoryUnavailable` if files that are current on a cut timeline were removed.
 
-    view: of that timeline. wanted: a test of partitions, None for all.
+    view: of that timeline. is_selected: a test of partitions, None for all.
     """
     if timeline.bound is not None:
-        check_taken(timeline, view, timeline.bound, f"as_of {timeline.bound}", wanted)
+        check_taken(timeline, view, timeline.bound, f"as_of {timeline.bound}", is_selected)
 
 
 def check_taken(
     timeline: Timeline,
     view: FileSystemView,
     since: str,
-    asked: str,
-    wanted: Callable[[str], bool] | None = None,
+    purpose: str,
+    is_selected: Callable[[str], bool] | None = None,
 ) -> None:
     """Raise `HistoryUnavailable` if files that are current on a timeline were removed.
 
     timeline: without some instants of the whole one. view: of that timeline. since: cleans that
-    retain snapshots from this time on removed none of them. asked: the purpose, for the message.
-    wanted: a test of partitions, None for all.
+    retain snapshots from this time on removed none of them. purpose: for the message.
+    is_selected: a test of partitions, None for all.
     """
     removed: dict[GroupKey, set[_Version]] = {}
     written, planned = _Written(timeline), timeline.times_of_pending_compactions()
     for clean, partition, name in _files_of_cleans(timeline.uncut, since):
         group = _group(name)
-        if group is None or (wanted and not wanted(partition)):
+        if group is None or (is_selected and not is_selected(partition)):
             continue
         file_id, instant = group
         # Up to version 6 log files written since a compaction's plan bear its instant.
@@ -72,7 +72,7 @@ def check_taken(
     for (partition, file_id), clean in sorted(lost.items()):
         if (partition, file_id) not in replaced:
             raise HistoryUnavailable(
-                f"{asked}: the clean {clean} {_how(timeline, clean)} "
+                f"{purpose}: the clean {clean} {_how(timeline, clean)} "
                 f"files of file group {file_id} in {partition!r} that this snapshot needs",
                 hint="Increase the cleaner's retention to read older snapshots.",
             )

@@ -11,12 +11,11 @@ from pyhudi import _native
 from pyhudi.config.clustering_options import Layout
 from pyhudi.config.file_names import base_file_name
 from pyhudi.engine.protocol import Attempt
-from pyhudi.slices import markers, write_base
+from pyhudi.slices import write_base
 from pyhudi.slices.clustering_plan import PlannedGroup
-from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import open_counted, spec_of_matches
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
-from pyhudi.slices.write_tasks import WriteTarget
+from pyhudi.slices.write_tasks import NewFiles, WriteTarget
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
@@ -96,11 +95,17 @@ def write_sorted(
 
     chosen: filters rows that are not written but counted; None writes all.
     """
-    names = _Names(task, attempt)
+    target = task.target
+
+    def file_name(number: int) -> str:
+        file_id, extension = f"{task.file_ids}-{number}", target.options.extension
+        return base_file_name(file_id, attempt.write_token, target.instant, extension)
+
+    paths = NewFiles(target, task.partition, "CREATE", file_name)
     if not task.sort_columns and chosen is None:
         slices = [spec_of_matches(read) for read in task.reads]
-        joined = write_base.join_base_files(task.target, names, slices, task.target_bytes)
-        return _stats(task, names.given, joined[0]), _count_merged_rows(joined[1])
+        joined = write_base.join_base_files(target, paths, slices, task.target_bytes)
+        return _stats(task, joined[0]), _count_merged_rows(joined[1])
     opened = [open_counted(read) for read in task.reads]
     rows: _native.BatchReader | pa.RecordBatchReader = _native.sort_rows(
         [reader for reader, _ in opened],
@@ -110,20 +115,18 @@ def write_sorted(
     )
     if chosen is not None:
         rows = pa.RecordBatchReader.from_batches(rows.schema, chosen(rows))
-    written = write_base.store_base_files(task.target, names, rows, task.target_bytes)
-    return _stats(task, names.given, written), _count_merged_rows(stats for _, stats in opened)
+    written = write_base.store_base_files(target, paths, rows, task.target_bytes)
+    return _stats(task, written), _count_merged_rows(stats for _, stats in opened)
 
 
 def _count_merged_rows(slices: Iterable[_native.MergeStats]) -> int:
     return sum(stats.base_rows - stats.deleted + stats.inserted for stats in slices)
 
 
-def _stats(
-    task: ClusterTask, file_ids: Sequence[str], written: Sequence[_native.BaseFile]
-) -> tuple[WriteStat, ...]:
+def _stats(task: ClusterTask, written: Sequence[_native.BaseFile]) -> tuple[WriteStat, ...]:
     return tuple(
         WriteStat(
-            file_id=file_id,
+            file_id=f"{task.file_ids}-{number}",
             path=file.path,
             num_writes=file.rows,
             num_inserts=file.rows,
@@ -132,24 +135,5 @@ def _stats(
             partition_path=task.partition,
             runtime_stats=RuntimeStats(),
         )
-        for file_id, file in zip(file_ids, written, strict=True)
+        for number, file in enumerate(written)
     )
-
-
-class _Names:
-    """Returns the path of the next file, after creating its marker."""
-
-    def __init__(self, task: ClusterTask, attempt: Attempt) -> None:
-        self._task = task
-        self._token = attempt.write_token
-        self.given: list[str] = []
-        """File ids."""
-
-    def __call__(self) -> str:
-        task, target = self._task, self._task.target
-        file_id = f"{task.file_ids}-{len(self.given)}"
-        self.given.append(file_id)
-        name = base_file_name(file_id, self._token, target.instant, target.options.extension)
-        marker = Marker(task.partition, name, "CREATE")
-        markers.create(target.storage, target.instant, marker)
-        return marker.path

@@ -1,8 +1,11 @@
-"""File groups and file slices as plain data. Nothing here reads storage."""
+"""File groups and file slices as plain data, and as a table. Nothing here reads storage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
@@ -135,3 +138,34 @@ class FileSlice:
         return replace(
             self, base=base, logs=tuple(replace(log, checked=False) for log in self.logs)
         )
+
+
+SLICES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_file", pa.string()),
+        ("base_size", pa.int64()),
+        ("log_files", pa.list_(pa.string())),
+        ("log_size", pa.int64()),
+    ]
+)
+"""Sizes in bytes; file names without directory."""
+
+
+def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
+    """Return one row per slice; base_file and base_size are null for log files alone."""
+    rows = [
+        {
+            "partition": slice_.partition,
+            "file_id": slice_.file_id,
+            "base_instant": slice_.base_instant,
+            "base_file": slice_.base.name if slice_.base else None,
+            "base_size": slice_.base.size if slice_.base else None,
+            "log_files": [log.name for log in slice_.logs],
+            "log_size": sum(log.size for log in slice_.logs),
+        }
+        for slice_ in slices
+    ]
+    return pa.Table.from_pylist(rows, SLICES)

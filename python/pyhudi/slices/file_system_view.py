@@ -176,7 +176,9 @@ class FileSystemView:
     def _find_lost_files(
         self, absent: GroupFiles, *, base_only: bool
     ) -> Iterator[BaseFile | LogFile]:
-        existing = self._found[1].get(absent.key, GroupFiles(absent.partition, absent.file_id))
+        existing = self._files_by_group[1].get(
+            absent.key, GroupFiles(absent.partition, absent.file_id)
+        )
         whole = replace(
             existing, bases=[*existing.bases, *absent.bases], logs=[*existing.logs, *absent.logs]
         )
@@ -205,14 +207,14 @@ class FileSystemView:
 
     @cached_property
     def _partition_set(self) -> frozenset[str]:
-        return frozenset(self._found[0])
+        return frozenset(self._files_by_group[0])
 
     @cached_property
     def _newest_bases(self) -> dict[GroupKey, str]:
         """Instants of the newest listed base files that are committed."""
         is_committed = self._timeline.is_committed
         instants = {}
-        for key, group in self._found[1].items():
+        for key, group in self._files_by_group[1].items():
             times = sorted((base.instant for base in group.bases), reverse=True)
             newest = next(filter(is_committed, times), None)
             if newest is not None:
@@ -222,19 +224,19 @@ class FileSystemView:
     @cached_property
     def paths(self) -> set[str]:
         """Paths of all listed files."""
-        groups = self._found[1].values()
+        groups = self._files_by_group[1].values()
         bases = {base.path for group in groups for base in group.bases}
         return bases | {log.path for group in groups for log in group.logs}
 
     @cached_property
     def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
-        listed = self._found
+        listed = self._files_by_group
         if self._check is not None:
             self._check(self)
         return listed
 
     @cached_property
-    def _found(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
+    def _files_by_group(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
         partitions: list[str] = []
         groups: dict[GroupKey, GroupFiles] = {}
         for partition, entries in self._files.list_files(self._partitions):

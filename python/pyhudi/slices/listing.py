@@ -126,7 +126,7 @@ LISTED_AT_ONCE = 64
 
 def walk_partitions(
     storage: Storage,
-    wanted: Callable[[str], bool] | None = None,
+    is_selected: Callable[[str], bool] | None = None,
     within: Iterable[str] = ("",),
 ) -> Iterator[tuple[str, list[Entry]]]:
     """Every selected partition with its files, in no particular order, directory by directory.
@@ -138,20 +138,22 @@ def walk_partitions(
     pending = list(within)
     while pending:
         # The last ones first: of nested directories few are pending at a time.
-        some = pending[-LISTED_AT_ONCE:]
+        chunk = pending[-LISTED_AT_ONCE:]
         del pending[-LISTED_AT_ONCE:]
-        unwanted = {folder for folder in some if wanted is not None and not wanted(folder)}
-        looked_at = _directories_without_metadata(storage, sorted(unwanted)) | (
-            set(some) - unwanted
+        unselected = {
+            folder for folder in chunk if is_selected is not None and not is_selected(folder)
+        }
+        searched = _directories_without_metadata(storage, sorted(unselected)) | (
+            set(chunk) - unselected
         )
-        listed = sorted(looked_at)
+        listed = sorted(searched)
         for folder, (folders, files) in zip(listed, storage.list_dirs(listed), strict=True):
             if is_another_table(storage, folder, folders):
                 continue
             if not is_marked(files):
                 if not is_metafolder(folder):
                     pending.extend(path for path in folders if path != METAFOLDER)
-            elif folder not in unwanted:
+            elif folder not in unselected:
                 yield folder, files
 
 

@@ -20,10 +20,10 @@ from pyhudi.storage.storage import Entry, Storage
 
 MARKER_FOLDER = ".hoodie/.temp"
 
-MarkerKind = Literal["CREATE", "MERGE", "APPEND"]
+MarkerType = Literal["CREATE", "MERGE", "APPEND"]
 """A new file, a new version of a base file, or a log file up to table version 6."""
 
-_KINDS = ("CREATE", "MERGE", "APPEND")
+_MARKER_TYPES = ("CREATE", "MERGE", "APPEND")
 _INFIX = ".marker."
 _TYPE_FILE = "MARKERS.type"
 _BATCH_PREFIX = "MARKERS"
@@ -42,7 +42,7 @@ class Marker:
     partition: str
     name: str
     """File name of the data file."""
-    kind: MarkerKind
+    kind: MarkerType
 
     @property
     def path(self) -> str:
@@ -123,7 +123,7 @@ def _text(storage: Storage, file: Entry) -> str:
 def _parse(relative: str) -> Marker | None:
     """Parse a marker's name below the instant's directory; None for Hadoop's checksum files."""
     data_path, infix, marker_type = relative.rpartition(_INFIX)
-    if not infix or marker_type not in _KINDS:
+    if not infix or marker_type not in _MARKER_TYPES:
         return None
     partition, _, name = data_path.rpartition("/")
-    return Marker(partition, name, cast("MarkerKind", marker_type))
+    return Marker(partition, name, cast("MarkerType", marker_type))

@@ -17,9 +17,9 @@ def field_rules(
     """
     if rule is None:
         return None
-    looked_at = rule.merger_columns
-    if rule.merger is not None and looked_at is None:
-        looked_at = tuple(schema.names)
+    merger_columns = rule.merger_columns
+    if rule.merger is not None and merger_columns is None:
+        merger_columns = tuple(schema.names)
     return _native.FieldRules(
         rule.fill,
         marker=rule.marker,
@@ -29,5 +29,5 @@ def field_rules(
         deletes_are_rows=in_batch and rule.deletes_merged_in_batch,
         sequence_ordering=rule.sequence_ordering,
         merger=rule.merger.of(schema) if rule.merger else None,
-        merger_columns=looked_at or (),
+        merger_columns=merger_columns or (),
     )

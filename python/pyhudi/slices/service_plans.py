@@ -29,7 +29,7 @@ def resolve_planned_slices(
     `MissingFile` naming a missing file.
     """
     operations = list(operations)
-    with storage.prefetch(heads={path for one in operations for path in _paths(one)}):
+    with storage.prefetch(heads={path for operation in operations for path in _paths(operation)}):
         slices = [_slice(storage, operation, config.base_extension) for operation in operations]
     return with_sources(storage, config, slices)
 
@@ -112,15 +112,15 @@ def _log(storage: Storage, partition: str, path: str) -> LogFile:
 
 
 def _find_file(storage: Storage, partition: str, path: str) -> tuple[str, int]:
-    place = _path(partition, path)
-    if any(part in ("", ".", "..") for part in place.split("/")):
+    file_path = _path(partition, path)
+    if any(part in ("", ".", "..") for part in file_path.split("/")):
         raise _corrupt_error(f"{partition}/{path}")
-    entry = storage.head(place)
+    entry = storage.head(file_path)
     if entry is None:
-        msg = f"{place} is missing, but the plan of a table service needs it"
+        msg = f"{file_path} is missing, but the plan of a table service needs it"
         hint = f"rollback() cancels a plan with lost files. {GO_ON}"
-        raise MissingFile(msg, file=place, hint=hint)
-    return place.rsplit("/", 1)[-1], entry.size
+        raise MissingFile(msg, file=file_path, hint=hint)
+    return file_path.rsplit("/", 1)[-1], entry.size
 
 
 def _path(partition: str, path: str) -> str:

@@ -1,4 +1,4 @@
-"""Packing of small read tasks and splitting of large ones, for engines with costly tasks. Pure.
+"""Packing of small read tasks and splitting of large ones, for engines with costly tasks.
 
 A pack is one task of an engine that runs many, one after the other. The rule is that of Spark's
 file sources (`FilePartition`): packs have a maximum size, where opening a file counts as some bytes
@@ -100,3 +100,9 @@ def _parts(task: ReadTask, limit: int) -> Iterator[ReadTask]:
     bounds = [base.size * number // count for number in range(count)]
     for begin, end in zip(bounds, [*bounds[1:], None], strict=True):
         yield replace(task, base_part=(begin, end))
+
+
+def read_pack(pack: Pack[Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of all tasks of a pack, in their order."""
+    for task in pack.tasks:
+        yield from pack.work(task)

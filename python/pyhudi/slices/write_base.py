@@ -7,8 +7,9 @@ can be found. Nothing here touches the timeline or assigns rows to files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, TypedDict
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypedDict
 
 import pyarrow as pa
 
@@ -27,7 +28,6 @@ from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.meta_columns import make_partition, with_meta
 from pyhudi.slices.partial_rows import fill_missing_columns
 from pyhudi.slices.read import file_names
-from pyhudi.slices.stream_errors import telling_errors
 from pyhudi.slices.write_log import write_log_files
 from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
@@ -46,7 +46,7 @@ def write_file(task: WriteTask, attempt: Attempt) -> tuple[WriteStat, ...]:
 
     Several log files if one would be too large; no file that counts if a change log would be empty.
     """
-    with telling_errors(task) as checked:
+    with _preserve_errors(task) as checked:
         if isinstance(checked, LogFileTask):
             return write_log_files(checked, attempt)
         return _write_base_file(checked, attempt)
@@ -298,3 +298,41 @@ def _base_stat(
         partition_path=task.partition,
         runtime_stats=RuntimeStats(),
     )
+
+
+# --- errors of computed rows ----------------------------------------------------------------------
+
+
+@contextmanager
+def _preserve_errors(task: WriteTask) -> Iterator[WriteTask]:
+    """The task with rows that store their error, which the block then raises."""
+    if not hasattr(task.rows, "reader"):
+        yield task
+        return
+    rows = _RecordedErrors(task.rows)
+    try:
+        yield replace(task, rows=rows)
+    except Exception as error:
+        if rows.failure is None:
+            raise
+        raise rows.failure from error
+
+
+class _RecordedErrors:
+    """Rows of an object with `reader`, which returns a `pyarrow.RecordBatchReader`."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+        self.failure: Exception | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        reader = self._rows.reader()
+        checked = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        return checked.__arrow_c_stream__(requested_schema)
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except Exception as error:
+            self.failure = error
+            raise

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,8 +17,10 @@ from pyhudi.config.table_version import TableVersion
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.payloads import FieldMerge
+from pyhudi.slices import markers
 from pyhudi.slices.cdc_format import ChangeLogForm
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.markers import Marker, MarkerType
 from pyhudi.storage.storage import Storage
 
 BASE_ROW = "_pyhudi_base_row"
@@ -126,6 +129,33 @@ class WriteTarget:
         """The fields whose values decide in event-time mode."""
         own = self.fields.ordering_fields if self.fields else None
         return self.ordering_fields if own is None else own
+
+
+class NewFiles:
+    """Paths of the new files of a task, one per call."""
+
+    def __init__(
+        self,
+        target: WriteTarget,
+        partition: str,
+        marker_type: MarkerType,
+        name: Callable[[int], str],
+    ) -> None:
+        """name: returns the name of a file by its number, from 0."""
+        self._target = target
+        self._partition = partition
+        self._marker_type = marker_type
+        self._name = name
+        self.names: list[str] = []
+        """Of the files so far."""
+
+    def __call__(self) -> str:
+        """Create the marker of the next file, and return the path of the file."""
+        name = self._name(len(self.names))
+        self.names.append(name)
+        marker = Marker(self._partition, name, self._marker_type)
+        markers.create(self._target.storage, self._target.instant, marker)
+        return marker.path
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from pyhudi.slices.read_packs import read_pack
-from pyhudi.slices.task_packing import Pack
+from pyhudi.slices.task_packing import Pack, read_pack
 from pyhudi.spark.column_sql import PLAIN_NAME, plain_name, sql_of
 from pyhudi.spark.engine import is_connect
 

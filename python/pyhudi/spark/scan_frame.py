@@ -19,9 +19,8 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.read import read_task
-from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.slices.task_packing import PackSizes, pack_tasks, split_tasks, task_size
+from pyhudi.slices.task_packing import PackSizes, pack_tasks, read_pack, split_tasks, task_size
 from pyhudi.spark.aggregate_pushdown import Parts
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.spark.native_parquet import PlainFiles, plain_files, read_by_spark

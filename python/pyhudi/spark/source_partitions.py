@@ -13,8 +13,7 @@ from pyspark.sql.types import StructType
 from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.errors import SchemaMismatch
-from pyhudi.slices.read_packs import read_pack
-from pyhudi.slices.task_packing import PackSizes
+from pyhudi.slices.task_packing import PackSizes, read_pack
 from pyhudi.spark.to_dataframe import packs_of
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 

@@ -19,12 +19,12 @@ from pyhudi.errors import ConfigError, HudiError
 from pyhudi.query.change_reader import change_task, diff_task
 from pyhudi.query.moved_rows import pair_moved_rows
 from pyhudi.slices.read import read_task
-from pyhudi.slices.read_packs import read_pack
 from pyhudi.slices.task_packing import (
     Pack,
     PackSizes,
     change_size,
     pack_tasks,
+    read_pack,
     split_tasks,
     task_size,
 )

@@ -21,8 +21,7 @@ from pyhudi.query.dml_rows import count_rows
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.hashing_metadata import file_id_of
-from pyhudi.slices.hashing_metadata_files import read_committed_ring
+from pyhudi.slices.hashing_metadata import file_id_of, read_committed_ring
 from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits, FileGroups
 from pyhudi.write.file_assignment import Counts
 from pyhudi.write.rows import AssignedRows

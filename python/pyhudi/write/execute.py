@@ -10,7 +10,7 @@ from pyhudi.config.log import logger
 from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_copies
 from pyhudi.index.replaced_buckets import Renewed, in_place, replace_hashing_metadata
 from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.hashing_metadata_files import confirm_rings
+from pyhudi.slices.hashing_metadata import confirm_rings
 from pyhudi.slices.nested_partitions import check_apart
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
