@@ -208,7 +208,7 @@ class History:
         """Whether a key of `files` was deleted since the metadata table's last compaction.
 
         If the removed partition gets rows again, Hudi 1.2.0 lists the removed files as well, its
-        own writes not excepted (`metadata/dropped_partition_files.py`).
+        own writes not excepted (`metadata/partition_types/files.py`).
         """
         concerned = self._setting.version >= 9 and self._setting.metadata
         return concerned and self._base.exists() and deletes_of_files(self._base) > 0

@@ -27,10 +27,10 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.metadata import (
     commit_participant,
-    compaction,
     initialize,
     log_file_writer,
     new_file_groups,
+    services,
 )
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices import write_base as work_write
@@ -147,8 +147,8 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     start = _counted(new_file_groups.store_start_log)
     for module in (initialize, commit_participant):
         monkeypatch.setattr(module, "store_start_log", start)
-    base = _counted(compaction.store_group_base)
-    monkeypatch.setattr(compaction, "store_group_base", base)
+    base = _counted(services.store_group_base)
+    monkeypatch.setattr(services, "store_group_base", base)
 
 
 def _counted(write: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from pyhudi.config.actions import INDEXING
 from pyhudi.config.metadata_options import PARTITIONED_RECORD_INDEX_ENABLE, MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, ConfigError, StorageError
-from pyhudi.metadata import index_definitions_file
+from pyhudi.metadata import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import PartitionBuild, initialize_partitions
 from pyhudi.storage.storage import Storage
@@ -271,7 +271,7 @@ def test_stalled_builder_fails_at_last_step(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], seconds: int
 ) -> None:
     """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
-    change = index_definitions_file.change_definitions
+    change = index_definitions.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)

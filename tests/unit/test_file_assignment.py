@@ -13,7 +13,7 @@ from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask

@@ -18,7 +18,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.errors import CommitConflict, MetadataTableWarning
-from pyhudi.metadata import index_definitions_file, initialize
+from pyhudi.metadata import index_definitions, initialize
 from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.pending_instant import PendingInstant
@@ -57,7 +57,7 @@ def meanwhile(
     making: ModuleType = initialize,
 ) -> None:
     """What others do once the lock was looked at for the last time; a heartbeat lasts longer."""
-    change = index_definitions_file.change_definitions
+    change = index_definitions.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)

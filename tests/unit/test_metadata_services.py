@@ -18,9 +18,9 @@ from pyhudi.config.metadata_service_options import ServiceOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services
-from pyhudi.metadata.compaction import EXTENSION, compact_group
 from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.record_tasks import record_schema
+from pyhudi.metadata.services import EXTENSION, compact_group
 from pyhudi.metadata.table_writer import delta_commit
 from pyhudi.services import cleaning, compaction
 from pyhudi.services.clean_plan import clean_plan

@@ -19,10 +19,10 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.partition_types.file_stats import MAX_TASKS, FactsTask, TightTask, tight_tasks
+from pyhudi.metadata.partition_types.partition_stats import RestOfPartitions
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
 from pyhudi.metadata.statistics_columns import statistics_columns
-from pyhudi.metadata.unchanged_files import RestOfPartitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
 from pyhudi.storage.storage import Storage

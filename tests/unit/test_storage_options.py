@@ -9,9 +9,8 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, StorageError, UnsupportedTableFeature
-from pyhudi.storage.credentials import check_no_credentials, mask_credentials
 from pyhudi.storage.option_names import AZURE, GCS, S3
-from pyhudi.storage.options import check_storage_options
+from pyhudi.storage.options import check_no_credentials, check_storage_options, mask_credentials
 from pyhudi.storage.storage import Storage
 
 URI = "s3://bucket/table"

@@ -57,7 +57,7 @@ from pyhudi.config.version_properties import (
 )
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.build_heartbeat import build_heartbeat
-from pyhudi.metadata.index_definitions_file import change_definitions
+from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
 from pyhudi.metadata.pending_operation import PendingOperation, all_of
 from pyhudi.metadata.table_writer import remove_metadata_table

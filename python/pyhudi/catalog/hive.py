@@ -15,7 +15,7 @@ from typing import Any
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
-from pyhudi.storage.credentials import mask_credentials
+from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
 
 _ALL = -1

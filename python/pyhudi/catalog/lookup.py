@@ -10,7 +10,7 @@ from pyhudi.catalog.registration import (
     REALTIME_INPUT_FORMAT,
 )
 from pyhudi.errors import ConfigError, TableNotFound
-from pyhudi.storage.credentials import mask_credentials
+from pyhudi.storage.options import mask_credentials
 
 _SUFFIX = "_ro"
 

@@ -31,7 +31,7 @@ from pyhudi.catalog.registration import (
 )
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.errors import ConfigError
-from pyhudi.storage.credentials import mask_credentials
+from pyhudi.storage.options import mask_credentials
 from pyhudi.table.table_snapshot import TableSnapshot
 
 

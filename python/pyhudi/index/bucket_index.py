@@ -12,9 +12,8 @@ from pyhudi.config.index_options import BUCKET_ENGINE, INDEX_TYPE, IndexOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import bucket_lookup, consistent_hashing
 from pyhudi.index.detection import IndexDetector
-from pyhudi.index.protocol import Index, IndexedTable
+from pyhudi.index.protocol import Index, IndexedTable, TagResult
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.bucket_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 

@@ -24,9 +24,8 @@ from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
 from pyhudi.index.detection import last_written
 from pyhudi.index.key_reader import KeySource
-from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.index.replaced_buckets import find_replaced_file_ids
-from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucket_lookup import place, proven_hash, to_be_made
-from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.index.replaced_buckets import find_replaced_file_ids, usable_ring
-from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Ring, StoredRing, file_id_of, put_ring, ring_to_write_by

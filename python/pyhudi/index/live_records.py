@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
-from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.tag_result import TagResult, group_numbers
+from pyhudi.index.protocol import IndexedTable, TagResult, group_numbers
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks

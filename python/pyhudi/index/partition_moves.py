@@ -21,8 +21,7 @@ from pyhudi.config.merge_mode import BuiltInMode, MergeConfig
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.key_reader import KeySource
-from pyhudi.index.protocol import IndexedTable
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values

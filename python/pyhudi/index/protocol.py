@@ -1,4 +1,4 @@
-"""What an index must answer, and what it may ask of a table. No rules here.
+"""What an index must answer, and what it may ask of a table: the protocol, without rules.
 
 Each index type is one class in a module of this package; `selection.py` registers them.
 """
@@ -6,7 +6,7 @@ Each index type is one class in a module of this package; `selection.py` registe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -19,12 +19,28 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.key_reader import KeySource
-from pyhudi.index.tag_result import TagResult
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+
+NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
+
+
+@dataclass(frozen=True)
+class TagResult:
+    """The locations of incoming rows, existing or new."""
+
+    tagged: Tagged
+    groups: list[FileGroup]
+    """The groups by their numbers in `tagged`. Some may not exist yet."""
+
+
+def group_numbers(groups: Sequence[FileGroup]) -> Mapping[tuple[str, str], int]:
+    """Return the number of each group by partition path and file id."""
+    return {(group.slice.partition, group.slice.file_id): n for n, group in enumerate(groups)}
 
 
 class IndexedTable(Protocol):

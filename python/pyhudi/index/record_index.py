@@ -38,9 +38,8 @@ from pyhudi.errors import (
 )
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.live_records import tag_by_rows
-from pyhudi.index.protocol import Index, IndexedTable
+from pyhudi.index.protocol import Index, IndexedTable, TagResult, group_numbers
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import TagResult, group_numbers
 from pyhudi.metadata.file_group import MetadataGroup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.tagged_rows import Tagged, group_values, row_numbers

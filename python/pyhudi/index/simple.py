@@ -19,8 +19,7 @@ from pyhudi.config.index_options import MOVE_SIMPLE
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.index.key_reader import KeySource
-from pyhudi.index.protocol import Index, IndexedTable, KeyFilter
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import Index, IndexedTable, KeyFilter, TagResult
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import live_records, partition_moves
-from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.protocol import NOWHERE, IndexedTable, TagResult, group_numbers
 from pyhudi.index.simple import in_files
-from pyhudi.index.tag_result import NOWHERE, TagResult, group_numbers
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.timeline.key_uniqueness import keys_are_unique

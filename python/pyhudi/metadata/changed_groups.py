@@ -1,4 +1,4 @@
-"""Finds the file groups that changed while an index was built concurrently with writers."""
+"""Detection of the file groups that changed while an index was built concurrently with writers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_changed_groups(before: Source, now: Source) -> set[GroupKey]:
     """
     if now.table.config.version.logs_named_by_base_instant:
         return _groups_written_since(before.table.timeline, now.table.timeline)
-    old, new = ({one.key: _files(one) for one in each.slices} for each in (before, now))
+    old, new = ({slice_.key: _files(slice_) for slice_ in side.slices} for side in (before, now))
     return {group for group in {*old, *new} if old.get(group) != new.get(group)}
 
 
@@ -28,11 +28,14 @@ def _files(slice_: FileSlice) -> tuple[str, ...]:
 
 
 def _groups_written_since(before: Timeline, now: Timeline) -> set[GroupKey]:
-    known = {commit.requested for commit in before.commits}
-    found = [now.commit_metadata(commit) for commit in now.commits if commit.requested not in known]
+    earlier = {commit.requested for commit in before.commits}
+    commits = [commit for commit in now.commits if commit.requested not in earlier]
+    written = [now.commit_metadata(commit) for commit in commits]
     first = before.instants[0].requested if before.instants else None
     if first is not None and now.is_before_start(first):
         span = InstantRange.between(first, now.instants[-1].requested)
-        archived = (one for one in now.archive.commits(span) if one.requested not in known)
-        found += [now.archive.commit_metadata(commit) for commit in archived]
-    return {group for metadata in found for group in collect_written_file_groups(metadata)}
+        archived = [
+            commit for commit in now.archive.commits(span) if commit.requested not in earlier
+        ]
+        written += [now.archive.commit_metadata(commit) for commit in archived]
+    return {group for metadata in written for group in collect_written_file_groups(metadata)}

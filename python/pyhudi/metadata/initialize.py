@@ -26,8 +26,12 @@ from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import CommitConflict
-from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
-from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
+from pyhudi.metadata.index_definitions import (
+    Definitions,
+    change_definitions,
+    index_definitions,
+    parse_definitions,
+)
 from pyhudi.metadata.initial_records import (
     NO_INSTANT,
     InitialPartition,

@@ -22,11 +22,11 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.index_definitions import (
+    Definitions,
     IndexDefinition,
     parse_definitions,
     read_definitions,
 )
-from pyhudi.metadata.index_definitions_file import Definitions
 from pyhudi.metadata.partition_types.registry import in_order, kind_of
 from pyhudi.storage.storage import Storage
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyhudi.config import property_names as names
 from pyhudi.config.metadata_names import FILES, NO_PATH
-from pyhudi.metadata.index_definitions_file import change_definitions
+from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
 from pyhudi.metadata.pending_operation import PendingOperation, all_of
 from pyhudi.metadata.reader import MetadataTable

@@ -2,13 +2,16 @@
 
 Order and conditions are those of `HoodieBackedTableMetadataWriter.performTableServices` and
 `HoodieMetadataWriteUtils` (Hudi 0.15.0, 1.2.0): pending services first, then cleaning, compaction,
-archiving. The package `services` has their steps.
+archiving. The package `services` has their steps. A compaction merges the records of each slice by
+the payload's rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, Instant
 from pyhudi.config.archive_file_options import HistoryOptions
 from pyhudi.config.archive_options import ArchiveOptions
@@ -16,10 +19,12 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_service_options import ServiceOptions
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
-from pyhudi.metadata.compaction import record_compaction
 from pyhudi.metadata.consistency import is_ordinary
+from pyhudi.metadata.file_group import MetadataGroup, groups_of
 from pyhudi.metadata.reader import MetadataTable
+from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import (
     delta_commit,
     observe,
@@ -29,10 +34,15 @@ from pyhudi.metadata.table_writer import (
 from pyhudi.services import archiving, cleaning, compaction
 from pyhudi.services.archiving import ArchivingPolicy, since_compaction
 from pyhudi.services.clean_policy import oldest_retained
+from pyhudi.services.compaction import CompactionWork
+from pyhudi.slices.compaction_task import compaction_stat
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import ArchiveBound
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.orphan_files import remove_staged
 from pyhudi.txn.rollback import was_rolled_back
@@ -216,3 +226,66 @@ def _oldest(timeline: Timeline) -> Iterator[ArchiveBound]:
     oldest = min(known, key=lambda instant: instant.requested, default=None)
     if oldest is not None:
         yield ArchiveBound(oldest.requested, f"the table's timeline has {oldest}")
+
+
+# --- compaction -----------------------------------------------------------------------------------
+
+
+EXTENSION = "hfile"
+
+
+@dataclass(frozen=True)
+class CompactGroupTask:
+    """Merge one slice into its file group's next base file."""
+
+    group: MetadataGroup
+    slice: FileSlice
+    instant: str
+    """The instant of the compaction."""
+    avro_schema: str
+    """The schema of the records, with meta fields."""
+    names_previous: bool
+    """Write stats name the base file that is replaced."""
+
+    @property
+    def storage(self) -> Storage:
+        """The metadata table's storage."""
+        return self.group.storage
+
+
+def record_compaction() -> CompactionWork[CompactGroupTask]:
+    """Return how to compact a metadata table's slices."""
+    return CompactionWork(
+        _tasks,
+        compact_group,
+        has_markers=False,
+        label="compact the metadata table",
+    )
+
+
+def _tasks(
+    table: TableSnapshot, instant: str, slices: Sequence[FileSlice]
+) -> list[CompactGroupTask]:
+    version = table.config.version
+    schema = record_schema(version.metadata_schema)
+    groups = groups_of(table.storage, table.config, table.timeline, slices)
+    names_previous = not version.commit_metadata_as_json
+    return [
+        CompactGroupTask(group, newest, instant, schema, names_previous)
+        for group, newest in zip(groups, slices, strict=True)
+    ]
+
+
+def compact_group(task: CompactGroupTask, attempt: Attempt) -> WriteStat:
+    """Write the slice's merged records. A group without records gets an empty base file."""
+    merged = task.slice
+    name = f"{merged.file_id}_{attempt.write_token}_{task.instant}.{EXTENSION}"
+    written = store_group_base(task, f"{merged.partition}/{name}")
+    return compaction_stat(
+        merged, written, names_previous=task.names_previous, num_update_writes=written.rows
+    )
+
+
+def store_group_base(task: CompactGroupTask, path: str) -> _native.BaseFile:
+    """Store a base file: the one place where compactions of the metadata table write."""
+    return _native.compact_metadata_group(task.group.open(), path, avro_schema=task.avro_schema)

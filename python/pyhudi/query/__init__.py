@@ -1,7 +1,7 @@
 """Reads: the slices of a snapshot, a range or a difference, pruned, as tasks.
 
 - `snapshot.py`: partitions from the metadata table or by listing, pruned by path and statistics;
-  file groups and slices, pruned by indexes (`index_pruning.py`); one task per slice
+  file groups and slices, pruned by indexes (`file_pruning.py`); one task per slice
   - Time travel is the same on a timeline cut at an instant (`timeline/time_travel.py` checks it).
 - Time travel is the same on a timeline cut at an instant (`timeline/time_travel.py` guards it).
 - `incremental.py` selects commits, active and archived, and takes its slices from their write

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.executor_context import RemoteContext

@@ -22,7 +22,7 @@ from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.spark.assigned_frame import PlacedFrame
 from pyhudi.spark.column_compatibility import check_zones
 from pyhudi.spark.executor_context import RemoteContext

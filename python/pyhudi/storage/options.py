@@ -1,4 +1,4 @@
-"""The options of storage, by their names in `object_store` and deltalake.
+"""The options of storage, by their names in `object_store` and deltalake, and its credentials.
 
 They configure the access to an object store; the URI names the bucket. The provider's part of a
 name (`aws_`, `google_`, `azure_`, `azure_storage_`) is optional, and case does not matter.
@@ -6,16 +6,16 @@ name (`aws_`, `google_`, `azure_`, `azure_storage_`) is optional, and case does 
 `max_retries` a number of retries that may end it earlier (no limit); other times are such as
 "30s". Without an option, the environment variable of its name in upper case is used. HDFS also
 takes properties of Hadoop, such as `dfs.client.use.datanode.hostname`. Values can be secrets, so
-nothing here shows one.
+nothing here shows one. A URI must not contain credentials.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 
 from pyhudi.errors import ConfigError
-from pyhudi.storage.credentials import check_no_credentials
 from pyhudi.storage.option_names import BY_SCHEME, Names
 
 
@@ -89,3 +89,30 @@ def _full_name(name: str, names: Names) -> str:
         f"the storage option {name!r} is unknown",
         hint=f"Did you mean {near[0]}?" if near else "",
     )
+
+
+# --- credentials in URIs --------------------------------------------------------------------------
+
+
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*:/+)"
+_PORT = r"(?![^/:@,\s]*:\d*(?:[/,\s]|$))"
+"""Excludes a host and its port, after which a path may have an `@`."""
+_WITH_SECRET = re.compile(rf"{_SCHEME}{_PORT}[^/:@,\s]*:[^@,\s]*@")
+"""`scheme://user:secret@`; a secret may have slashes."""
+_WITH_NAME = re.compile(r"((?:s3[an]?|gs):/+)[^/@\s]*@")
+"""A bucket has no `@` in its name. Azure's URIs do: `abfss://container@account`."""
+
+
+def mask_credentials(text: str) -> str:
+    """Replace the credentials in the URIs of a text by `***`."""
+    return _WITH_NAME.sub(r"\1***@", _WITH_SECRET.sub(r"\1***@", text))
+
+
+def check_no_credentials(uri: str, name: str = "the table's URI") -> None:
+    """Raise `ConfigError` for a URI that contains credentials. name: the name of its argument."""
+    masked = mask_credentials(uri)
+    if masked != uri:
+        raise ConfigError(
+            f"{name} contains credentials: {masked}",
+            hint="Give them as storage_options, or by environment variables.",
+        )

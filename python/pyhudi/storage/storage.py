@@ -19,9 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi import _native
 from pyhudi.errors import ConfigError
-from pyhudi.storage.credentials import check_no_credentials
 from pyhudi.storage.lru_cache import LruCache
-from pyhudi.storage.options import check_storage_options, is_remote
+from pyhudi.storage.options import check_no_credentials, check_storage_options, is_remote
 from pyhudi.storage.prefetch import prefetch, run_concurrently, take_prefetched
 
 Paths: TypeAlias = list[str]

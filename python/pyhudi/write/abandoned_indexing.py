@@ -18,7 +18,7 @@ from pyhudi.config.actions import INDEXING, Instant
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable
-from pyhudi.metadata.index_definitions_file import change_definitions
+from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import KINDS
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table

@@ -39,8 +39,11 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, retryable_conflict
-from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
-from pyhudi.metadata.index_definitions_file import change_definitions
+from pyhudi.metadata.index_definitions import (
+    change_definitions,
+    index_definitions,
+    parse_definitions,
+)
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import (
     NO_INSTANT,

@@ -20,8 +20,7 @@ from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index.protocol import Index
 from pyhudi.input.conform import data_schema
-from pyhudi.metadata.index_definitions import parse_definitions
-from pyhudi.metadata.index_definitions_file import Definitions
+from pyhudi.metadata.index_definitions import Definitions, parse_definitions
 from pyhudi.metadata.write_checks import check_partitions
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import check_key_generator

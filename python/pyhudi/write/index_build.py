@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.errors import CommitConflict, ConfigError
-from pyhudi.metadata.index_definitions import parse_definitions
-from pyhudi.metadata.index_definitions_file import Definitions
+from pyhudi.metadata.index_definitions import Definitions, parse_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (

@@ -21,7 +21,7 @@ from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.input.conform import data_schema
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask

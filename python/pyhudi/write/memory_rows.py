@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
 from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition

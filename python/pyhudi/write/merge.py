@@ -20,7 +20,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.input.batches import read_batches
 from pyhudi.input.conform import data_schema
 from pyhudi.slices.tagged_rows import Tagged, row_numbers

@@ -32,8 +32,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
 from pyhudi.metadata import catching_up
 from pyhudi.metadata.build_heartbeat import build_heartbeat
-from pyhudi.metadata.index_definitions import index_definitions, parse_definitions
-from pyhudi.metadata.index_definitions_file import Definitions, change_definitions
+from pyhudi.metadata.index_definitions import (
+    Definitions,
+    change_definitions,
+    index_definitions,
+    parse_definitions,
+)
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import check_can_start, initialize_partitions
 from pyhudi.metadata.partition_types.base import PartitionRequest

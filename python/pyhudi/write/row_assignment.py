@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.partitioned_spill import PartitionedSpill
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition

@@ -22,7 +22,7 @@ from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import tagging
-from pyhudi.index.tag_result import TagResult
+from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.assigned_rows import PlacedRows
 from pyhudi.write.existing_keys import count_existing, drop_existing_keys

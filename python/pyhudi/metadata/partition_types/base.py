@@ -15,8 +15,7 @@ from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.changed_slices import ChangedSlices
-from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
-from pyhudi.metadata.index_definitions_file import Definitions
+from pyhudi.metadata.index_definitions import Definitions, IndexDefinition, index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.pruning_context import Look, PruningContext

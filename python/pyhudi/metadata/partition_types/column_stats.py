@@ -9,7 +9,7 @@ from functools import partial
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.metadata_options import STATS_COLUMNS, MetadataOptions
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.metadata.index_definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions import Definitions, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (

@@ -28,8 +28,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata import partitioned_record_index
 from pyhudi.metadata.changed_groups import find_changed_groups
 from pyhudi.metadata.changed_slices import is_log_path
-from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.index_definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions import Definitions, IndexDefinition, new_definition
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.config.metadata_names import not_made
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.index_definitions_file import Definitions
+from pyhudi.metadata.index_definitions import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.partition_types.base import (
     Change,

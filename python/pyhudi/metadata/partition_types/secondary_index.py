@@ -20,8 +20,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.changed_groups import find_changed_groups
 from pyhudi.metadata.changed_slices import read_columns
-from pyhudi.metadata.index_definitions import SECONDARY_INDEX, IndexDefinition
-from pyhudi.metadata.index_definitions_file import Definitions, new_definition
+from pyhudi.metadata.index_definitions import (
+    SECONDARY_INDEX,
+    Definitions,
+    IndexDefinition,
+    new_definition,
+)
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (

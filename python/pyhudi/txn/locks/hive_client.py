@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyhudi.errors import ConfigError
-from pyhudi.storage.credentials import mask_credentials
+from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.optional_imports import extra
 
 _PORT = 9083

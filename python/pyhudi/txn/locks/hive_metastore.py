@@ -15,7 +15,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, retryable_conflict
-from pyhudi.storage.credentials import mask_credentials
+from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.base import pauses
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
 from pyhudi.txn.locks.lease_renewal import Renewal

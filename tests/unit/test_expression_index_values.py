@@ -9,10 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata.expression_values import filter_values, value_bounds
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.partition_types.base import Known
-from pyhudi.metadata.partition_types.expression_index import ExpressionIndex
+from pyhudi.metadata.partition_types.expression_index import (
+    ExpressionIndex,
+    filter_values,
+    value_bounds,
+)
 
 
 def index(
