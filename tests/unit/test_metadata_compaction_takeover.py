@@ -16,9 +16,9 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import COMPACTION
 from pyhudi.services import compaction
+from pyhudi.table.participants import run_participants
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.txn.transaction import run_participants
 
 OPTIONS = {"hoodie.metadata.compact.max.delta.commits": "2"}
 

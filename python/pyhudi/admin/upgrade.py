@@ -73,8 +73,7 @@ from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history
-from pyhudi.timeline.layout_change import MOVING
-from pyhudi.timeline.layout_cleanup import remove_instants, remove_other_timeline
+from pyhudi.timeline.layout_change import MOVING, remove_instants, remove_other_timeline
 from pyhudi.timeline.table_directories import make_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle

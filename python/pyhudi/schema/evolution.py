@@ -3,7 +3,7 @@
 New columns come last and may be null, numbers are widened, columns that the rows do not have become
 null; within structs, list elements and map values too. Nothing is renamed, dropped or narrowed. The
 order of columns is the table's (as in Hudi's `AvroSchemaEvolutionUtils.reconcileSchema`, 1.2.0).
-`txn/schema_history_file.py` handles column ids.
+`table/participants.py` handles column ids.
 """
 
 from __future__ import annotations

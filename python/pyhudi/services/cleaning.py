@@ -25,14 +25,13 @@ from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
 from pyhudi.storage.storage import Storage
-from pyhudi.table.participants import Clean, CommitParticipant
+from pyhudi.table.participants import Clean, CommitParticipant, prefetch_commit_reads
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
 from pyhudi.txn import conflicts
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.recovery import find_failed_writes
-from pyhudi.txn.transaction import prefetch_commit_reads
 
 _FILES_OF_A_TASK = 200
 

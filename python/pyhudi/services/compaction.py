@@ -23,13 +23,12 @@ from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.service_plans import resolve_planned_slices
-from pyhudi.table.participants import Commit
+from pyhudi.table.participants import Commit, run_participants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.planned_services import new_stage_id
-from pyhudi.txn.transaction import run_participants
 
 TaskT = TypeVar("TaskT")
 

@@ -7,11 +7,12 @@ complete must have no effect on readers without that commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -134,3 +135,54 @@ class CommitParticipant:
 
     def after_complete(self, table: TableSnapshot) -> None:
         """Do what is due once a commit is complete. An error becomes a warning."""
+
+
+class SchemaHistoryFile(CommitParticipant):
+    """Writes the schema history next to each commit of a table that is evolved by column ids."""
+
+    def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
+        """Write the file; a table without column ids has none."""
+        if commit.schema.internal is not None:
+            history = commit.schema.history_text(commit.instant)
+            commit_schema.persist(
+                table.storage, table.config, table.generator, commit.instant, history
+            )
+        return {}
+
+    def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
+        """Remove the file."""
+        commit_schema.forget(table.storage, rollback.target)
+
+    def on_revoke(self, table: TableSnapshot, instant: str) -> None:
+        """Remove the file."""
+        commit_schema.forget(table.storage, instant)
+
+
+@contextmanager
+def prefetch_commit_reads(
+    table: TableSnapshot,
+    metadata: CommitMetadata,
+    *,
+    files: Iterable[str] = (),
+    trees: Iterable[str] = (),
+) -> Iterator[None]:
+    """Prefetch what a commit or a clean reads first, in a critical section, so it cannot change.
+
+    metadata: of the commit. files, trees: also read and listed.
+    """
+    with ExitStack() as block:
+        folders = [table.config.layout.folder]
+        block.enter_context(table.storage.prefetch(files=files, folders=folders, trees=trees))
+        for participant in table.companions:
+            block.enter_context(participant.prefetch(table, metadata))
+        yield
+
+
+def run_participants(
+    table: TableSnapshot, commit: Commit, others: Iterable[CommitParticipant] = ()
+) -> CommitMetadata:
+    """Bring the participants of a table in sync with a commit; return its extended metadata."""
+    extra_metadata = dict(commit.metadata.extra_metadata)
+    for participant in (*table.companions, *others):
+        extra_metadata |= participant.before_complete(table, commit)
+    return replace(commit.metadata, extra_metadata=extra_metadata)

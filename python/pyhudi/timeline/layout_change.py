@@ -1,4 +1,4 @@
-"""Detection of a table whose timeline is not, or no longer, where its properties say.
+"""A change of the timeline's layout: its detection, and the removal of the old timeline.
 
 A change of the table's version writes the timeline again in the other layout, switches the
 properties, and removes the old timeline. A reader with the old properties would find fewer
@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from pyhudi.config import property_names as names
 from pyhudi.config.properties_file import FILE, read_now
+from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature
 from pyhudi.storage.storage import Entries, Storage
 
 MOVING = ".pyhudi_moving"
-"""The file that announces it. No release of Hudi takes it for an instant."""
+"""The file that announces the removal: it is created before the first file is deleted, and deleted
+after the last. No release of Hudi takes it for an instant."""
+
+_ARCHIVE = ".hoodie/archived"
+"""That of layout 1. The archive of layout 2 is below its timeline."""
 
 AGAIN = "Open the table again, or refresh the handle."
 
@@ -67,3 +72,25 @@ def check_there(storage: Storage, layout: TimelineLayout) -> None:
     msg = f"the timeline directory {layout.folder} is missing"
     hint = f"Restore it from a backup, or fix {names.TIMELINE_PATH} in {FILE}."
     raise CorruptTable(msg, file=layout.folder, hint=hint)
+
+
+def remove_other_timeline(storage: Storage, config: TableConfig) -> None:
+    """Remove the timeline of the layout that the table does not have, and its archive."""
+    if config.layout.completion_in_name:
+        remove_instants(storage, LAYOUT_1)
+        storage.delete_dir(_ARCHIVE)
+    else:
+        remove_instants(storage, LAYOUT_2)
+        for folder in storage.list_dir(LAYOUT_2.folder)[0]:
+            storage.delete_dir(folder)
+    for layout in (LAYOUT_1, LAYOUT_2):
+        storage.delete(layout.path(MOVING))
+    if not config.layout.completion_in_name:
+        storage.delete_dir(LAYOUT_2.folder)
+
+
+def remove_instants(storage: Storage, layout: TimelineLayout) -> None:
+    """Remove the instants of a layout from its directory."""
+    for file in storage.list_dir(layout.folder)[1]:
+        if layout.parse(file.name) is not None:
+            storage.delete(file.path)

@@ -23,7 +23,8 @@ from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.txn import rollback
+from pyhudi.txn import heartbeat, rollback
+from pyhudi.txn.pending_instant import PendingInstant
 
 
 def remove_files_after_rollback(
@@ -41,6 +42,16 @@ def remove_files_after_rollback(
     if all(pending.requested != instant for pending in timeline.pending()):
         paths |= files_after_rollback(table, timeline, instant)
     storage.delete_all(own | (paths - keep))
+
+
+def remove_attempt(opened: PendingInstant, timeline: Timeline, written: Iterable[str]) -> None:
+    """Remove all that this writer has left of an instant that another writer has rolled back."""
+    table = opened.table
+    for participant in table.companions:
+        participant.on_revoke(table, opened.time)
+    remove_files_after_rollback(table, timeline, opened.time, written)
+    opened.delete_markers()
+    table.storage.delete(heartbeat.path_of(opened.time))
 
 
 def remove_unless_kept(

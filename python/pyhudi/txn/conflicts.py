@@ -90,7 +90,6 @@ def reload_timeline(table: TableSnapshot) -> Timeline:
     """Reload the timeline in a critical section. Raises `CommitConflict` during a restore."""
     timeline = zombie_commits.load_timeline(table)
     check_may_begin(timeline)
-    table.generator.observe(timeline)
     return timeline
 
 
@@ -362,3 +361,12 @@ def collect_written_file_groups(metadata: CommitMetadata) -> FileGroups:
         for stat in stats
     }
     return frozenset(written) | metadata.replaced
+
+
+def passes(check: Callable[[], None]) -> bool:
+    """Return whether a check raises no `CommitConflict`."""
+    try:
+        check()
+    except CommitConflict:
+        return False
+    return True

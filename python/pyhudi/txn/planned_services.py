@@ -217,7 +217,7 @@ class PlannedTransaction(Transaction):
 
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
         storage = self._table.storage
-        if self._is_surely_alone():
+        if conflicts.passes(self._check_alive):
             _revert_to_plan(self._open, timeline, pending)
             if not self._takes_over:
                 storage.delete(heartbeat.path_of(self.instant))

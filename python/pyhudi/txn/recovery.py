@@ -90,20 +90,20 @@ def _of_dead(table: TableSnapshot, pending: Collection[Instant]) -> list[Instant
 
 def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
     """Complete or undo the work of failed writers, in a critical section."""
-    timeline = _load(table)
+    timeline = zombie_commits.load_timeline(table)
     if timeline.pending(SAVEPOINT):
         savepoint.remove_left(table, timeline)
-        timeline = _load(table)
+        timeline = zombie_commits.load_timeline(table)
     for pending in timeline.pending(RESTORE):
         restore.resume(table, timeline, pending, force=force)
-        timeline = _load(table)
+        timeline = zombie_commits.load_timeline(table)
     if timeline.pending(ROLLBACK) and timeline.filter_completed(RESTORE):
         restore.remove_left(table, timeline)
-        timeline = _load(table)
+        timeline = zombie_commits.load_timeline(table)
     for pending in _of_dead(table, timeline.pending(ROLLBACK)):
         rollback.resume(table, timeline, pending)
         # Another rollback may be of the same write, requested by a writer that stalled.
-        timeline = _load(table)
+        timeline = zombie_commits.load_timeline(table)
     failed, late = (
         _of_dead(table, find_failed_writes(timeline)),
         rollback.find_commits_after_rollback(timeline),
@@ -112,13 +112,7 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
         rollback.roll_back(table, timeline, instant)
     for instant in late:
         rollback.reopen_instant(table, timeline, instant)
-    return _load(table) if failed or late else timeline
-
-
-def _load(table: TableSnapshot) -> Timeline:
-    timeline = zombie_commits.load_timeline(table)
-    table.generator.observe(timeline)
-    return timeline
+    return zombie_commits.load_timeline(table) if failed or late else timeline
 
 
 def find_failed_writes(timeline: Timeline) -> list[Instant]:

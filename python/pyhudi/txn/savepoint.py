@@ -71,7 +71,6 @@ def create(table: TableSnapshot, comment: str = "", instant: str | None = None) 
 
 
 def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoint:
-    table.generator.observe(table.timeline)
     commit = _commit(table.timeline, instant)
     if commit.requested in find_saved_instants(table.timeline):
         msg = f"the commit {commit.requested} has a savepoint already"

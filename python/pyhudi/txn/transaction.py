@@ -24,8 +24,8 @@ first block that is later than the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -48,11 +48,16 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
-from pyhudi.table.participants import Commit, CommitParticipant
+from pyhudi.table.participants import (
+    Commit,
+    CommitParticipant,
+    prefetch_commit_reads,
+    run_participants,
+)
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from pyhudi.txn import attempt_files, conflicts, heartbeat, replace_commit, rollback, zombie_commits
+from pyhudi.txn import attempt_files, conflicts, replace_commit, rollback, zombie_commits
 from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
@@ -267,13 +272,6 @@ class Transaction:
             beats_clustering=LockOptions.of(self._table.options).prefers_writers,
         )
 
-    def _is_surely_alone(self) -> bool:
-        try:
-            self._check_alive()
-        except CommitConflict:
-            return False
-        return True
-
     def _check_alive(self, within_ms: int = 0) -> None:
         self._table.guard.check_held(within_ms)
         if self._is_late:
@@ -301,7 +299,7 @@ class Transaction:
                 raise
         # The writer may have stalled while the completed file was created, and other writers gone
         # on.
-        if not self._is_surely_alone() and not self._is_committed(completion):
+        if not conflicts.passes(self._check_alive) and not self._is_committed(completion):
             self._open.delete_completed_file(completion)
             self._publishing = False
             raise self._conflict_error()
@@ -431,38 +429,32 @@ class Transaction:
                 guard.check_held()
                 return self._settle_alone()
             except Exception:
-                if self._holds_lock():
+                if conflicts.passes(guard.check_held):
                     raise
             guard.reacquire()
             return self._settle_alone()
 
-    def _holds_lock(self) -> bool:
-        try:
-            self._table.guard.check_held()
-        except CommitConflict:
-            return False
-        return True
-
     def _settle_alone(self) -> bool:
         table = self._table
         timeline = zombie_commits.load_timeline(table)
-        table.generator.observe(timeline)
         instant = timeline.find(self.instant, self._open.action)
+        if instant is not None and not instant.is_completed:
+            self._take_back(timeline, instant)
+            return False
+        commit = timeline.commit_metadata(instant) if instant else self._find_archived(timeline)
         if instant is None:
-            archived = self._find_archived(timeline)
-            if self._is_own(archived):
+            if self._is_own(commit):
                 return True
             self._is_rolled_back = True
-            if archived is None:
-                self._remove_files_after_rollback(timeline)
-            else:
-                self._remove_unnamed_files(archived)
-            return False
-        if instant.is_completed:
-            self._remove_unnamed_files(timeline.commit_metadata(instant))
-            return True
-        self._take_back(timeline, instant)
-        return False
+        if commit is None:
+            attempt_files.remove_attempt(self._open, timeline, self._written.paths)
+        elif commit.paths:
+            # Another writer has completed the plan. Up to table version 6 Hudi's completed file may
+            # be empty for a moment.
+            own = self._own(commit.partition_to_write_stats)
+            self._open.delete_unnamed_files(commit, [*self._open.read_marked_paths(), *own])
+            self._open.delete_markers()
+        return instant is not None
 
     def _take_back(self, timeline: Timeline, pending: Instant) -> None:
         """Undo the write, which is still pending, within a critical section.
@@ -502,56 +494,6 @@ class Transaction:
         others = now.of_same_time(self.instant, self._open.action)
         return any(not o.is_completed and o.completed_action in COMMIT_ACTIONS for o in others)
 
-    def _remove_unnamed_files(self, metadata: CommitMetadata) -> None:
-        """Remove this writer's files of a plan that another writer has taken over and completed.
-
-        Up to table version 6 Hudi's completed file may be empty for a moment.
-        """
-        if metadata.paths:
-            own = self._own(metadata.partition_to_write_stats)
-            self._open.delete_unnamed_files(metadata, [*self._open.read_marked_paths(), *own])
-            self._open.delete_markers()
-
     def _own(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
         """Paths of this writer's files, whose markers other writers may have removed."""
         return self._written.paths
-
-    def _remove_files_after_rollback(self, timeline: Timeline) -> None:
-        """Remove files that were written after another writer had rolled the write back."""
-        table = self._table
-        for companion in table.companions:
-            companion.on_revoke(table, self.instant)
-        written = self._written.paths
-        attempt_files.remove_files_after_rollback(table, timeline, self.instant, written)
-        self._open.delete_markers()
-        table.storage.delete(heartbeat.path_of(self.instant))
-
-
-@contextmanager
-def prefetch_commit_reads(
-    table: TableSnapshot,
-    metadata: CommitMetadata,
-    *,
-    files: Iterable[str] = (),
-    trees: Iterable[str] = (),
-) -> Iterator[None]:
-    """Prefetch what a commit or a clean reads first, in a critical section, so it cannot change.
-
-    metadata: of the commit. files, trees: also read and listed.
-    """
-    with ExitStack() as block:
-        folders = [table.config.layout.folder]
-        block.enter_context(table.storage.prefetch(files=files, folders=folders, trees=trees))
-        for companion in table.companions:
-            block.enter_context(companion.prefetch(table, metadata))
-        yield
-
-
-def run_participants(
-    table: TableSnapshot, commit: Commit, others: Iterable[CommitParticipant] = ()
-) -> CommitMetadata:
-    """Bring the participants of a table in sync with a commit; return its extended metadata."""
-    extra_metadata = dict(commit.metadata.extra_metadata)
-    for companion in (*table.companions, *others):
-        extra_metadata |= companion.before_complete(table, commit)
-    return replace(commit.metadata, extra_metadata=extra_metadata)

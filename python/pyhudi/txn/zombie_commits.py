@@ -25,11 +25,14 @@ from pyhudi.txn import heartbeat
 def load_timeline(table: TableSnapshot) -> Timeline:
     """Load the timeline in a critical section and revoke its zombie commits.
 
+    Later instants of the snapshot's generator are greater than all times on it.
     Raises `CommitConflict` if there is a zombie commit and this writer has lost its lock.
     """
     folders = [table.config.layout.folder, heartbeat.HEARTBEAT_FOLDER]
     with table.storage.prefetch(folders=folders):
-        return revoke_zombies(table, Timeline.load(table.storage, table.config))
+        timeline = revoke_zombies(table, Timeline.load(table.storage, table.config))
+    table.generator.observe(timeline)
+    return timeline
 
 
 def revoke_zombies(

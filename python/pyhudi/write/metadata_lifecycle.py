@@ -68,7 +68,7 @@ from pyhudi.services.compaction import complete_pending
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator
-from pyhudi.timeline.layout_cleanup import remove_other_timeline
+from pyhudi.timeline.layout_change import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes
 from pyhudi.write import abandoned_indexing, async_indexing

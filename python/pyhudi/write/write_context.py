@@ -64,13 +64,13 @@ from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock
+from pyhudi.table.participants import SchemaHistoryFile
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.txn.lock_manager import lock_manager_for
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import recover
-from pyhudi.txn.schema_history_file import SchemaHistoryFile
 from pyhudi.txn.write_target import write_target
 from pyhudi.write import checks
 
