@@ -26,6 +26,7 @@ SHELL = re.compile(r"^```bash\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"`(?:table)?\.(?P<name>\w+)")
 PROPERTY = re.compile(r"hoodie\.[\w.]+\w")
 MESSAGE = re.compile(r"^```text\n(?P<name>\w+): (?P<text>[^\n]+)\n```$", re.MULTILINE)
+CALL = re.compile(r"`(?:table\.|pyhudi\.)?(?P<name>[a-z_]+)\(")
 REFERENCE = re.compile(r"^::: (?P<home>pyhudi[\w.]*)$", re.MULTILINE)
 
 
@@ -90,8 +91,8 @@ def properties_in_errors(module: ast.Module) -> set[str]:
 
 
 def test_unsupported_pages_name_properties_of_errors() -> None:
-    files = ("unsupported-features.md", "unsupported-writes.md", "spark-options.md")
-    pages = "".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in files)
+    files = [*DOCS.glob("reference/unsupported-*.md"), DOCS / "reference" / "spark-options.md"]
+    pages = "".join(file.read_text(encoding="utf-8") for file in files)
     modules = [
         ast.parse(file.read_text(encoding="utf-8"))
         for file in (ROOT / "python" / "pyhudi").rglob("*.py")
@@ -99,6 +100,15 @@ def test_unsupported_pages_name_properties_of_errors() -> None:
     named = set().union(*map(properties_in_errors, modules))
     assert len(named) > 10
     assert sorted(name for name in named if name not in pages) == []
+
+
+def test_unsupported_pages_advise_calls_that_exist() -> None:
+    pages = [file.read_text(encoding="utf-8") for file in DOCS.glob("reference/unsupported-*.md")]
+    rows = [line for page in pages for line in page.splitlines() if line.startswith("| ")]
+    advice = [re.split(r" \| ", line.strip("| "))[-1] for line in rows]
+    calls = {name for text in advice for name in CALL.findall(text)}
+    assert len(calls) >= 8
+    assert calls <= {*dir(pyhudi.HudiTable), *dir(pyhudi)}
 
 
 def source_strings() -> set[str]:
