@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.config.option_parsing import number, parse_bool, parse_enum, parse_int
+from pyhudi.config.option_parsing import (
+    choice,
+    decimal,
+    flag,
+    integer,
+    number,
+    option_names,
+    parse_bool,
+    parse_enum,
+    parse_fields,
+    parse_int,
+)
 from pyhudi.errors import ConfigError
 
 
@@ -49,6 +61,26 @@ def test_anything_else_is_refused_with_name_and_text(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"o is {text!r}")):
         read({"o": text})
+
+
+@dataclass(frozen=True)
+class Declared:
+    derived: str = "no option"
+    switch: bool | None = flag("s", "old.s", default=None)
+    count: int = integer("i", default=3, least=2, most=9)
+    share: float = decimal("x", lambda value: 0 < value < 1, "between 0 and 1", default=0.5)
+    codec: str = choice("c", ("gzip", "SNAPPY"), default="gzip")
+
+
+def test_declared_fields_give_names_defaults_and_values() -> None:
+    assert option_names(Declared) == ("s", "old.s", "i", "x", "c")
+    assert Declared(**parse_fields(Declared, {})) == Declared()
+    given = {"old.s": "true", "i": "9", "x": "0.1", "c": "snappy", "other": "1"}
+    values = {"switch": True, "count": 9, "share": 0.1, "codec": "SNAPPY"}
+    assert parse_fields(Declared, given) == values
+    for name, text in (("s", "yes"), ("i", "10"), ("i", "1"), ("x", "1"), ("c", "rar")):
+        with pytest.raises(ConfigError, match=re.escape(f"{name} is {text!r}")):
+            parse_fields(Declared, {name: text})
 
 
 @pytest.mark.parametrize("name", ["hoodie.metadata.enable", "hoodie.enable.data.skipping"])

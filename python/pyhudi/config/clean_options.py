@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
+from pyhudi.config.option_parsing import flag, integer, option_names, parse_enum, parse_fields
 
 KEEP_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_HOURS = "KEEP_LATEST_BY_HOURS"
@@ -19,16 +19,6 @@ _HOURS = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
 _VERSIONS = ("hoodie.clean.fileversions.retained", "hoodie.cleaner.fileversions.retained")
 _INCREMENTAL = ("hoodie.clean.incremental.enabled", "hoodie.cleaner.incremental.mode")
 _TRIGGER = ("hoodie.clean.trigger.max.commits", "hoodie.clean.max.commits")
-CLEAN_OPTIONS = (
-    AUTOMATIC,
-    *_POLICY,
-    *_COMMITS,
-    *_HOURS,
-    *_VERSIONS,
-    *_INCREMENTAL,
-    *_TRIGGER,
-)
-"""All options that `CleanOptions.of` reads. Of two names, the second is that of Hudi 0.15."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +26,17 @@ class CleanOptions:
     """What of a table's past is retained, and when the rest is removed."""
 
     policy: str = KEEP_COMMITS
-    commits: int = 10
+    commits: int = integer(*_COMMITS, default=10)
     """Commits whose files stay, under KEEP_LATEST_COMMITS."""
-    hours: int = 24
+    hours: int = integer(*_HOURS, default=24)
     """Hours whose commits keep their files, under KEEP_LATEST_BY_HOURS."""
-    versions: int = 3
+    versions: int = integer(*_VERSIONS, default=3)
     """File slices of each file group that stay, under KEEP_LATEST_FILE_VERSIONS."""
-    automatic: bool = True
+    automatic: bool = flag(AUTOMATIC, default=True)
     """Clean after each commit if a clean is due."""
-    incremental: bool = True
+    incremental: bool = flag(*_INCREMENTAL, default=True)
     """Check only partitions that were written to since the last clean."""
-    after_commits: int = 5
+    after_commits: int = integer(*_TRIGGER, default=5)
     """Commits since the last clean that make the next one due; the default is 1 in Hudi, where each
     commit pays for it."""
 
@@ -56,15 +46,7 @@ class CleanOptions:
 
         Without a policy, the policy whose retention alone is set applies, as in Hudi.
         """
-        return cls(
-            _policy(options),
-            parse_int(options, *_COMMITS, default=cls.commits),
-            parse_int(options, *_HOURS, default=cls.hours),
-            parse_int(options, *_VERSIONS, default=cls.versions),
-            parse_bool(options, AUTOMATIC, default=cls.automatic),
-            parse_bool(options, *_INCREMENTAL, default=cls.incremental),
-            parse_int(options, *_TRIGGER, default=cls.after_commits),
-        )
+        return cls(policy=_policy(options), **parse_fields(cls, options))
 
     def keeping(self, policy: str | None, retain: int | None) -> CleanOptions:
         """Return the options with another policy and its retention. Raises as `of`."""
@@ -91,3 +73,7 @@ def _policy(options: Mapping[str, str]) -> str:
         policy for policy, names in _RETENTION.items() if any(name in options for name in names)
     ]
     return policies[0] if len(policies) == 1 else KEEP_COMMITS
+
+
+CLEAN_OPTIONS = (*_POLICY, *option_names(CleanOptions))
+"""All options that `CleanOptions.of` reads. Of two names, the second is that of Hudi 0.15."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import parse_bool, parse_int
+from pyhudi.config.option_parsing import flag, integer, option_names, parse_fields
 
 INLINE = "hoodie.log.compaction.inline"
 BLOCKS = "hoodie.log.compaction.blocks.threshold"
-LOG_COMPACTION_OPTIONS = (INLINE, BLOCKS)
-"""All options that `LogCompactionOptions.of` reads."""
 
 
 LEAST = 2
@@ -21,16 +19,17 @@ LEAST = 2
 class LogCompactionOptions:
     """When log files are merged with each other."""
 
-    inline: bool = False
+    inline: bool = flag(INLINE, default=False)
     """Run after each commit that makes a log compaction due."""
-    least: int = 5
+    least: int = integer(BLOCKS, default=5, least=LEAST)
     """Minimum number of log files of a file group, and delta commits that make a log compaction
     due."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogCompactionOptions:
         """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value."""
-        return cls(
-            parse_bool(options, INLINE, default=False),
-            parse_int(options, BLOCKS, default=cls.least, least=LEAST),
-        )
+        return cls(**parse_fields(cls, options))
+
+
+LOG_COMPACTION_OPTIONS = option_names(LogCompactionOptions)
+"""All options that `LogCompactionOptions.of` reads."""

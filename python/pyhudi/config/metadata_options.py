@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, index_kind
-from pyhudi.config.option_parsing import number, parse_bool, parse_int
+from pyhudi.config.option_parsing import decimal, flag, integer, option_names, parse_fields
 from pyhudi.errors import ConfigError
 
 METADATA_ENABLE = "hoodie.metadata.enable"
@@ -46,28 +46,6 @@ EXPRESSION_GROUPS = "hoodie.metadata.index.expression.file.group.count"
 RECORD_GROWTH = "hoodie.metadata.record.index.growth.factor"
 RECORD_GROUP_BYTES = "hoodie.metadata.record.index.max.filegroup.size"
 
-METADATA_OPTIONS = (
-    METADATA_ENABLE,
-    COLUMN_STATS_ENABLE,
-    PARTITION_STATS_ENABLE,
-    BLOOM_ENABLE,
-    *RECORD_INDEX_ENABLE,
-    PARTITIONED_RECORD_INDEX_ENABLE,
-    STATS_COLUMNS,
-    MOST_STATS_COLUMNS,
-    COLUMN_STATS_GROUPS,
-    PARTITION_STATS_GROUPS,
-    BLOOM_GROUPS,
-    *LEAST_RECORD_GROUPS,
-    *MOST_RECORD_GROUPS,
-    LEAST_PARTITIONED_GROUPS,
-    MOST_PARTITIONED_GROUPS,
-    EXPRESSION_GROUPS,
-    RECORD_GROWTH,
-    RECORD_GROUP_BYTES,
-)
-"""All options that `MetadataOptions.of` reads."""
-
 _RECORD_BYTES = 48
 """Bytes of a record index entry, as Hudi estimates them (`RECORD_INDEX_AVERAGE_RECORD_SIZE`)."""
 
@@ -76,37 +54,40 @@ _RECORD_BYTES = 48
 class MetadataOptions:
     """What a writer requests of a metadata table. None: the default of the table's version."""
 
-    enable: bool | None = None
-    column_stats: bool | None = None
-    partition_stats: bool | None = None
-    bloom_filters: bool = False
-    record_index: bool | None = None
-    record_index_by_partition: bool | None = None
+    enable: bool | None = flag(METADATA_ENABLE, default=None)
+    column_stats: bool | None = flag(COLUMN_STATS_ENABLE, default=None)
+    partition_stats: bool | None = flag(PARTITION_STATS_ENABLE, default=None)
+    bloom_filters: bool = flag(BLOOM_ENABLE, default=False)
+    record_index: bool | None = flag(*RECORD_INDEX_ENABLE, default=None)
+    record_index_by_partition: bool | None = flag(PARTITIONED_RECORD_INDEX_ENABLE, default=None)
     """Whether a record index is one by data partition."""
     stats_columns: tuple[str, ...] = ()
     """Columns with statistics; if empty, the first ones that can have statistics."""
-    most_stats_columns: int = 32
-    column_stats_groups: int = 2
+    most_stats_columns: int = integer(MOST_STATS_COLUMNS, default=32)
+    column_stats_groups: int = integer(COLUMN_STATS_GROUPS, default=2)
     """Number of file groups; also the following fields."""
-    partition_stats_groups: int = 1
-    bloom_groups: int = 4
-    least_record_groups: int = 10
-    most_record_groups: int = 10000
-    least_partitioned_groups: int = 1
+    partition_stats_groups: int = integer(PARTITION_STATS_GROUPS, default=1)
+    bloom_groups: int = integer(BLOOM_GROUPS, default=4)
+    least_record_groups: int = integer(*LEAST_RECORD_GROUPS, default=10)
+    most_record_groups: int = integer(*MOST_RECORD_GROUPS, default=10000)
+    least_partitioned_groups: int = integer(LEAST_PARTITIONED_GROUPS, default=1)
     """For each data partition."""
-    most_partitioned_groups: int = 10
-    expression_groups: int = 2
-    record_growth: float = 2.0
+    most_partitioned_groups: int = integer(MOST_PARTITIONED_GROUPS, default=10)
+    expression_groups: int = integer(EXPRESSION_GROUPS, default=2)
+    record_growth: float = decimal(
+        RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", default=2.0
+    )
     """Factor of key growth that the record index is sized for."""
-    record_group_bytes: int = 1 << 30
+    record_group_bytes: int = integer(RECORD_GROUP_BYTES, default=1 << 30)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> MetadataOptions:
         """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value."""
-        record_index = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
+        values = parse_fields(cls, options)
+        record_index = values["record_index"]
         if index_kind(options) == RECORD_INDEX:
             record_index = True if record_index is None else record_index
-        by_partition = parse_bool(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
+        by_partition = values["record_index_by_partition"]
         if index_kind(options) == PARTITIONED_RECORD_INDEX:
             by_partition = True if by_partition is None else by_partition
         if by_partition and not record_index:
@@ -116,26 +97,8 @@ class MetadataOptions:
             raise ConfigError(msg, hint="A table has one record index: choose.")
         columns = options.get(STATS_COLUMNS, "").split(",")
         return cls(
-            enable=parse_bool(options, METADATA_ENABLE, default=None),
-            column_stats=parse_bool(options, COLUMN_STATS_ENABLE, default=None),
-            partition_stats=parse_bool(options, PARTITION_STATS_ENABLE, default=None),
-            bloom_filters=parse_bool(options, BLOOM_ENABLE, default=False),
-            record_index=record_index,
-            record_index_by_partition=by_partition,
+            **{**values, "record_index": record_index, "record_index_by_partition": by_partition},
             stats_columns=tuple(name.strip() for name in columns if name.strip()),
-            most_stats_columns=parse_int(options, MOST_STATS_COLUMNS, default=32),
-            column_stats_groups=parse_int(options, COLUMN_STATS_GROUPS, default=2),
-            partition_stats_groups=parse_int(options, PARTITION_STATS_GROUPS, default=1),
-            bloom_groups=parse_int(options, BLOOM_GROUPS, default=4),
-            least_record_groups=parse_int(options, *LEAST_RECORD_GROUPS, default=10),
-            most_record_groups=parse_int(options, *MOST_RECORD_GROUPS, default=10000),
-            least_partitioned_groups=parse_int(options, LEAST_PARTITIONED_GROUPS, default=1),
-            most_partitioned_groups=parse_int(options, MOST_PARTITIONED_GROUPS, default=10),
-            expression_groups=parse_int(options, EXPRESSION_GROUPS, default=2),
-            record_growth=number(
-                options, RECORD_GROWTH, lambda value: 0 < value < inf, "above 0", 2.0
-            ),
-            record_group_bytes=parse_int(options, RECORD_GROUP_BYTES, default=1 << 30),
         )
 
     @property
@@ -156,3 +119,7 @@ class MetadataOptions:
         return int(
             min(max(expected // (self.record_group_bytes // _RECORD_BYTES), minimum), maximum)
         )
+
+
+METADATA_OPTIONS = (*option_names(MetadataOptions), STATS_COLUMNS)
+"""All options that `MetadataOptions.of` reads."""

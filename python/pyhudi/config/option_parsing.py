@@ -1,13 +1,15 @@
 """Parses the text of `hoodie.…` options: booleans, numbers and enums, with the same errors.
 
-If several names are passed, the first one that is set counts. The options and their defaults are
-defined where they are used.
+If several names are passed, the first one that is set counts. A dataclass of options declares each
+of its fields once, with `flag`, `integer`, `decimal` or `choice`: names, default and bounds.
+`option_names` and `parse_fields` derive from these fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import field, fields
+from typing import Any, TypeVar
 
 from pyhudi.errors import ConfigError
 
@@ -77,6 +79,49 @@ def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], de
         hint = f"One of {', '.join(allowed)}."
         raise ConfigError(f"{name} is {options[name]!r}", hint=hint)
     return match
+
+
+def flag(*names: str, default: bool | None) -> Any:
+    """Declare a field that is true or false, under its name and its older names."""
+    return _declare(names, default, lambda options: parse_bool(options, *names, default=default))
+
+
+def integer(*names: str, default: int, least: int = 1, most: int | None = None) -> Any:
+    """Declare a field that is an integer within bounds."""
+    return _declare(
+        names,
+        default,
+        lambda options: parse_int(options, *names, default=default, least=least, most=most),
+    )
+
+
+def decimal(name: str, fits: Callable[[float], bool], what: str, *, default: float) -> Any:
+    """Declare a field that is a number. The arguments are those of `number`."""
+    return _declare((name,), default, lambda options: number(options, name, fits, what, default))
+
+
+def choice(name: str, allowed: Sequence[str], *, default: str) -> Any:
+    """Declare a field that is one of the allowed values."""
+    return _declare((name,), default, lambda options: parse_enum(options, name, allowed, default))
+
+
+def option_names(group: type[Any]) -> tuple[str, ...]:
+    """Return the names of all options that the fields of a dataclass declare."""
+    return tuple(name for each in fields(group) for name in each.metadata.get(_NAMES, ()))
+
+
+def parse_fields(group: type[Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of all declared fields. Raises `ConfigError` for an invalid value."""
+    return {each.name: each.metadata[_PARSE](options) for each in fields(group) if each.metadata}
+
+
+_NAMES, _PARSE = "names", "parse"
+
+
+def _declare(
+    names: tuple[str, ...], default: object, parse: Callable[[Mapping[str, str]], object]
+) -> Any:
+    return field(default=default, metadata={_NAMES: names, _PARSE: parse})
 
 
 def _lookup(options: Mapping[str, str], names: Sequence[str]) -> str | None:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
 from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
-from pyhudi.config.option_parsing import number, parse_bool, parse_enum, parse_int
+from pyhudi.config.option_parsing import (
+    choice,
+    decimal,
+    flag,
+    integer,
+    option_names,
+    parse_bool,
+    parse_enum,
+    parse_fields,
+    parse_int,
+)
 from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
 from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS
 
@@ -52,45 +62,6 @@ ORC_CODEC = "hoodie.orc.compression.codec"
 ORC_BLOCK_SIZE = "hoodie.orc.block.size"
 """Block size of a file system, which nothing here depends on."""
 
-WRITE_OPTIONS = (
-    SMALL_FILE_LIMIT,
-    REWRITE_FACTOR,
-    MAX_FILE_SIZE,
-    ROW_GROUP_SIZE,
-    CODEC,
-    RECORD_SIZE,
-    RECORD_SIZE_THRESHOLD,
-    INSERT_SPLIT_SIZE,
-    AUTO_SPLIT,
-    SMALL_SLICES,
-    BLOOM_ENTRIES,
-    BLOOM_FPP,
-    BLOOM_MAX_ENTRIES,
-    BLOOM_TYPE,
-    PAGE_SIZE,
-    DICTIONARY,
-    LOG_BLOCK_SIZE,
-    COMBINE_INSERTS,
-    COMBINE_UPSERTS,
-    COMBINE_DELETES,
-    ALLOW_DUPLICATES,
-    INSERT_DUPLICATES,
-    *INDEX_OPTIONS,
-    PARTITION_SPEC,
-    SLASH_DATES,
-    *TIME_OPTIONS,
-    LOG_FILE_SIZE,
-    LOG_BLOCKS,
-    POSITIONS,
-    ALLOW_EMPTY_COMMIT,
-    OLD_LISTS,
-    ORC_FILE_SIZE,
-    STRIPE_SIZE,
-    ORC_CODEC,
-    ORC_BLOCK_SIZE,
-)
-"""All options that `WriteOptions.of` and `keys.key_spec` read."""
-
 TINY = 1024 * 1024
 """Size of a base file that inserts may always rewrite, however few they are."""
 
@@ -109,53 +80,59 @@ _ORC_CODECS: Mapping[str, Codec] = {
 class WriteOptions:
     """How files are sized and encoded. Sizes in bytes."""
 
-    small_file_limit: int = 100 * 1024 * 1024
+    small_file_limit: int = integer(SMALL_FILE_LIMIT, default=100 * 1024 * 1024, least=0)
     """Base files below this get inserts; 0 for none."""
-    rewrite_factor: int = 20
+    rewrite_factor: int = integer(REWRITE_FACTOR, default=20, least=0)
     """A base file is rewritten to get inserts if it has at most this many times their bytes, or is
     tiny (`TINY`); 0 for every small file, as in Hudi."""
-    max_file_size: int = 120 * 1024 * 1024
-    row_group_bytes: int = 120 * 1024 * 1024
-    codec: Codec = "zstd"
+    max_file_size: int = integer(MAX_FILE_SIZE, default=120 * 1024 * 1024)
+    row_group_bytes: int = integer(ROW_GROUP_SIZE, default=120 * 1024 * 1024)
+    codec: Codec = choice(CODEC, _CODECS, default="zstd")
     """See `docs/decisions/0008-base-files-are-zstd.md`; Hudi's own default is gzip."""
-    record_size_estimate: int = 1024
+    record_size_estimate: int = integer(RECORD_SIZE, default=1024)
     """Bytes of a row, until a commit gives a better estimate."""
-    record_size_threshold: float = 1.0
+    record_size_threshold: float = decimal(
+        RECORD_SIZE_THRESHOLD, lambda value: 0 <= value < inf, "of at least 0", default=1.0
+    )
     """A commit gives an estimate if it wrote more than this many small-file limits."""
     insert_split_rows: int | None = None
     """Rows of a new file of inserts; None for as many as fit into the maximum file size."""
-    small_slices_per_partition: int = 1
+    small_slices_per_partition: int = integer(SMALL_SLICES, default=1, least=0)
     """Merge-on-read: number of small file groups of a partition that get inserts."""
-    bloom_entries: int = 60000
+    bloom_entries: int = integer(BLOOM_ENTRIES, default=60000)
     bloom_by_keys: bool = True
     """Size the filter of a file with fewer keys by them, unless the option sets the number."""
-    bloom_fpp: float = 1e-9
-    bloom_max_entries: int = 100000
-    bloom_type: BloomType = "DYNAMIC_V0"
-    page_bytes: int = 1024 * 1024
-    dictionary: bool = True
-    log_block_bytes: int = 256 * 1024 * 1024
-    combine_inserts: bool = False
+    bloom_fpp: float = decimal(
+        BLOOM_FPP, lambda value: 0 < value < 1, "between 0 and 1", default=1e-9
+    )
+    bloom_max_entries: int = integer(BLOOM_MAX_ENTRIES, default=100000)
+    bloom_type: BloomType = choice(BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), default="DYNAMIC_V0")
+    page_bytes: int = integer(PAGE_SIZE, default=1024 * 1024)
+    dictionary: bool = flag(DICTIONARY, default=True)
+    log_block_bytes: int = integer(LOG_BLOCK_SIZE, default=256 * 1024 * 1024)
+    combine_inserts: bool = flag(COMBINE_INSERTS, default=False)
     """Combine rows of one key within the data by the table's merge mode, also in bulk_insert and
     the overwriting methods."""
-    combine_upserts: bool = True
-    combine_deletes: bool = True
-    allow_duplicates: bool = True
+    combine_upserts: bool = flag(COMBINE_UPSERTS, default=True)
+    combine_deletes: bool = flag(COMBINE_DELETES, default=True)
+    allow_duplicates: bool = flag(ALLOW_DUPLICATES, default=True)
     """Rows inserted into a small file become additional rows of their keys (else: they are
     merged)."""
-    insert_duplicates: InsertDuplicates = "none"
+    insert_duplicates: InsertDuplicates = choice(
+        INSERT_DUPLICATES, ("none", "drop", "fail"), default="none"
+    )
     """What happens to inserted rows whose keys are in the table; "none": no check."""
     index: IndexOptions = field(default_factory=IndexOptions)
     """How keys are found."""
-    log_file_bytes: int = 1024 * 1024 * 1024
+    log_file_bytes: int = integer(LOG_FILE_SIZE, default=1024 * 1024 * 1024)
     """A log file above this is followed by another one."""
-    log_blocks: LogBlocks = "avro"
-    positions: bool = True
+    log_blocks: LogBlocks = choice(LOG_BLOCKS, ("avro", "parquet", "hfile"), default="avro")
+    positions: bool = flag(POSITIONS, default=True)
     """Log blocks record the rows of the base file that they update, if the version supports
     that."""
-    allow_empty_commit: bool = False
+    allow_empty_commit: bool = flag(ALLOW_EMPTY_COMMIT, default=False)
     """A write that changes nothing makes a commit too. Hudi's own default is true."""
-    old_lists: bool = True
+    old_lists: bool = flag(OLD_LISTS, default=True)
     """Lists in Parquet have two levels, Hudi's default, which does not allow null elements."""
     extension: str = BASE_EXTENSION
     """Extension of base files."""
@@ -173,84 +150,27 @@ class WriteOptions:
 
         extension: that of the table's base files, if it is known.
         """
-        standard = cls()
-        of_orc = _of_orc(options, standard)
+        of_orc = _of_orc(options)
         parsed = cls(
-            small_file_limit=parse_int(
-                options, SMALL_FILE_LIMIT, default=standard.small_file_limit, least=0
-            ),
-            rewrite_factor=parse_int(
-                options, REWRITE_FACTOR, default=standard.rewrite_factor, least=0
-            ),
-            max_file_size=parse_int(options, MAX_FILE_SIZE, default=standard.max_file_size),
-            row_group_bytes=parse_int(options, ROW_GROUP_SIZE, default=standard.row_group_bytes),
-            codec=cast("Codec", parse_enum(options, CODEC, _CODECS, standard.codec)),
-            record_size_estimate=parse_int(
-                options, RECORD_SIZE, default=standard.record_size_estimate
-            ),
-            record_size_threshold=number(
-                options,
-                RECORD_SIZE_THRESHOLD,
-                lambda value: 0 <= value < inf,
-                "of at least 0",
-                standard.record_size_threshold,
-            ),
+            **parse_fields(cls, options),
             insert_split_rows=_insert_split(options),
-            small_slices_per_partition=parse_int(
-                options, SMALL_SLICES, default=standard.small_slices_per_partition, least=0
-            ),
-            bloom_entries=parse_int(options, BLOOM_ENTRIES, default=standard.bloom_entries),
             bloom_by_keys=BLOOM_ENTRIES not in options,
-            bloom_fpp=number(
-                options,
-                BLOOM_FPP,
-                lambda value: 0 < value < 1,
-                "between 0 and 1",
-                standard.bloom_fpp,
-            ),
-            bloom_max_entries=parse_int(
-                options, BLOOM_MAX_ENTRIES, default=standard.bloom_max_entries
-            ),
-            bloom_type=cast(
-                "BloomType", parse_enum(options, BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), "DYNAMIC_V0")
-            ),
-            page_bytes=parse_int(options, PAGE_SIZE, default=standard.page_bytes),
-            dictionary=parse_bool(options, DICTIONARY, default=standard.dictionary),
-            log_block_bytes=parse_int(options, LOG_BLOCK_SIZE, default=standard.log_block_bytes),
-            combine_inserts=parse_bool(options, COMBINE_INSERTS, default=standard.combine_inserts),
-            combine_upserts=parse_bool(options, COMBINE_UPSERTS, default=standard.combine_upserts),
-            combine_deletes=parse_bool(options, COMBINE_DELETES, default=standard.combine_deletes),
-            allow_duplicates=parse_bool(
-                options, ALLOW_DUPLICATES, default=standard.allow_duplicates
-            ),
-            insert_duplicates=cast(
-                "InsertDuplicates",
-                parse_enum(options, INSERT_DUPLICATES, ("none", "drop", "fail"), "none"),
-            ),
             index=IndexOptions.of(options),
-            log_file_bytes=parse_int(options, LOG_FILE_SIZE, default=standard.log_file_bytes),
-            log_blocks=cast(
-                "LogBlocks", parse_enum(options, LOG_BLOCKS, ("avro", "parquet", "hfile"), "avro")
-            ),
-            positions=parse_bool(options, POSITIONS, default=standard.positions),
-            allow_empty_commit=parse_bool(
-                options, ALLOW_EMPTY_COMMIT, default=standard.allow_empty_commit
-            ),
-            old_lists=parse_bool(options, OLD_LISTS, default=standard.old_lists),
         )
         return replace(parsed, **of_orc) if extension == ORC_EXTENSION else parsed
 
 
-def _of_orc(options: Mapping[str, str], standard: WriteOptions) -> dict[str, Any]:
+def _of_orc(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the options that differ for ORC base files; `SMALL_FILE_LIMIT` applies to both.
 
     ORC has one list format. Positions have no use: Hudi's readers number rows of Parquet only.
     """
+    largest = WriteOptions.max_file_size
     codec = parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
-    parse_int(options, ORC_BLOCK_SIZE, default=standard.max_file_size)
+    parse_int(options, ORC_BLOCK_SIZE, default=largest)
     return {
         "extension": ORC_EXTENSION,
-        "max_file_size": parse_int(options, ORC_FILE_SIZE, default=standard.max_file_size),
+        "max_file_size": parse_int(options, ORC_FILE_SIZE, default=largest),
         "row_group_bytes": parse_int(options, STRIPE_SIZE, default=_STRIPE_BYTES),
         "codec": _ORC_CODECS[codec],
         "dictionary": False,
@@ -267,3 +187,18 @@ def _insert_split(options: Mapping[str, str]) -> int | None:
 
 _INSERT_SPLIT_ROWS = 500_000
 _STRIPE_BYTES = 64 * 1024 * 1024
+
+WRITE_OPTIONS = (
+    *option_names(WriteOptions),
+    INSERT_SPLIT_SIZE,
+    AUTO_SPLIT,
+    *INDEX_OPTIONS,
+    PARTITION_SPEC,
+    SLASH_DATES,
+    *TIME_OPTIONS,
+    ORC_FILE_SIZE,
+    STRIPE_SIZE,
+    ORC_CODEC,
+    ORC_BLOCK_SIZE,
+)
+"""All options that `WriteOptions.of` and `keys.key_spec` read."""
