@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyhudi.errors import (
     AfterCommitError,
@@ -28,6 +28,7 @@ from pyhudi.errors import (
     TableNotFound,
     UnsupportedTableFeature,
 )
+from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi._native import __version__
@@ -91,40 +92,28 @@ __all__ = [
     "vector",
 ]
 
-_HOMES = {
-    "Changes": "pyhudi.api.changes",
-    "Diff": "pyhudi.api.changes",
-    "HudiTable": "pyhudi.api.table",
-    "LocalEngine": "pyhudi.engine.local",
-    "Merge": "pyhudi.api.merge_builder",
-    "Scan": "pyhudi.api.scan",
-    "Split": "pyhudi.api.splits",
-    "Step": "pyhudi.engine.protocol",
-    "WriteResult": "pyhudi.txn.result",
-    "__version__": "pyhudi._native",
-    "blob": "pyhudi.input.semi_structured",
-    "create_table": "pyhudi.api.create",
-    "open_table": "pyhudi.api.table",
-    "register_merger": "pyhudi.schema.payloads",
-    "show": "pyhudi.api.display.show",
-    "table_exists": "pyhudi.api.table_exists",
-    "variant": "pyhudi.input.semi_structured",
-    "variant_from_json": "pyhudi.input.semi_structured",
-    "variant_to_json": "pyhudi.input.semi_structured",
-    "vector": "pyhudi.input.vectors",
+_MODULES = {
+    "Changes": "api.changes",
+    "Diff": "api.changes",
+    "HudiTable": "api.table",
+    "LocalEngine": "engine.local",
+    "Merge": "api.merge_builder",
+    "Scan": "api.scan",
+    "Split": "api.splits",
+    "Step": "engine.protocol",
+    "WriteResult": "txn.result",
+    "__version__": "_native",
+    "blob": "input.semi_structured",
+    "create_table": "api.create",
+    "open_table": "api.table",
+    "register_merger": "schema.payloads",
+    "show": "api.display.show",
+    "table_exists": "api.table_exists",
+    "variant": "input.semi_structured",
+    "variant_from_json": "input.semi_structured",
+    "variant_to_json": "input.semi_structured",
+    "vector": "input.vectors",
 }
 """Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pyhudi' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for this
-
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

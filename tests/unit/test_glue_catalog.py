@@ -16,8 +16,8 @@ from moto import mock_aws
 
 import pyhudi
 from pyhudi.catalog import GlueCatalog
-from pyhudi.catalog.partitions import same_place
 from pyhudi.catalog.protocol import CatalogPartition
+from pyhudi.catalog.sync import same_place
 from pyhudi.cli import main
 from pyhudi.errors import (
     AfterCommitWarning,

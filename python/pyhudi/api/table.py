@@ -97,7 +97,7 @@ def open_table(
         StorageError: the storage or the catalog fails.
     """
     if catalog is not None:
-        from pyhudi.catalog.lookup import location_in  # noqa: PLC0415 - most tables have a location
+        from pyhudi.catalog.registration import location_in  # noqa: PLC0415 - most tables have a location
 
         uri = location_in(catalog, os.fspath(uri))
     storage = Storage(os.fspath(uri), storage_options)

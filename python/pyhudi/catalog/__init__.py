@@ -1,12 +1,14 @@
 """Catalogs: tables by name in a Hive metastore or AWS Glue, updated as Hudi's sync does.
 
-`protocol` defines a catalog, `hive` and `glue` implement it; `columns` and `registration` define a
-table's entry, `partitions` its partitions, and `sync` updates a catalog.
+`protocol` defines a catalog, `hive` and `glue` implement it; `registration` defines an entry of a
+table, and `sync` updates the entry and its partitions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog
@@ -24,7 +26,7 @@ __all__ = [
     "SyncResult",
 ]
 
-_HOMES = {
+_MODULES = {
     "Catalog": "protocol",
     "CatalogPartition": "protocol",
     "CatalogTable": "protocol",
@@ -34,10 +36,4 @@ _HOMES = {
     "SyncResult": "sync",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pyhudi.catalog' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for this
-
-    return getattr(import_module(f"pyhudi.catalog.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

@@ -10,7 +10,9 @@ a worker without a session. A stream's offset is the time of a commit; a sink's 
 in its commits.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi.spark.create import create_table
@@ -35,7 +37,7 @@ __all__ = [
     "write",
 ]
 
-_HOMES = {
+_MODULES = {
     "HudiDataSource": "source",  # PySpark 3.5 has no data sources in Python
     "SparkEngine": "engine",
     "SparkHudiTable": "delta_style_table",
@@ -50,16 +52,4 @@ _HOMES = {
 }
 """The module of each name. Names are imported on first use: an executor needs few of them."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for this
-
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

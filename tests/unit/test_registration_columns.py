@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.catalog.columns import Field, fields_of, spark_schema
+from pyhudi.catalog.registration import Field, fields_of, spark_schema
 from pyhudi.errors import UnsupportedTableFeature
 
 
