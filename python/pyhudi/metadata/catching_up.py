@@ -13,7 +13,6 @@ from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.commit_participant import DeltaCommit
 from pyhudi.metadata.consistency import missing_commits
 from pyhudi.metadata.partition_types.files import FileTask, entries_of
-from pyhudi.metadata.record_tasks import Recording
 from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -43,7 +42,7 @@ def catch_up(table: TableSnapshot) -> bool:
             metadata_table = metadata_table.reload()
         _remove_orphans(metadata_table, commit.requested)
         delta = DeltaCommit(table, metadata_table, commit.requested)
-        recording = Recording.of(table.storage, table.config.version, delta.groups)
+        recording = delta.recording
         entries = tuple(entries_of(table.timeline.commit_metadata(commit)))
         delta.write(table.engine, [FileTask(recording, entries)])
     return True

@@ -222,7 +222,7 @@ class MetadataCompanion(CommitParticipant):
         files = sum(map(len, clean.files.values()))
         engine = choose_engine(table.engine, files=files)
         engine = choose_io_engine(engine, table.storage, files * _RECORD_BYTES)
-        delta.write(engine, clean_tasks(Cleaned(table, clean, delta.groups)))
+        delta.write(engine, clean_tasks(Cleaned(table, clean, delta.recording)))
 
     def after_complete(self, table: TableSnapshot) -> None:
         """Run the metadata table's own services."""
@@ -242,11 +242,7 @@ def _record_files(
     if known is not None:
         metadata_table = _without_begun(metadata_table, time)
     delta = DeltaCommit(data, metadata_table, time)
-    tasks = (
-        [FileTask(Recording.of(data.storage, data.config.version, delta.groups), entries)]
-        if entries
-        else []
-    )
+    tasks = [FileTask(delta.recording, entries)] if entries else []
     # A few names.
     delta.write(LocalEngine(), tasks)
 
@@ -331,7 +327,12 @@ class DeltaCommit:
         )
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
-        self._schema = record_schema(data.config.version.metadata_schema)
+        self._schema = record_schema(metadata_table.config.version.metadata_schema)
+
+    @property
+    def recording(self) -> Recording:
+        """What tasks share; valid once all file groups are known."""
+        return Recording.of(self._data.storage, self._metadata_table.config, self.groups)
 
     def add(self, groups: Iterable[FileGroup]) -> None:
         """Add file groups that begin with this commit."""

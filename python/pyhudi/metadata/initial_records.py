@@ -14,10 +14,12 @@ import pyarrow as pa
 from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.metadata_names import FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.new_file_groups import group_id
+from pyhudi.metadata.reader import open_config
 from pyhudi.metadata.record_tasks import Recording, RecordTask, record_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -93,8 +95,10 @@ class Source:
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
         """Return what tasks share. groups: numbers of file groups by metadata partition."""
-        schema = record_schema(self.table.config.version.metadata_schema)
-        return Recording(self.table.storage, schema, groups)
+        metadata = open_config(self.table.storage.below(FOLDER))
+        return Recording(
+            self.table.storage, record_schema(metadata.version.metadata_schema), groups
+        )
 
     def reads(self, *columns: str) -> list[ReadTask]:
         """Return the tasks that read some columns of each slice."""

@@ -289,4 +289,5 @@ def check_group_number(name: str, file_id: str, expected: int) -> None:
     """Raise `CorruptTable` if a file group's position in its partition is not its number."""
     match = _GROUP_NUMBER.search(file_id)
     if match is None or int(match[1]) != expected:
-        raise CorruptTable(f"{FOLDER}/{name} does not have the file group {expected}")
+        msg = f"{FOLDER}/{name} does not have the file group {expected}, but has {file_id}"
+        raise CorruptTable(msg, hint=MAKE_ANEW)

@@ -16,7 +16,7 @@ from importlib import resources
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.config.table_version import TableVersion
+from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 
 RECORD_ROWS = pa.schema(
@@ -50,11 +50,16 @@ class Recording:
 
     @classmethod
     def of(
-        cls, storage: Storage, version: TableVersion, groups: Mapping[str, Sequence[object]]
+        cls, storage: Storage, metadata: TableConfig, groups: Mapping[str, Sequence[object]]
     ) -> Recording:
-        """Return it for a table. groups: the file groups of each metadata partition."""
+        """Return it for a table.
+
+        metadata: the configuration of the metadata table, which can have a newer version than the
+        data table: `run_clustering` of Hudi 1.2.0 upgrades the metadata table of version 8 alone.
+        groups: the file groups of each metadata partition.
+        """
         counts = {name: len(known) for name, known in groups.items()}
-        return cls(storage, record_schema(version.metadata_schema), counts)
+        return cls(storage, record_schema(metadata.version.metadata_schema), counts)
 
     def recorder(self) -> _native.MetadataRecorder:
         """Return the builder of records."""

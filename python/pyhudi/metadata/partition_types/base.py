@@ -69,7 +69,7 @@ class Change:
     @cached_property
     def recording(self) -> Recording:
         """What its tasks share; valid once all file groups are known."""
-        return Recording.of(self.data.storage, self.data.config.version, self.groups)
+        return Recording.of(self.data.storage, self.metadata_table.config, self.groups)
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,13 @@ class Cleaned:
 
     data: TableSnapshot
     clean: Clean
-    groups: Mapping[str, Sequence[FileGroup]]
-    """The file groups of each partition of the metadata table, in the order of their numbers."""
+    recording: Recording
+    """What its tasks share."""
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """The table's index definitions by name."""
         return index_definitions(self.data.storage, self.data.config)
-
-    @cached_property
-    def recording(self) -> Recording:
-        """What its tasks share."""
-        return Recording.of(self.data.storage, self.data.config.version, self.groups)
 
 
 def check_log_support(config: TableConfig) -> str | None:

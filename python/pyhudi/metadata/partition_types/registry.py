@@ -87,7 +87,7 @@ def commit_tasks(change: Change) -> list[RecordTask]:
 
 def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
     """Yield what a clean changes in all partitions."""
-    kinds = kinds_of(cleaned.groups)
+    kinds = kinds_of(cleaned.recording.groups)
     return [task for kind, name in kinds for task in kind.on_clean(cleaned, name)]
 
 
