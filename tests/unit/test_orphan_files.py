@@ -321,7 +321,7 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     kept = [*late, *tmp_path.glob(".hoodie/.temp/*")]
     for number, path in enumerate(kept):
         path.rename(tmp_path / ".hoodie" / f"kept-{number}")
-    roll_back_and_die(tmp_path, monkeypatch, rollback, "_carry_out")
+    roll_back_and_die(tmp_path, monkeypatch, rollback, "_execute")
     for number, path in enumerate(kept):
         (tmp_path / ".hoodie" / f"kept-{number}").rename(path)
     pyhudi.open_table(tmp_path).upsert(ROWS)

@@ -46,7 +46,7 @@ def open_metadata_table(data: TableSnapshot) -> TableSnapshot:
         schema=TableSchema(_native.without_meta_fields(schema), pa.schema([])),
         columns=pa.schema([]),
         as_text=(),
-        companions=(),
+        participants=(),
     )
 
 

@@ -115,8 +115,8 @@ def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:
 
 
 def _of_companions(table: TableSnapshot) -> Iterator[ArchiveBound]:
-    for companion in table.companions:
-        bound = companion.archive_bound(table)
+    for participant in table.participants:
+        bound = participant.archive_bound(table)
         if bound is not None:
             yield bound
 

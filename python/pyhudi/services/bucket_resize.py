@@ -152,7 +152,7 @@ def write_buckets(
 
 def with_new_rings(txn: Transaction, table: TableSnapshot, plan: ClusteringPlan) -> None:
     """Let the commit of a plan store the new hashing metadata."""
-    txn.companions.append(_NewRings(plan))
+    txn.participants.append(_NewRings(plan))
     if table.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
 

@@ -276,15 +276,15 @@ def _complete(
         if now.timeline.of_same_time(action.time, CLEAN):
             action = _at_another_time(action, plan)
         emptied = _remove_emptied(now, plan)
-        for companion in table.companions:
-            companion.before_clean(now, Clean(action.time, files, emptied))
+        for participant in table.participants:
+            participant.before_clean(now, Clean(action.time, files, emptied))
     took_ms = table.clock.now_ms() - started
     record = _record(action.time, plan, files, emptied, took_ms)
     began_ms = table.clock.now_ms()
     table.guard.check_held()
     action.complete(_encode("HoodieCleanMetadata", record, table))
-    for companion in table.companions:
-        _follow(companion, now)
+    for participant in table.participants:
+        _follow(participant, now)
     table.guard.wait_out_clock_skew(began_ms)
     return action.time
 
@@ -303,9 +303,9 @@ def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> Pending
     return moved
 
 
-def _follow(companion: CommitParticipant, table: TableSnapshot) -> None:
+def _follow(participant: CommitParticipant, table: TableSnapshot) -> None:
     try:
-        companion.after_complete(table)
+        participant.after_complete(table)
     except Exception as error:  # noqa: BLE001 - the clean is complete
         msg = (
             f"{table.storage.uri}: cleaned, but a later step failed and will be retried: "

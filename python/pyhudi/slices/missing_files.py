@@ -130,10 +130,10 @@ def _paths(file: CommitFile) -> Iterator[str]:
 
 def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
     """Files that commit participants list of archived commits."""
-    if not table.companions or not table.timeline.may_have_archived:
+    if not table.participants or not table.timeline.may_have_archived:
         return
-    for companion in table.companions:
-        for path in companion.list_files(table, view.looks_at):
+    for participant in table.participants:
+        for path in participant.list_files(table, view.looks_at):
             parsed = _parse(path.rpartition("/")[2])
             if parsed is None or path in view.paths:
                 continue

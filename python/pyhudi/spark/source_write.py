@@ -84,7 +84,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         context = self._step.context
         with self._resume_transaction() as txn:
             txn.by_record_index = context.index.is_record_index
-            txn.companions += key_claims(context, BULK_INSERT)
+            txn.participants += key_claims(context, BULK_INSERT)
             if stats or needs_commit(context):
                 txn.commit(stats, context.commit_schema)
                 rows = sum(stat.num_inserts for stat in stats)

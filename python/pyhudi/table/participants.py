@@ -1,8 +1,8 @@
 """Commit participants: what must be in sync with a table before one of its commits completes.
 
-They are the schema history, the hashing metadata and the metadata table. `TableSnapshot.companions`
-has them in the order in which they are called. Whatever a participant writes before a commit is
-complete must have no effect on readers without that commit.
+They are the schema history, the hashing metadata and the metadata table.
+`TableSnapshot.participants` has them in the order in which they are called. Whatever a participant
+writes before a commit is complete must have no effect on readers without that commit.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def prefetch_commit_reads(
     with ExitStack() as block:
         folders = [table.config.layout.folder]
         block.enter_context(table.storage.prefetch(files=files, folders=folders, trees=trees))
-        for participant in table.companions:
+        for participant in table.participants:
             block.enter_context(participant.prefetch(table, metadata))
         yield
 
@@ -183,6 +183,6 @@ def run_participants(
 ) -> CommitMetadata:
     """Bring the participants of a table in sync with a commit; return its extended metadata."""
     extra_metadata = dict(commit.metadata.extra_metadata)
-    for participant in (*table.companions, *others):
+    for participant in (*table.participants, *others):
         extra_metadata |= participant.before_complete(table, commit)
     return replace(commit.metadata, extra_metadata=extra_metadata)

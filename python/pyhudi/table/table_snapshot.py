@@ -41,7 +41,7 @@ class TableSnapshot:
     """Runs the tasks."""
     options: Mapping[str, str] = field(default_factory=dict)
     """`hoodie.…` options of the handle, as strings."""
-    companions: tuple[CommitParticipant, ...] = ()
+    participants: tuple[CommitParticipant, ...] = ()
     """Its commit participants."""
     guard: LockManager = field(default_factory=NoLock)
     """Excludes other writers; a metadata table has its data table's."""
@@ -56,7 +56,7 @@ class TableSnapshot:
         clock: Clock,
         engine: Engine | None = None,
         options: Mapping[str, str] | None = None,
-        companions: tuple[CommitParticipant, ...] = (),
+        participants: tuple[CommitParticipant, ...] = (),
         timeline: Timeline | None = None,
         guard: LockManager | None = None,
     ) -> TableSnapshot:
@@ -76,7 +76,7 @@ class TableSnapshot:
             clock,
             engine or LocalEngine(),
             options or {},
-            companions,
+            participants,
             guard or NoLock(),
         )
 

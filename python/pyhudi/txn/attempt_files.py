@@ -47,7 +47,7 @@ def remove_files_after_rollback(
 def remove_attempt(opened: PendingInstant, timeline: Timeline, written: Iterable[str]) -> None:
     """Remove all that this writer has left of an instant that another writer has rolled back."""
     table = opened.table
-    for participant in table.companions:
+    for participant in table.participants:
         participant.on_revoke(table, opened.time)
     remove_files_after_rollback(table, timeline, opened.time, written)
     opened.delete_markers()

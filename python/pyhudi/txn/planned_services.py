@@ -136,8 +136,8 @@ def _pending(timeline: Timeline, instant: str, action: str) -> Instant:
 def _revert_to_plan(opened: PendingInstant, timeline: Timeline, pending: Instant) -> None:
     """Remove written files, also those of commit participants, and leave the instant requested."""
     table, started = opened.table, None
-    for companion in table.companions:
-        companion.on_revoke(table, opened.time)
+    for participant in table.participants:
+        participant.on_revoke(table, opened.time)
     if markers.read_all(table.storage, opened.time) is None:
         # Another writer may have removed the markers.
         started = [file.path for file in base_files_of_plan(table, timeline, pending)]
@@ -215,7 +215,7 @@ class PlannedTransaction(Transaction):
         else:
             super()._withdraw_request()
 
-    def _take_back(self, timeline: Timeline, pending: Instant) -> None:
+    def _roll_back_pending(self, timeline: Timeline, pending: Instant) -> None:
         storage = self._table.storage
         if conflicts.passes(self._check_alive):
             _revert_to_plan(self._open, timeline, pending)

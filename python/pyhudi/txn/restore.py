@@ -131,8 +131,8 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
     Within a critical section. No other writer may be active, and only services may be pending.
     """
     targets = list(targets)
-    for companion in table.companions:
-        companion.before_restore(table, [target.requested for target in targets])
+    for participant in table.participants:
+        participant.before_restore(table, [target.requested for target in targets])
     restore = PendingInstant(table, table.generator.next(), RESTORE)
     plan = {
         "instantsToRollback": [_info(target.requested, target.action) for target in targets],
@@ -143,7 +143,7 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
         plan_file = serde.encode_container("HoodieRestorePlan", plan, table.clock)
         restore.request_planned(plan_file, table.timeline)
         restore.begin()
-        _carry_out(restore, plan)
+        _execute(restore, plan)
     return restore.time
 
 
@@ -176,12 +176,12 @@ def resume(
         restore.remove()
         return
     table = table.with_timeline(timeline)
-    for companion in table.companions:
-        companion.before_restore(table, targets_of(timeline, pending))
+    for participant in table.participants:
+        participant.before_restore(table, targets_of(timeline, pending))
     with beating(table.storage, restore.time, table.clock):
         if pending.state is State.REQUESTED:
             restore.begin()
-        _carry_out(restore, plan)
+        _execute(restore, plan)
 
 
 def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
@@ -202,7 +202,7 @@ def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant
         raise CommitConflict(msg, hint=hint)
 
 
-def _carry_out(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
+def _execute(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     table = restore.table
     started = table.clock.now_ms()
     done: list[tuple[str, str, rollback.Record]] = []
@@ -210,7 +210,7 @@ def _carry_out(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     targets = [info["commitTime"] for info in infos]
     for info in infos:
         target, action = info["commitTime"], info["action"]
-        record = _take_back(restore, target, action, targets)
+        record = _revert_instant(restore, target, action, targets)
         if record is not None:
             done.append((target, action, record))
     record = {
@@ -225,7 +225,7 @@ def _carry_out(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     remove_left(table, Timeline.load(table.storage, table.config))
 
 
-def _take_back(
+def _revert_instant(
     restore: PendingInstant, target: str, action: str, targets: Sequence[str]
 ) -> rollback.Record | None:
     """Revert one instant of the plan, `targets`; None if it was reverted already."""
@@ -234,8 +234,8 @@ def _take_back(
     instant = timeline.find(target, action)
     publish = table.config.version.rollback_appends_command
     if instant is None:
-        for companion in table.companions:
-            companion.on_revoke(table, target)
+        for participant in table.participants:
+            participant.on_revoke(table, target)
         return None
     for pending in timeline.pending(ROLLBACK):
         if rollback.target_of(timeline, pending) != (target, action):

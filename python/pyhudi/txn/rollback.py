@@ -67,7 +67,7 @@ def roll_back(
         msg = f"{now} was completed by its writer before it could be rolled back"
         raise retryable_conflict(msg)
     rollback.begin()
-    _carry_out(rollback, _open_instant(table, timeline, target), requests, publish=True)
+    _execute(rollback, _open_instant(table, timeline, target), requests, publish=True)
     return rollback.time
 
 
@@ -89,7 +89,7 @@ def roll_back_completed(
     reopen_instant(table, timeline, target)
     rollback.begin()
     opened = _open_instant(table, timeline, target)
-    return rollback.time, _carry_out(rollback, opened, requests, publish=publish)
+    return rollback.time, _execute(rollback, opened, requests, publish=publish)
 
 
 def reopen_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> None:
@@ -129,10 +129,10 @@ def resume(
         rollback.begin()
     requests = read_plan(timeline, pending)
     if write is None:
-        return _carry_out(rollback, PendingInstant(table, *target), requests, publish=publish)
+        return _execute(rollback, PendingInstant(table, *target), requests, publish=publish)
     keeps_plan = not for_restore and _is_planned(timeline, write)
     failed = _open_instant(table, timeline, write)
-    return _carry_out(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
+    return _execute(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
 
 
 def _is_planned(timeline: Timeline, pending: Instant) -> bool:
@@ -178,7 +178,7 @@ def _open_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> 
     return PendingInstant(table, target.requested, timeline.files(target)[0].action)
 
 
-def _carry_out(
+def _execute(
     rollback: PendingInstant,
     target: PendingInstant,
     requests: Sequence[RollbackRequest],
@@ -202,8 +202,8 @@ def _carry_out(
         _unmark(storage)
     took_ms = table.clock.now_ms() - started
     record = _metadata_record(time, target.time, target.action, took_ms, done)
-    for companion in table.companions:
-        companion.on_rollback(table, Rollback(time, target.time, record))
+    for participant in table.participants:
+        participant.on_rollback(table, Rollback(time, target.time, record))
     if publish:
         rollback.complete(serde.encode_container("HoodieRollbackMetadata", record, table.clock))
     if keeps_plan:

@@ -104,7 +104,7 @@ class Transaction:
         self._written = CommitMetadata()
         self.by_record_index = False
         """The record index tagged the keys: it already contains all tagged records."""
-        self.companions: list[CommitParticipant] = []
+        self.participants: list[CommitParticipant] = []
         """Commit participants of this write, in addition to those of the table."""
 
     @classmethod
@@ -231,10 +231,10 @@ class Transaction:
                 self._check_alive()
                 self._open.delete_unnamed_files(metadata, started)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
-                for companion in table.companions:
-                    companion.before_publish(now)
+                for participant in table.participants:
+                    participant.before_publish(now)
                 self._has_run_participants = True
-                metadata = run_participants(now, commit, self.companions)
+                metadata = run_participants(now, commit, self.participants)
             data = metadata.encode(table.config.version, self._open.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
@@ -334,8 +334,8 @@ class Transaction:
         """Run the post-commit steps; the commit stands whatever happens here."""
         for step in self._post_commit_steps:
             self._try(step)
-        for companion in (*table.companions, *self.companions):
-            self._try(partial(companion.after_complete, table))
+        for participant in (*table.participants, *self.participants):
+            self._try(partial(participant.after_complete, table))
 
     def _clear(self, settle: Callable[[], None]) -> None:
         """Remove heartbeat and markers while waiting out clock skew: other writers wait anyway."""
@@ -427,19 +427,19 @@ class Transaction:
             # A critical section may go on without its lock, or lose it during this check.
             try:
                 guard.check_held()
-                return self._settle_alone()
+                return self._finish_under_lock()
             except Exception:
                 if conflicts.passes(guard.check_held):
                     raise
             guard.reacquire()
-            return self._settle_alone()
+            return self._finish_under_lock()
 
-    def _settle_alone(self) -> bool:
+    def _finish_under_lock(self) -> bool:
         table = self._table
         timeline = zombie_commits.load_timeline(table)
         instant = timeline.find(self.instant, self._open.action)
         if instant is not None and not instant.is_completed:
-            self._take_back(timeline, instant)
+            self._roll_back_pending(timeline, instant)
             return False
         commit = timeline.commit_metadata(instant) if instant else self._find_archived(timeline)
         if instant is None:
@@ -456,7 +456,7 @@ class Transaction:
             self._open.delete_markers()
         return instant is not None
 
-    def _take_back(self, timeline: Timeline, pending: Instant) -> None:
+    def _roll_back_pending(self, timeline: Timeline, pending: Instant) -> None:
         """Undo the write, which is still pending, within a critical section.
 
         If its markers alone name its files, they are deleted with the instant, without a pending

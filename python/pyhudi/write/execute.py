@@ -168,7 +168,7 @@ def execute(
     write: as in `AssignedRows`; None if there is nothing to write.
     """
     txn.by_record_index = context.index.is_record_index
-    txn.companions += key_claims(context, operation)
+    txn.participants += key_claims(context, operation)
     tasks = [file.task for file in files]
     # Hudi's bulk insert has no profile.
     txn.start(None if operation == BULK_INSERT else workload_profile(tasks))

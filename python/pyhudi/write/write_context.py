@@ -76,7 +76,7 @@ from pyhudi.write import checks
 
 _FRESH_MS = 1000
 """Age up to which a loaded timeline is reused to plan a write."""
-_COMPANIONS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataCompanion())
+_PARTICIPANTS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataCompanion())
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def open_for_change(
         clock,
         handle.engine,
         handle.options,
-        _COMPANIONS,
+        _PARTICIPANTS,
         timeline,
         Handle.of(handle, clock).guard,
     )
@@ -247,7 +247,7 @@ class WriteContext:
             clock,
             handle.engine,
             handle.options,
-            _COMPANIONS,
+            _PARTICIPANTS,
             timeline,
             handle.guard,
         )
