@@ -13,10 +13,9 @@ import pytest
 
 import pyhudi
 from pyhudi import ConfigError, HudiTable
-from pyhudi.api.display.storage_picture import places_of, storage_picture
 from pyhudi.api.display.style import LOG
 from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.api.display.treemap import Box, tile
+from pyhudi.api.report.storage_map import HEIGHT, WIDTH, partitions_of, storage_map
 from pyhudi.clock import format_instant
 from pyhudi.config.actions import Instant, State
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -219,39 +218,56 @@ def test_instants_that_are_no_times_and_all_at_once_are_drawn() -> None:
         assert "nan" not in page.source
 
 
-def test_thousands_of_file_groups_make_a_small_picture() -> None:
+def test_storage_map_limits_boxes() -> None:
+    """Of 400 partitions 60 are drawn, and of their file groups the 2,000 largest."""
     seed = random.Random(4)
     slices = [
         file_slice(f"day={number % 400:04}", number, seed.randrange(1, 1 << 27), 1 << 26)
         for number in range(20_000)
     ]
     slices.append(file_slice("without/bytes", 1, 0, 0))
-    drawn = storage_picture(places_of(slices), {slices[0].key: "clustering"})
-    assert len(drawn) < 900_000
-    page = Page(drawn)
-    titles = [title.text for title in page.all("title")]
-    assert sum("more partitions" in title for title in titles) == 1
-    boxes = [[float(one.attributes[side]) for side in SIDES] for one in page.all("rect")]
-    assert all(left >= 0 and left + width <= 1131 for left, _, width, _ in boxes)
-    assert all(top >= 0 and top + height <= 431 for _, top, _, height in boxes)
+    drawn = storage_map(partitions_of(slices), {slices[0].key: "clustering"})
+    assert len(drawn.cells) < 2100
+    assert sum("more partitions" in cell.title for cell in drawn.cells) == 1
+    assert all(cell.box.left >= 0 and cell.box.top >= 0 for cell in drawn.cells)
+    assert all(cell.box.left + cell.box.width <= WIDTH + 1 for cell in drawn.cells)
+    assert all(cell.box.top + cell.box.height <= HEIGHT + 1 for cell in drawn.cells)
 
 
-SIDES = ("x", "y", "width", "height")
+def test_storage_map_areas_follow_sizes() -> None:
+    """One byte next to 16 PiB is no division by zero."""
+    sizes = [1 << 30, 3 << 30, 1 << 54, 1]
+    slices = [file_slice("p", number, size, 0) for number, size in enumerate(sizes[:2])]
+    small, large = sorted(
+        cell.box.width * cell.box.height for cell in storage_map(partitions_of(slices), {}).cells
+    )
+    assert large == pytest.approx(3 * small)
+    slices = [file_slice("p", number, size, 0) for number, size in enumerate(sizes)]
+    assert len(storage_map(partitions_of(slices), {}).cells) == len(sizes)
 
 
-@pytest.mark.parametrize("box", [Box(0, 0, 300, 200), Box(10, 20, 40, 900), Box(0, 0, 0, 5)])
-def test_boxes_have_areas_by_weight_and_fill_their_box(box: Box) -> None:
-    weights = sorted((random.Random(number).random() ** 3 for number in range(40)), reverse=True)
-    found = tile(weights, box)
-    area = box.width * box.height
-    for weight, one in zip(weights, found, strict=True):
-        assert one.width * one.height == pytest.approx(area * weight / sum(weights))
-        assert one.left >= box.left - 1e-6
-        assert one.left + one.width <= box.left + box.width + 1e-6
-        assert one.top + one.height <= box.top + box.height + 1e-6
-    if area:
-        widest = max(max(one.width / one.height, one.height / one.width) for one in found[:10])
-        assert widest < 12
+def test_report_charts_do_not_depend_on_matplotlib_settings(tmp_path: Path) -> None:
+    import matplotlib
+
+    table = TABLE.make(tmp_path / "t", first=range(9))
+    first, second = reported(table).all("svg"), None
+    with matplotlib.rc_context({"svg.fonttype": "path", "lines.linewidth": 9, "font.size": 30}):
+        second = reported(table).all("svg")
+    assert [drawn.text for drawn in first] == [drawn.text for drawn in second]
+
+
+@pytest.mark.parametrize("library", ["jinja2", "matplotlib", "squarify"])
+def test_report_names_missing_extra(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLE.make(tmp_path / "t")
+    monkeypatch.setattr(
+        "pyhudi.api.outputs.find_spec", lambda name: None if name == library else name
+    )
+    with pytest.raises(ConfigError, match=f"{library} is not installed") as error:
+        table.report(tmp_path / "page.html")
+    assert error.value.hint == "pip install 'pyhudi[report]'"
+    assert "pyhudi" in table._repr_html_()
 
 
 def instant(minute: int, action: str, *, done: bool = True) -> Instant:

@@ -186,10 +186,11 @@ class Outputs(LazyRows):
         return self.schema.__arrow_c_schema__()
 
 
-def require_extra(extra: str) -> None:
-    """Raise `ConfigError` if the package of an extra is not installed."""
-    if find_spec(extra) is None:
-        raise ConfigError(f"{extra} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
+def require_extra(extra: str, *modules: str) -> None:
+    """Raise `ConfigError` if a module of an extra is missing; without modules, the extra's name."""
+    for module in modules or (extra,):
+        if find_spec(module) is None:
+            raise ConfigError(f"{module} is not installed", hint=f"pip install 'pyhudi[{extra}]'")
 
 
 def stream(

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.api.outputs import require_extra
 from pyhudi.api.scan import Scan
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
@@ -149,11 +150,12 @@ class LookingVerbs(LazyRows):
             The path of the file; for an open file the text.
 
         Raises:
-            ConfigError: `to` is neither a path nor an open file.
+            ConfigError: `to` is neither a path nor an open file, or the extra `report` is missing.
             CorruptTable: the timeline is damaged. Other damage is reported on the page.
             StorageError: the storage fails.
         """
-        from pyhudi.api.display.report import write_report  # noqa: PLC0415 - only for this
+        require_extra("report", "jinja2", "matplotlib", "squarify")
+        from pyhudi.api.report.page import write_report  # noqa: PLC0415 - only for this
 
         return write_report(self.state, to)
 

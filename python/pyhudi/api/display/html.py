@@ -25,11 +25,15 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> Html:
+        """Return the text, for templates."""
+        return self
+
 
 def escape(text: object) -> Html:
-    """Escape text for HTML."""
-    if isinstance(text, Html):
-        return text
+    """Escape text for HTML; text of a type with `__html__` is HTML already."""
+    if hasattr(text, "__html__"):
+        return Html(text.__html__())
     return Html(html.escape(_UNSEEN.sub("\ufffd", str(text)), quote=True))
 
 

@@ -12,6 +12,7 @@ from pyhudi.admin.health import Health, look
 from pyhudi.api.display.commit_summary import Commit, read_commits
 from pyhudi.api.history import history
 from pyhudi.cached_property import cached_property
+from pyhudi.config.formatting import names_text
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # The core is imported when the metadata table is read.
 _DAMAGE = (CorruptTable, UnsupportedTableFeature, HistoryUnavailable, ConfigError)
 """Errors that one part of the page may raise while the other parts can still be shown."""
 _HISTORY_ROWS = 60
+_MAX_COLUMNS = 12
 _BEING_MADE = "hoodie.table.metadata.partitions.inflight"
 
 Found = TypeVar("Found")
@@ -47,9 +49,19 @@ class IndexFacts:
     bytes: int = 0
     definition: IndexDefinition | None = None
 
+    @property
+    def columns(self) -> str:
+        """Indexed columns, inside the function of an expression index."""
+        definition = self.definition
+        if definition is None:
+            return ""
+        names = names_text(definition.columns, _MAX_COLUMNS)
+        is_plain = definition.function in ("", "identity", definition.kind)
+        return names if is_plain else f"{definition.function}({names})"
+
 
 @dataclass
-class Survey:
+class ReportData:
     """The data of the page about a table."""
 
     table: TableSnapshot
@@ -73,9 +85,9 @@ class Survey:
         return {commit.instant.requested: commit.operation for commit in self.commits}
 
 
-def collect_report_data(table: TableSnapshot) -> Survey:
+def collect_report_data(table: TableSnapshot) -> ReportData:
     """Collect the data of a table."""
-    survey = Survey(table)
+    data = ReportData(table)
     view = FileSystemView(table.storage, table.config, table.timeline)
 
     def current() -> list[FileSlice]:
@@ -87,20 +99,20 @@ def collect_report_data(table: TableSnapshot) -> Survey:
         try:
             return collect()
         except _DAMAGE as error:
-            survey.problems.append(f"{name}: {error}")
+            data.problems.append(f"{name}: {error}")
             return default
 
-    survey.commits = part("commits", lambda: read_commits(table), [])
-    survey.has_archive = part("archive", lambda: not table.timeline.archive.is_empty, False)
-    survey.slices = part("file slices", current, [])
-    survey.partitions = part("partitions", lambda: view.partitions, [])
-    survey.waiting = part("plans", lambda: _waiting(table), {})
-    survey.health = part("health", lambda: look(table), None)
-    survey.indexes = part("metadata table", lambda: _indexes(table), [])
-    survey.index = part("index", lambda: _index(table), "")
+    data.commits = part("commits", lambda: read_commits(table), [])
+    data.has_archive = part("archive", lambda: not table.timeline.archive.is_empty, False)
+    data.slices = part("file slices", current, [])
+    data.partitions = part("partitions", lambda: view.partitions, [])
+    data.waiting = part("plans", lambda: _waiting(table), {})
+    data.health = part("health", lambda: look(table), None)
+    data.indexes = part("metadata table", lambda: _indexes(table), [])
+    data.index = part("index", lambda: _index(table), "")
     rows = part("history", lambda: history(table, _HISTORY_ROWS, None, archived=False), None)
-    survey.history = rows
-    return survey
+    data.history = rows
+    return data
 
 
 def _waiting(table: TableSnapshot) -> dict[GroupKey, str]:

@@ -1,0 +1,1 @@
+"""The report page of a table. Needs the extra `report`: Jinja, matplotlib and squarify."""
