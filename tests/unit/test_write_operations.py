@@ -232,7 +232,7 @@ def test_filters_take_partition_values_from_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, where: str, found: list[str]
 ) -> None:
     """Others are stored for a row that stays in its old partition, and for Hudi's empty texts."""
-    monkeypatch.setattr(key_generator, "_check_told_apart", lambda *_: None)
+    monkeypatch.setattr(key_generator, "_check_not_null_path", lambda *_: None)
     first = TABLE.rows("abcd", part={"a": "x", "b": "y", "c": ""}.get)
     TABLE.make(tmp_path / "t", kind=kind, first=first)
     table = pyhudi.open_table(tmp_path / "t", options=STAYS)
@@ -255,7 +255,7 @@ def test_update_keeps_stored_partition_values(tmp_path: Path) -> None:
 def test_filters_take_partition_values_from_paths_where_no_keys_are_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr(key_generator, "_check_told_apart", lambda *_: None)
+    monkeypatch.setattr(key_generator, "_check_not_null_path", lambda *_: None)
     first = TABLE.rows("cd", part={"c": ""}.get)
     options = {"hoodie.populate.meta.fields": "false"}
     table = TABLE.make(tmp_path / "t", first=first, options=options)
