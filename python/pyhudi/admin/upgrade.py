@@ -333,7 +333,7 @@ def _check_step(
         problem = f"{PARTIAL_UPDATE_MODE} is {mode}, but {LEGACY_PAYLOAD} {legacy}"
     if problem:
         msg = f"{problem}, so version {step[0]} cannot become {step[1]}"
-        raise UnsupportedTableFeature(msg)
+        raise UnsupportedTableFeature(msg, hint="Keep the version, or change the table first.")
 
 
 def _change(

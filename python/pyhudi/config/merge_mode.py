@@ -191,5 +191,5 @@ def delete_rule(properties: Mapping[str, str]) -> tuple[str, str] | None:
         return field, marker
     if field or marker:
         msg = f"{DELETE_FIELD} and {DELETE_MARKER} are not both set"
-        raise UnsupportedTableFeature(msg)
+        raise UnsupportedTableFeature(msg, hint="Set both properties, or remove the one.")
     return None

@@ -156,7 +156,7 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
         return ConfigError(f"pyhudi has no option {name!r}", hint=_ARGUMENTS[name])
     if name.startswith(_MERGING):
         return UnsupportedTableFeature(
-            f"the option {name!r} says how records are merged, which pyhudi does not do by it",
+            f"the option {name!r} sets how records are merged; pyhudi does not support it",
             hint="Write to the table with Apache Hudi, or give create_table another of "
             "hoodie.compaction.payload.class, hoodie.record.merge.mode, "
             "hoodie.table.partial.update.mode, and hoodie.payload.delete.field with .marker.",

@@ -111,8 +111,10 @@ def _plain_type(data_type: pa.DataType, path: str) -> pa.DataType:
 def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
     where = f"{path}.{field.name}"
     if is_vector_type(field.type):
-        msg = f"column {where!r} is a VECTOR in another type, which Hudi has no form of"
-        raise UnsupportedTableFeature(msg, hint="Make it a column, or a list.")
+        msg = f"column {where!r} is a VECTOR inside another type, which Hudi cannot store"
+        raise UnsupportedTableFeature(
+            msg, hint="Make it a column of its own, or a list of numbers."
+        )
     return field.with_type(_plain_type(field.type, where))
 
 

@@ -185,7 +185,7 @@ def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
     if nested and (config.is_merge_on_read or not config.version.index_versions):
         msg = f"{STATS_COLUMNS} names {nested!r}, a field of a struct: Hudi would fail to write"
         raise UnsupportedTableFeature(
-            msg, hint="They are for copy-on-write tables of version 9. Name plain columns."
+            msg, hint="Name columns. Only copy-on-write tables of version 9 can have struct fields."
         )
 
 

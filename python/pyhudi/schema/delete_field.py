@@ -63,6 +63,7 @@ def check_has_delete_field(schema: pa.Schema, delete_field: str | None) -> None:
         raise UnsupportedTableFeature(
             f"{DELETE_FIELD} is {delete_field}, which is not a column of the table: pyhudi cannot "
             "tell which rows are deletes",
+            hint="Set the property to the name of a column that is not inside a struct.",
         )
 
 

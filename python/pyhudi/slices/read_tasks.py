@@ -217,5 +217,6 @@ def key_columns(config: TableConfig) -> tuple[str, ...]:
         raise UnsupportedTableFeature(
             "hoodie.populate.meta.fields=false without hoodie.table.recordkey.fields: "
             "rows have no key",
+            hint="Set hoodie.table.recordkey.fields to the key columns.",
         )
     return config.record_key_fields

@@ -64,7 +64,7 @@ def alter(
 def _check_alterable(config: TableConfig) -> None:
     if config.cdc_enabled:
         msg = "hoodie.table.cdc.enabled: change logs would have the old column names"
-        raise UnsupportedTableFeature(msg)
+        raise UnsupportedTableFeature(msg, hint="Change the schema with Apache Hudi.")
 
 
 def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:

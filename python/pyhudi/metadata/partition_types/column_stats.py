@@ -66,7 +66,9 @@ class ColumnStats(MetadataPartitionType):
             return False
         if wish.options.stats_columns and not wish.config.version.has_index_definitions:
             msg = f"{STATS_COLUMNS}: tables of version {wish.config.version.code} do not store it"
-            raise UnsupportedTableFeature(msg, hint="There all columns have some.")
+            raise UnsupportedTableFeature(
+                msg, hint=f"Leave {STATS_COLUMNS} out: every column gets statistics."
+            )
         check_nested(wish.config, wish.options.stats_columns)
         return True
 
