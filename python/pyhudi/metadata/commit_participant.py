@@ -46,7 +46,7 @@ from pyhudi.metadata.partition_types.base import Change, Cleaned
 from pyhudi.metadata.partition_types.files import FileTask
 from pyhudi.metadata.partition_types.registry import clean_tasks, commit_tasks, new_groups
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask, record_schema
+from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask
 from pyhudi.metadata.record_tasks import derive as derive_rows
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.services import run_services
@@ -327,7 +327,6 @@ class DeltaCommit:
         )
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
-        self._schema = record_schema(metadata_table.config.version.metadata_schema)
 
     @property
     def recording(self) -> Recording:
@@ -356,7 +355,7 @@ class DeltaCommit:
         delta.begin(profile.encode_inflight(version, metadata_table.clock))
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
         target = GroupTarget(
-            metadata_table.storage, version, self._instant, self._schema, self.groups
+            metadata_table.storage, version, self._instant, self.recording.avro_schema, self.groups
         )
         for group in self._new_groups:
             store_start_log(target, group.slice.logs[0].path)

@@ -95,10 +95,13 @@ class Source:
 
     def recording(self, groups: Mapping[str, int]) -> Recording:
         """Return what tasks share. groups: numbers of file groups by metadata partition."""
+        return Recording(self.table.storage, self._record_schema, groups)
+
+    @cached_property
+    def _record_schema(self) -> str:
+        """The schema of the metadata table's records; that table exists once records are built."""
         metadata = open_config(self.table.storage.below(FOLDER))
-        return Recording(
-            self.table.storage, record_schema(metadata.version.metadata_schema), groups
-        )
+        return record_schema(metadata.version.metadata_schema)
 
     def reads(self, *columns: str) -> list[ReadTask]:
         """Return the tasks that read some columns of each slice."""
