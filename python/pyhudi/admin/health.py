@@ -252,9 +252,9 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
         yield Advice("compact", f"{len(pending_plans)} pending compactions are not executed")
     if worth:
         worth.sort(key=_log_share, reverse=True)
-        logs = [log for slice_ in worth for log in slice_.logs]
-        size = size_text(sum(log.size for log in logs))
-        reason = f"each read merges {len(logs)} log files of {size} in {len(worth)} file groups"
+        count = sum(len(slice_.logs) for slice_ in worth)
+        size = size_text(sum(slice_.log_size for slice_ in worth))
+        reason = f"each read merges {count} log files of {size} in {len(worth)} file groups"
         groups = {slice_.key: slice_.size for slice_ in worth}
         yield Advice("compact", reason, groups)
 
@@ -262,7 +262,7 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
 def _log_share(slice_: FileSlice) -> float:
     """Return log bytes divided by the base file's."""
     base = slice_.base.size if slice_.base is not None else 0
-    return sum(log.size for log in slice_.logs) / max(base, _TINY_BASE)
+    return slice_.log_size / max(base, _TINY_BASE)
 
 
 def _clustering(

@@ -116,8 +116,8 @@ def _sort_slices(
     strategy: str, slices: list[FileSlice], options: CompactionOptions
 ) -> list[FileSlice]:
     if strategy == names.LOG_FILE_SIZE:
-        large = [slice_ for slice_ in slices if log_bytes(slice_) >= options.log_size]
-        return _limit_io(sorted(large, key=log_bytes, reverse=True), options)
+        large = [slice_ for slice_ in slices if slice_.log_size >= options.log_size]
+        return _limit_io(sorted(large, key=lambda slice_: slice_.log_size, reverse=True), options)
     if strategy == names.LOG_FILE_NUMBER:
         many = [slice_ for slice_ in slices if len(slice_.logs) >= options.log_number]
         return _limit_io(sorted(many, key=lambda slice_: -len(slice_.logs)), options)
@@ -138,8 +138,3 @@ def _limit_io(slices: Iterable[FileSlice], options: CompactionOptions) -> list[F
         remaining_mib -= io_mib(slice_)
         selected.append(slice_)
     return selected
-
-
-def log_bytes(slice_: FileSlice) -> int:
-    """Return the size of its log files."""
-    return sum(log.size for log in slice_.logs)

@@ -62,7 +62,7 @@ def io_metrics(slice_: FileSlice) -> dict[str, float]:
         "TOTAL_LOG_FILES": float(len(slice_.logs)),
         "TOTAL_IO_MB": float(read + write),
         "TOTAL_IO_READ_MB": float(read),
-        "TOTAL_LOG_FILES_SIZE": float(sum(log.size for log in slice_.logs)),
+        "TOTAL_LOG_FILES_SIZE": float(slice_.log_size),
         "TOTAL_IO_WRITE_MB": float(write),
     }
 

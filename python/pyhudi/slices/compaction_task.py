@@ -59,7 +59,7 @@ def compaction_stat(
         file_size_in_bytes=written.size,
         partition_path=merged.partition,
         total_log_files_compacted=len(merged.logs),
-        total_log_size_compacted=sum(log.size for log in merged.logs),
+        total_log_size_compacted=merged.log_size,
         runtime_stats=RuntimeStats(),
     )
     return replace(stat, **counts)
@@ -119,7 +119,7 @@ def _log_stat(merged: FileSlice, written: _native.LogFile, version: int) -> Writ
         partition_path=merged.partition,
         runtime_stats=RuntimeStats(),
         total_log_files_compacted=len(merged.logs),
-        total_log_size_compacted=sum(log.size for log in merged.logs),
+        total_log_size_compacted=merged.log_size,
         log_version=version,
         log_offset=0,
         base_file="",

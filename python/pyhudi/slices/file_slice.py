@@ -129,7 +129,12 @@ class FileSlice:
     @property
     def size(self) -> int:
         """Bytes of all its files, including a skeleton's source."""
-        return (self.base.whole_size if self.base else 0) + sum(log.size for log in self.logs)
+        return (self.base.whole_size if self.base else 0) + self.log_size
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of its log files."""
+        return sum(log.size for log in self.logs)
 
     @property
     def unchecked(self) -> FileSlice:
@@ -164,7 +169,7 @@ def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
             "base_file": slice_.base.name if slice_.base else None,
             "base_size": slice_.base.size if slice_.base else None,
             "log_files": [log.name for log in slice_.logs],
-            "log_size": sum(log.size for log in slice_.logs),
+            "log_size": slice_.log_size,
         }
         for slice_ in slices
     ]

@@ -149,10 +149,9 @@ def _storage(data: ReportData) -> dict[str, object]:
 
 def log_share(file_slice: FileSlice) -> float:
     """Return log bytes divided by base file bytes; infinity without a base file."""
-    logs = sum(log.size for log in file_slice.logs)
     if file_slice.base is None or not file_slice.base.size:
-        return float("inf") if logs else 0
-    return logs / file_slice.base.size
+        return float("inf") if file_slice.log_size else 0
+    return file_slice.log_size / file_slice.base.size
 
 
 def _growth(data: ReportData) -> dict[str, object]:

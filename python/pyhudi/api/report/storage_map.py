@@ -37,7 +37,7 @@ class Partition:
     def of(cls, name: str, slices: Sequence[FileSlice]) -> Partition:
         """Return a partition with all its file slices."""
         in_order = sorted(slices, key=lambda file_slice: file_slice.size, reverse=True)
-        logs = sum(log.size for file_slice in slices for log in file_slice.logs)
+        logs = sum(file_slice.log_size for file_slice in slices)
         return cls(name, in_order, sum(file_slice.size for file_slice in slices), logs)
 
     @property
@@ -141,7 +141,7 @@ def _tile(items: Sequence[Sized], box: Box) -> Iterator[tuple[Sized, Box]]:
 
 
 def _cell(file_slice: FileSlice, box: Box, service: str | None) -> Cell:
-    logs = sum(log.size for log in file_slice.logs)
+    logs = file_slice.log_size
     base, share = file_slice.size - logs, logs / file_slice.size
     name = f"{partition_name(file_slice.partition)} / {shorten(file_slice.file_id, _MAX_NAME)}"
     count = count_text(len(file_slice.logs), "log file")
