@@ -9,6 +9,7 @@ from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.config.actions import DELTA_COMMIT, RESTORE
 from pyhudi.config.file_names import check_own
 from pyhudi.config.metadata_names import FILES, FOLDER
+from pyhudi.config.property_names import METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.consistency import is_ordinary, missing_commits
@@ -16,15 +17,13 @@ from pyhudi.metadata.reader import MetadataTable, open_config
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
-_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
 
 def check_folders(storage: Storage, config: TableConfig) -> Iterator[Finding]:
     """Compare its partitions in the table's properties with its directories."""
     directories = storage.list_dir(FOLDER)[0]
     existing = {path.rstrip("/").rsplit("/", 1)[-1] for path in directories} - {".hoodie"}
     listed = set(config.metadata_partitions)
-    building = set(config.properties.get(_INFLIGHT, "").split(","))
+    building = set(config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").split(","))
     for name in sorted(listed - existing):
         yield Finding("metadata_partition_missing", "error", "", name, f"{FOLDER}/{name}", "none")
     for name in sorted(existing - listed - building):

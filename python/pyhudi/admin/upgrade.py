@@ -80,7 +80,6 @@ from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_config
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
-_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
 _NULL_PARTITION = "default"
 
@@ -361,7 +360,7 @@ _WITHOUT_LOGS = (
     "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which old file slices "
     "go; then {}."
 )
-_OF_METADATA = (names.METADATA_PARTITIONS, _INFLIGHT)
+_OF_METADATA = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
 _NOT_TOLD = (UNFINISHED, CHECKSUM)
 """Properties whose changes a `VersionChange` does not list."""
 

@@ -34,6 +34,7 @@ BOOTSTRAP_INDEX_ENABLE = "hoodie.bootstrap.index.enable"
 BOOTSTRAP_INDEX_CLASS = "hoodie.bootstrap.index.class"
 BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.type"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pyhudi.config.metadata_names import FILES, not_kept, not_made
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.property_names import METADATA_PARTITIONS
+from pyhudi.config.property_names import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.metadata.index_definitions import IndexDefinition
@@ -15,7 +15,6 @@ from pyhudi.metadata.partition_types.registry import kind_of, kinds_of
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
-BEING_MADE = "hoodie.table.metadata.partitions.inflight"
 """Indexes that a writer of Apache Hudi has started to build."""
 
 
@@ -35,9 +34,9 @@ def check_partitions(config: TableConfig) -> None:
 
 def check_not_building(config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` while another writer builds an index."""
-    building = config.properties.get(BEING_MADE, "").strip()
+    building = config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").strip()
     if building:
-        msg = f"{BEING_MADE} is {building}: another writer is building an index"
+        msg = f"{METADATA_PARTITIONS_INFLIGHT} is {building}: another writer is building an index"
         hint = (
             "Complete the indexing with Apache Hudi, or call drop_index if its writer has failed."
         )

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from pyhudi.clock import Clock
 from pyhudi.config.actions import INDEXING, Instant
 from pyhudi.config.metadata_names import FILES, FOLDER
+from pyhudi.config.property_names import METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import KINDS
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
-from pyhudi.metadata.write_checks import BEING_MADE
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
@@ -48,19 +48,27 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
         indexings = [
             indexing for indexing in _indexings(config, timeline) if names & {*indexing[1]}
         ]
-        inflight = [part for part in config.properties.get(BEING_MADE, "").split(",") if part]
+        inflight = [
+            part
+            for part in config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").split(",")
+            if part
+        ]
         planned = {partition for _, partitions in indexings for partition in partitions}
         removed = (planned - {*config.metadata_partitions}) | names.intersection(inflight)
         if not (removed or indexings):
             return ()
         _check_dead(handle.storage, {instant.requested for instant, _ in indexings}, clock)
-        properties = {key: value for key, value in config.properties.items() if key != BEING_MADE}
+        properties = {
+            key: value
+            for key, value in config.properties.items()
+            if key != METADATA_PARTITIONS_INFLIGHT
+        }
         table = open_for_change(handle, clock, TableConfig(properties))
         for instant, _ in indexings:
             remove_left(table, instant.requested)
         _remove_files(table, removed)
         remaining = [partition for partition in inflight if partition not in removed]
-        config.update(handle.storage, {BEING_MADE: ",".join(remaining)}, clock)
+        config.update(handle.storage, {METADATA_PARTITIONS_INFLIGHT: ",".join(remaining)}, clock)
         return tuple(sorted(removed))
 
 

@@ -76,8 +76,6 @@ from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_for_change
 
-_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
 
 def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the partitions of a new table's metadata table, none if it gets no such table.
@@ -403,7 +401,7 @@ def _take_away(
     remaining = [partition for partition in config.metadata_partitions if partition not in removed]
     undone = replace(undone, version=config.version.code, removed=in_order(set(removed)))
     if FILES in removed or not remaining:
-        properties = (names.METADATA_PARTITIONS, _INFLIGHT)
+        properties = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
         config = config.update(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=removed)
         remove_metadata_table(storage, handle.guarded)

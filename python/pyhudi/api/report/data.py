@@ -15,6 +15,7 @@ from pyhudi.cached_property import cached_property
 from pyhudi.config.formatting import names_text
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.metadata_names import FOLDER
+from pyhudi.config.property_names import METADATA_PARTITIONS_INFLIGHT
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.index.selection import choose
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
@@ -32,7 +33,6 @@ _DAMAGE = (CorruptTable, UnsupportedTableFeature, HistoryUnavailable, ConfigErro
 """Errors that one part of the page may raise while the other parts can still be shown."""
 _HISTORY_ROWS = 60
 _MAX_COLUMNS = 12
-_BEING_MADE = "hoodie.table.metadata.partitions.inflight"
 
 Found = TypeVar("Found")
 
@@ -127,7 +127,7 @@ def _index(table: TableSnapshot) -> str:
 
 def _indexes(table: TableSnapshot) -> list[IndexFacts]:
     names = table.config.metadata_partitions
-    making = table.config.properties.get(_BEING_MADE, "").split(",")
+    making = table.config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").split(",")
     definitions = index_definitions(table.storage, table.config)
     facts_by_name = {
         name: IndexFacts(name, state, definition=definitions.get(name))
