@@ -28,6 +28,11 @@ MADE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "by_low": ("bloom_filters", "name", "lower", {}),
     "by_bounds": ("column_stats", "name", "lower", {}),
 }
+VERSION_8 = {
+    "hoodie.write.table.version": "8",
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.embed.timeline.server": "true",  # Hudi 1.2.0 fails without it under such an index.
+}
 ZONES = {"Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11}
 
 
@@ -110,6 +115,22 @@ def test_made_by_pyhudi(tmp_path: Path, hudi: HudiOracle, version: int, kind: Ki
     pyhudi.open_table(str(base)).delete(pc.field("id") == "k004")
     del model["k004"]
     check(hudi, base, model, "Pacific/Pago_Pago")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("hudi", ["1.2.0"], indirect=["hudi"])
+@pytest.mark.timeout(600)
+def test_version_8_written_by_hudi_1_2(tmp_path: Path, hudi: HudiOracle, kind: Kind) -> None:
+    """Hudi 1.2.0 needs the version of an index, which 1.0.2 does not store."""
+    base = tmp_path / "trips"
+    model = {row["id"]: row for row in rows(*range(8))}
+    created(base, model, 8, kind)
+    options = {**hudi_options(kind, partitioned=True), **METADATA, **VERSION_8}
+    batch = rows(1, 14, name="Last", later=20)
+    hudi.write(base, rows=batch, schema=DDL, operation="upsert", options=options)
+    model.update({row["id"]: row for row in batch})
+    upsert(base, model, rows(2, 15, name="Upd", later=30))
+    check(hudi, base, model, "Pacific/Kiritimati")
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

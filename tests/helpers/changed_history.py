@@ -70,6 +70,9 @@ class ChangedHistory(ServedHistory):
         if hudi is None:
             self._readers: ServedReaders = OwnReaders(base, self._hudi, self._numbers, self._opened)
         self._set_version(setting.version)
+        # Without a timeline server 1.2.0 fails to write under a secondary or an expression index;
+        # with one 1.0.2 misreads names of partitions that are not ASCII.
+        self._options["hoodie.embed.timeline.server"] = str(self._hudi.hudi == NEWEST).lower()
 
     # ------------------------------------------------------------ one or two writers
 
@@ -83,7 +86,9 @@ class ChangedHistory(ServedHistory):
         self.model.apply(step)
 
     def _by_hudi(self, step: Any) -> None:
-        if self._alone:
+        # Hudi removes no whole partitions under an expression index.
+        fails = step.action == "delete_partitions" and self._has_expression_index()
+        if self._alone or fails:
             self._by_pyhudi(step)
         else:
             super()._by_hudi(step)
@@ -119,7 +124,10 @@ class ChangedHistory(ServedHistory):
             return f"refused by pyhudi: {error}"
 
     def _serve(self, writer: Writer, number: int) -> None:
-        writer = "pyhudi" if self._alone else writer
+        if self._alone or self._has_expression_index():
+            # A clean of Hudi's writes the deletes of this index into `column_stats`, and no table
+            # can be read by that then.
+            writer = "pyhudi"
         if self._numbers.random() >= _CHANGING:
             super()._serve(writer, number)
             return
@@ -131,6 +139,9 @@ class ChangedHistory(ServedHistory):
             self.services.refused.append(f"{name}: {error.causes[-1:]}")
         self.services.done[f"{writer} {name}"] += 1
         self._checked(f"step {number}, {writer} {name}: {done}")
+
+    def _has_expression_index(self) -> bool:
+        return "expr_index_by_lower" in self.services.open().config.metadata_partitions
 
     def _index(self, writer: Writer) -> str:
         table = self.services.open()

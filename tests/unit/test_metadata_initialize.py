@@ -78,12 +78,14 @@ def test_properties_are_hudis(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_definitions_are_hudis(tmp_path: Path, name: str) -> None:
+    """Hudi 1.0.2 stores no version of an index; 1.2.0 stores V1 in a table of version 8."""
     table = pyhudi.open_table(unpack(name, tmp_path))
     hudis = json.loads(table.storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
     meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
     wish = PartitionRequest(
         table.config, MetadataOptions(), schema=pa.schema([*meta, *table.schema])
     )
+    hudis = {index: {"version": "V1", **definition} for index, definition in hudis.items()}
     assert new_definitions(table.config.metadata_partitions, wish) == hudis
 
 

@@ -105,7 +105,9 @@ def new_definition(
 ) -> Definitions:
     """Return the definition of an index. name: that of its partition.
 
-    version: of the index; None for the one that the matching release gives a new index.
+    version: of the index; None for the one that Hudi 1.2.0 gives a new index of such a table.
+    Hudi 1.0.2 writes none and ignores it, but without one Hudi 1.2.0 fails at its next write to a
+    table of version 8 (`HoodieIndexVersion.lowerThan` of null).
     """
     definition: dict[str, Any] = {
         "indexName": name,
@@ -113,9 +115,8 @@ def new_definition(
         "indexFunction": function,
         "sourceFields": list(columns),
         "indexOptions": dict(options or {}),
+        "version": version or ("V2" if config.version.index_versions else "V1"),
     }
-    if config.version.index_versions:
-        definition["version"] = version or "V2"
     return {name: definition}
 
 
