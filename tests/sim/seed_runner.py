@@ -133,7 +133,7 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
             left, clock = ClusteringRequest(schedule=False), WorldClock(world, task)
             opened = Handle.of(handle, clock)
             # Within a section: one that came late is a plan again.
-            with opened.guarded.critical_section():
+            with opened.lock_manager.critical_section():
                 run_service.cluster(opened, left, ClusteringOptions(), clock=clock)
         history.doing[task.name] = Attempt(lambda state: {**state, **rows})
         clock = WorldClock(world, task)

@@ -164,10 +164,12 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
             attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
             history.doing[task.name] = attempt
             history.attempts.append(attempt)
-            handle = Handle(storage, LocalEngine(1), kind.options, known=known)
+            handle = Handle(storage, LocalEngine(1), kind.options, previous_config=known)
             try:
                 with (
-                    leaving_late(handle, clock) if world.leaves_late else nullcontext(handle) as one
+                    releasing_later(handle, clock)
+                    if world.leaves_late
+                    else nullcontext(handle) as one
                 ):
                     retry_on_conflict(one, None, verb, clock)
                 attempt.said, attempt.had = "done", attempt.published
@@ -181,13 +183,13 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
 
 
 @contextmanager
-def leaving_late(handle: Handle, clock: WorldClock) -> Iterator[Handle]:
+def releasing_later(handle: Handle, clock: WorldClock) -> Iterator[Handle]:
     """The handle as a verb of `HudiTable` has it, on storage that is far away."""
-    guarded = Handle.of(handle, clock)
-    assert isinstance(guarded.guard, TableLockManager)
-    guarded.guard._has_threads = True
-    with guarded.guard.release_later():
-        yield guarded
+    locked_handle = Handle.of(handle, clock)
+    assert isinstance(locked_handle.lock_manager, TableLockManager)
+    locked_handle.lock_manager._has_threads = True
+    with locked_handle.lock_manager.release_later():
+        yield locked_handle
 
 
 def reads(history: History, uri: str, kind: Kind) -> Callable[[Task], None]:

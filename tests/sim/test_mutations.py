@@ -41,7 +41,7 @@ def without_a_look_at_others(patch: pytest.MonkeyPatch) -> None:
 def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
     begin = Transaction.__init__
 
-    def without(self: Transaction, *given: Any, rechecks: Any = (), **how: Any) -> None:  # noqa: ARG001
+    def without(self: Transaction, *given: Any, commit_checks: Any = (), **how: Any) -> None:  # noqa: ARG001
         begin(self, *given, **how)
 
     patch.setattr(Transaction, "__init__", without)

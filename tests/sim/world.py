@@ -319,7 +319,7 @@ class WorldClock:
 
 
 class WorldLeaving:
-    """Gives a lock back in the world's time, as `guard._Leaving` does in a thread."""
+    """Gives a lock back in the world's time, as `lock_manager._Leaving` does in a thread."""
 
     def __init__(self, world: World, after_s: float, lock: TableLock) -> None:
         self._world = world

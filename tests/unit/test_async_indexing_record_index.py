@@ -212,7 +212,7 @@ def test_async_index_keeps_index_of_faster_builder(
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
         options = options_of(base)
         context = WriteContext.open(Handle(table.storage, options), SystemClock())
-        with context.table.guard.critical_section():
+        with context.table.lock_manager.critical_section():
             initialize_partitions(
                 context.table, {"record_index"}, MetadataOptions.of(options), 1 << 30
             )

@@ -17,7 +17,7 @@ import pyhudi
 from pyhudi.config.actions import REPLACE_COMMIT
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.index import record_index
-from pyhudi.metadata.commit_participant import MetadataCompanion
+from pyhudi.metadata.commit_participant import MetadataParticipant
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
 from pyhudi.table.participants import Commit
@@ -391,7 +391,7 @@ class TestRetries:
         begin = Transaction.start
 
         def start(self: Transaction, profile: Any) -> None:
-            held.append(self._table.guard.is_held)
+            held.append(self._table.lock_manager.is_held)
             if len(held) < 3:
                 raise CommitConflict("no", retry=True)
             begin(self, profile)
@@ -787,11 +787,11 @@ def test_files_that_others_took_away_from_one_who_stood_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
-    keep_step = MetadataCompanion.before_complete
+    keep_step = MetadataParticipant.before_complete
     taken: list[str] = []
 
     def stood_still(
-        self: MetadataCompanion, data: TableSnapshot, commit: Commit
+        self: MetadataParticipant, data: TableSnapshot, commit: Commit
     ) -> Mapping[str, str]:
         if not taken:
             late = property(lambda beat: commit.instant in beat._path)  # noqa: SLF001
@@ -801,7 +801,7 @@ def test_files_that_others_took_away_from_one_who_stood_still(
                 data.storage.delete(path)
         return keep_step(self, data, commit)
 
-    monkeypatch.setattr(MetadataCompanion, "before_complete", stood_still)
+    monkeypatch.setattr(MetadataParticipant, "before_complete", stood_still)
     table.upsert(rows_of({"a": ("rome", 5)}))
     assert read(table) == {**START, "a": ("rome", 5)}
     assert taken

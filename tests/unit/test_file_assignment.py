@@ -19,7 +19,7 @@ from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_n
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.assigned_rows import LeavingKeys, PlacedRows
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys
 from pyhudi.write.file_assignment import (
     check_not_clustered,
     plan_files,
@@ -27,7 +27,7 @@ from pyhudi.write.file_assignment import (
     workload_profile,
 )
 from pyhudi.write.memory_rows import assign_rows
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 
 MB = 1024 * 1024
 SESSION: Any = None
@@ -94,7 +94,11 @@ def plan(
 
 
 def planned(
-    where: WriteTarget, found: PlacedRows, *, row_bytes: int = 1024, anew: Sequence[int] = ()
+    where: WriteTarget,
+    found: AssignedLocalRows,
+    *,
+    row_bytes: int = 1024,
+    rewrite: Sequence[int] = (),
 ) -> list[WriteTask]:
     check_not_clustered(found.groups[number] for number in found.counts.touched)
     ids = count()
@@ -103,18 +107,18 @@ def planned(
         found.counts,
         row_bytes=row_bytes,
         merge_by_key=True,
-        anew=anew,
+        rewrite=rewrite,
         new_file_id=lambda: f"new{next(ids)}",
     )
     return [found.fill_task(file) for file in files]
 
 
 def plan_deletes(
-    where: WriteTarget, groups: Sequence[FileGroup], *keys: str, anew: Sequence[int] = ()
+    where: WriteTarget, groups: Sequence[FileGroup], *keys: str, rewrite: Sequence[int] = ()
 ) -> list[WriteTask]:
     """keys: for each file group."""
-    leaving = {number: LeavingKeys(pa.array(list(own))) for number, own in enumerate(keys) if own}
-    return planned(where, PlacedRows(SESSION, groups, leaving=leaving), anew=anew)
+    deletes = {number: DeletedKeys(pa.array(list(own))) for number, own in enumerate(keys) if own}
+    return planned(where, AssignedLocalRows(SESSION, groups, deletes=deletes), rewrite=rewrite)
 
 
 def keys_of(task: WriteTask) -> str:
@@ -240,7 +244,7 @@ def test_deletes_by_key_take_the_partition_they_were_found_in() -> None:
     ]
     for tasks in (
         plan_deletes(target(), groups, "b"),
-        plan_deletes(target(mor=True), groups, "b", anew=[0]),
+        plan_deletes(target(mor=True), groups, "b", rewrite=[0]),
     ):
         assert [type(task).__name__ for task in tasks] == ["BaseFileTask"]
         assert [task.delete_keys.to_pylist() for task in tasks] == [["b"]]  # type: ignore[union-attr]
@@ -285,7 +289,7 @@ def test_new_files_have_as_many_rows_as_the_option_says() -> None:
 def test_files_of_new_groups_alone_have_equal_parts() -> None:
     files = plan_new_files(
         target(options=WriteOptions(max_file_size=4096)),
-        {"p": [Stretch(9, 9 * 1024)], "q": [Stretch(1, 1024)], "r": []},
+        {"p": [RowRange(9, 9 * 1024)], "q": [RowRange(1, 1024)], "r": []},
         new_file_id=lambda: "new",
     )
     assert [(file.task.partition, file.inserts) for file in files] == [
@@ -294,7 +298,7 @@ def test_files_of_new_groups_alone_have_equal_parts() -> None:
 
 
 def test_files_of_new_groups_are_cut_by_bytes() -> None:
-    rows = [Stretch(1000, 1000), Stretch(3, 9000), Stretch(5, 0), Stretch(2, 2000)]
+    rows = [RowRange(1000, 1000), RowRange(3, 9000), RowRange(5, 0), RowRange(2, 2000)]
     files = plan_new_files(
         target(options=WriteOptions(max_file_size=4000)), {"p": rows}, new_file_id=lambda: "new"
     )
@@ -309,7 +313,7 @@ def test_group_with_inserts_and_deletes_is_one_task() -> None:
             pa.array([False, False]),
             TagResult(tagged((0, 0)), [group("g0", logs=1)]),
         )
-        found = replace(found, leaving={0: LeavingKeys(pa.array(["x", "y"]))})
+        found = replace(found, deletes={0: DeletedKeys(pa.array(["x", "y"]))})
         task = planned(target(mor=mor), found)[0]
         assert isinstance(task, kind)
         assert keys_of(task) == "a"

@@ -150,7 +150,7 @@ def test_failed_build_keeps_index_of_others(
                 raise Killed
 
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", dies)
-            with suppress(Killed), build.table.guard.critical_section():
+            with suppress(Killed), build.table.lock_manager.critical_section():
                 build.take_back()
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", clear_partitions)
 

@@ -65,7 +65,7 @@ def lock() -> CountedLock:
 
 
 @pytest.fixture
-def guard(lock: CountedLock) -> TableLockManager:
+def lock_manager(lock: CountedLock) -> TableLockManager:
     return TableLockManager(lock, SystemClock(), timeout_ms=0, skew_ms=SKEW_MS, has_threads=True)
 
 
@@ -74,23 +74,23 @@ def since(began: float) -> float:
 
 
 def test_critical_section_lasts_until_its_instant_passed(
-    guard: TableLockManager, lock: CountedLock
+    lock_manager: TableLockManager, lock: CountedLock
 ) -> None:
     began = time.monotonic()
-    with guard.critical_section():
-        guard.wait_out_clock_skew(SystemClock().now_ms())
+    with lock_manager.critical_section():
+        lock_manager.wait_out_clock_skew(SystemClock().now_ms())
         assert since(began) < SKEW_MS
     assert since(began) >= SKEW_MS - 1
     assert lock.did == ["take", "give"]
 
 
 def test_work_after_critical_section_does_not_wait(
-    guard: TableLockManager, lock: CountedLock
+    lock_manager: TableLockManager, lock: CountedLock
 ) -> None:
     began = time.monotonic()
-    with guard.release_later():
-        with guard.critical_section():
-            guard.wait_out_clock_skew(SystemClock().now_ms())
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
+            lock_manager.wait_out_clock_skew(SystemClock().now_ms())
         assert since(began) < SKEW_MS
         assert lock.did == ["take"]
     assert since(began) >= SKEW_MS - 1
@@ -98,99 +98,107 @@ def test_work_after_critical_section_does_not_wait(
     assert lock.givers == ["pyhudi-leaving"]
 
 
-def test_critical_section_reuses_held_lock(guard: TableLockManager, lock: CountedLock) -> None:
+def test_critical_section_reuses_held_lock(
+    lock_manager: TableLockManager, lock: CountedLock
+) -> None:
     began = time.monotonic()
-    with guard.release_later():
-        with guard.critical_section():
-            guard.wait_out_clock_skew(SystemClock().now_ms())
-        with guard.critical_section():
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
+            lock_manager.wait_out_clock_skew(SystemClock().now_ms())
+        with lock_manager.critical_section():
             assert lock.did == ["take"]
             time.sleep(0.01)
-        guard.finish_release()
+        lock_manager.finish_release()
         # The time of the first one is past, too.
         assert since(began) >= SKEW_MS - 1
         assert lock.did == ["take", "give"]
-        with guard.critical_section():
+        with lock_manager.critical_section():
             assert lock.did == ["take", "give", "take"]
     assert lock.did == ["take", "give", "take", "give"]
 
 
 def test_critical_section_reacquires_released_lock(
-    guard: TableLockManager, lock: CountedLock
+    lock_manager: TableLockManager, lock: CountedLock
 ) -> None:
-    with guard.release_later():
-        with guard.critical_section():
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
             pass
         while lock.did != ["take", "give"]:
             time.sleep(0.001)
-        with guard.critical_section():
+        with lock_manager.critical_section():
             assert lock.did == ["take", "give", "take"]
 
 
-def test_failed_critical_section_releases_lock(guard: TableLockManager, lock: CountedLock) -> None:
+def test_failed_critical_section_releases_lock(
+    lock_manager: TableLockManager, lock: CountedLock
+) -> None:
     with (
         pytest.raises(ValueError, match="wrong"),
-        guard.release_later(),
-        guard.critical_section(),
+        lock_manager.release_later(),
+        lock_manager.critical_section(),
     ):
         raise ValueError("wrong")
     assert lock.did == ["take", "give"]
-    assert not guard.is_held
+    assert not lock_manager.is_held
 
 
-def test_failed_release_is_warning(guard: TableLockManager, lock: CountedLock) -> None:
+def test_failed_release_is_warning(lock_manager: TableLockManager, lock: CountedLock) -> None:
     lock.fails = True
     with (
         pytest.warns(LockWarning, match="out of reach"),
-        guard.release_later(),
-        guard.critical_section(),
+        lock_manager.release_later(),
+        lock_manager.critical_section(),
     ):
         pass
 
 
 def test_release_waits_without_thread(
-    guard: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
+    lock_manager: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_self: object) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
     monkeypatch.setattr(guard_module._Leaving, "start", refused)
-    with guard.release_later():
-        with guard.critical_section():
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
             pass
         assert lock.did == ["take", "give"]
 
 
-def test_others_wait_for_two_sections_at_most(guard: TableLockManager, lock: CountedLock) -> None:
-    with guard.release_later():
+def test_others_wait_for_two_sections_at_most(
+    lock_manager: TableLockManager, lock: CountedLock
+) -> None:
+    with lock_manager.release_later():
         for _ in range(4):
-            with guard.critical_section():
-                guard.wait_out_clock_skew(SystemClock().now_ms())
+            with lock_manager.critical_section():
+                lock_manager.wait_out_clock_skew(SystemClock().now_ms())
     assert lock.did == ["take", "give"] * 2
 
 
-def test_lost_lock_is_reacquired(guard: TableLockManager, lock: CountedLock) -> None:
-    with guard.release_later():
-        with guard.critical_section():
-            guard.wait_out_clock_skew(SystemClock().now_ms())
+def test_lost_lock_is_reacquired(lock_manager: TableLockManager, lock: CountedLock) -> None:
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
+            lock_manager.wait_out_clock_skew(SystemClock().now_ms())
         lock.is_lost = True
-        with guard.critical_section():
+        with lock_manager.critical_section():
             assert lock.did == ["take", "give", "take"]
 
 
 @pytest.mark.parametrize("has_threads", [True, False])
 def test_clock_set_back_blocks_no_writer(lock: CountedLock, *, has_threads: bool) -> None:
     clock = SteppedClock()
-    guard = TableLockManager(lock, clock, timeout_ms=0, skew_ms=SKEW_MS, has_threads=has_threads)
+    lock_manager = TableLockManager(
+        lock, clock, timeout_ms=0, skew_ms=SKEW_MS, has_threads=has_threads
+    )
     began = time.monotonic()
-    with guard.release_later():
-        with guard.critical_section():
-            guard.wait_out_clock_skew(clock.now_ms())
+    with lock_manager.release_later():
+        with lock_manager.critical_section():
+            lock_manager.wait_out_clock_skew(clock.now_ms())
             clock.ahead_ms -= 3_600_000
-        with guard.critical_section():
+        with lock_manager.critical_section():
             at = clock.now_ms()
             clock.ahead_ms -= 3_600_000
-            guard.wait_out_clock_skew(at)
+            lock_manager.wait_out_clock_skew(at)
     assert since(began) < 3 * SKEW_MS
 
 
@@ -215,14 +223,14 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
     clock, ended, kept = SystemClock(), False, []
     for at in range(200):
         lock.did.clear()
-        guard = TableLockManager(lock, clock, timeout_ms=0, skew_ms=0, has_threads=True)
+        lock_manager = TableLockManager(lock, clock, timeout_ms=0, skew_ms=0, has_threads=True)
         before = sys.gettrace()
         try:
             sys.settrace(Interrupt(at))
-            with guard.release_later():
-                with guard.critical_section():
+            with lock_manager.release_later():
+                with lock_manager.critical_section():
                     pass
-                with guard.critical_section():
+                with lock_manager.critical_section():
                     pass
             ended = True
         except KeyboardInterrupt:
@@ -241,7 +249,7 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
 
 
 def test_critical_section_ignores_earlier_prefetches(
-    guard: TableLockManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lock_manager: TableLockManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_module, "is_remote", lambda _uri: True)
     storage = Storage(str(tmp_path))
@@ -249,39 +257,39 @@ def test_critical_section_ignores_earlier_prefetches(
     with storage.prefetch(files=["a"]):
         time.sleep(0.05)
         storage.put("a", b"new")
-        with guard.critical_section():
+        with lock_manager.critical_section():
             assert storage.read("a") == b"new"
 
 
 def test_critical_section_continues_after_lock_loss(
-    guard: TableLockManager, lock: CountedLock
+    lock_manager: TableLockManager, lock: CountedLock
 ) -> None:
-    with guard.critical_section():
+    with lock_manager.critical_section():
         lock.is_lost = True
         with pytest.raises(CommitConflict):
-            guard.check_held()
-        guard.reacquire()
-        guard.check_held()
-        assert guard.is_held
+            lock_manager.check_held()
+        lock_manager.reacquire()
+        lock_manager.check_held()
+        assert lock_manager.is_held
     assert lock.did == ["take", "give", "take", "give"]
 
 
 def test_lock_that_cannot_be_reacquired_is_not_released(
-    guard: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
+    lock_manager: TableLockManager, lock: CountedLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with guard.critical_section():
+    with lock_manager.critical_section():
         monkeypatch.setattr(lock, "acquire", lambda _: False)
         with pytest.raises(LockTimeout):
-            guard.reacquire()
+            lock_manager.reacquire()
     assert lock.did == ["take", "give"]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_damage_under_lost_lock_is_conflict(
-    guard: TableLockManager, lock: CountedLock, is_lost: bool
+    lock_manager: TableLockManager, lock: CountedLock, is_lost: bool
 ) -> None:
     def reads() -> None:
-        with guard.critical_section():
+        with lock_manager.critical_section():
             lock.is_lost = is_lost
             raise CorruptTable("a file is missing")
 
@@ -290,11 +298,11 @@ def test_damage_under_lost_lock_is_conflict(
     assert lock.did == ["take", "give"]
 
 
-def test_file_created_by_other_writer_is_conflict(guard: TableLockManager) -> None:
+def test_file_created_by_other_writer_is_conflict(lock_manager: TableLockManager) -> None:
     """One who stood still, and writes what was taken over (seed 26000300, under odds)."""
 
     def writes() -> None:
-        with guard.critical_section():
+        with lock_manager.critical_section():
             raise FileExistsError("files/.files-0000-0_1.log.13_0-2-1: already exists")
 
     with pytest.raises(CommitConflict, match=r"log\.13"):

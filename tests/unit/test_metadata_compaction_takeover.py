@@ -110,7 +110,7 @@ def lose_lock(base: Path, opened: Any) -> None:
     """As it is for who stood still until the lock's time was over."""
     lock = json.loads((base / PATH).read_text())
     (base / PATH).write_text(json.dumps({**lock, "expired": True}))
-    opened.table.guard._lock._content = None
+    opened.table.lock_manager._lock._content = None
 
 
 def go_on(base: Path, value: int) -> None:

@@ -48,7 +48,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def opened(table: Any, action: str, after: int = 1) -> tuple[TableSnapshot, PendingInstant]:
-    found = replace(WriteContext.open(table, SystemClock()).table, guard=Lost(after))
+    found = replace(WriteContext.open(table, SystemClock()).table, lock_manager=Lost(after))
     return found, PendingInstant(found, LATER, action)
 
 
@@ -89,8 +89,8 @@ def test_compaction_others_depend_on_is_kept(table: Any, *, with_others: bool) -
     (file,) = Path(table.uri).glob(f".hoodie/**/{planned}.compaction.requested")
     plan = file.read_bytes()
     file.unlink()
-    guard = Meanwhile(lambda: pyhudi.open_table(table.uri).upsert(people([1], 4, 4)))
-    found = replace(WriteContext.open(table, SystemClock()).table, guard=guard)
+    lock_manager = Meanwhile(lambda: pyhudi.open_table(table.uri).upsert(people([1], 4, 4)))
+    found = replace(WriteContext.open(table, SystemClock()).table, lock_manager=lock_manager)
     if with_others:
         pyhudi.open_table(table.uri).upsert(people([0], 3, 3))
     stays = table.config.version.logs_named_by_base_instant

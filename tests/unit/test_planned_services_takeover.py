@@ -204,7 +204,7 @@ def test_executor_detects_completed_plan_at_publication(table: Any) -> None:
     opened, compaction = begun(table)
     metadata = CommitMetadata({}, operation_type="COMPACT")
     content = metadata.encode(opened.config.version, COMPACTION, opened.clock)
-    with opened.guard.critical_section():
+    with opened.lock_manager.critical_section():
         own = compaction.complete(content)
     assert not compaction.is_publication_lost(own)
     if opened.config.layout.completion_in_name:

@@ -270,7 +270,7 @@ class Locked:
     loses: Callable[[], bool] = bool
 
     @property
-    def guard(self) -> Locked:
+    def lock_manager(self) -> Locked:
         return self
 
     def check_held(self, within_ms: int = 0) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import pyhudi
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.write.row_sizes import Stretch, measure, stretches
+from pyhudi.write.row_sizes import RowRange, measure, row_ranges
 
 KIB = 1024
 SCHEMA = pa.schema([("id", pa.int64()), ("t", pa.string())])
@@ -88,7 +88,7 @@ def test_stretches_follow_the_bytes_of_their_rows() -> None:
 
 def test_stretches_are_of_whole_parts_where_all_fits_into_a_file() -> None:
     rows = pa.table({"id": [1, 2]})
-    assert stretches({"p": rows, "q": rows.slice(0, 0)}, WriteOptions()) == {
-        "p": [Stretch(2, 16)],
+    assert row_ranges({"p": rows, "q": rows.slice(0, 0)}, WriteOptions()) == {
+        "p": [RowRange(2, 16)],
         "q": [],
     }

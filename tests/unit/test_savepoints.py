@@ -183,7 +183,7 @@ def test_savepoint_waits_for_lock(tmp_path: Path) -> None:
         "hoodie.write.lock.client.num_retries": 0,
     }
     other = pyhudi.open_table(table.uri, options=impatient)
-    with open_for_change(Handle(table.storage), SystemClock()).guard.critical_section():
+    with open_for_change(Handle(table.storage), SystemClock()).lock_manager.critical_section():
         with pytest.raises(LockTimeout):
             other.savepoint()
         with pytest.raises(LockTimeout):

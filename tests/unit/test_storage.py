@@ -52,7 +52,7 @@ def test_forked_child_blocks_no_writer(storage: Storage) -> None:
 
 
 def test_first_version_does_not_replace_concurrent_file(storage: Storage) -> None:
-    """As Hudi does its lock file, by no guard."""
+    """As Hudi does its lock file, without a lock manager."""
     turns, meet = 300, threading.Barrier(2, timeout=60)
     path = Path(storage.uri) / "lock"
     created = []

@@ -56,13 +56,13 @@ def test_zombie_delta_commit_is_not_compacted(
 ) -> None:
     """Log files and all came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
     calls: list[tuple[Any, ...]] = []
-    real = commit_participant.MetadataCompanion.before_complete
+    real = commit_participant.MetadataParticipant.before_complete
 
     def noted(self: Any, *given: Any) -> Any:
         calls.append((self, *given))
         return real(self, *given)
 
-    monkeypatch.setattr(commit_participant.MetadataCompanion, "before_complete", noted)
+    monkeypatch.setattr(commit_participant.MetadataParticipant, "before_complete", noted)
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     table.upsert(rows(0, 1))

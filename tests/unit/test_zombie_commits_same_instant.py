@@ -52,7 +52,7 @@ def roll_attempt_back(
         "instantsRollback": [target],
     }
     rollback = PendingInstant(table, time, ROLLBACK)
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         rollback.request(serde.encode_container("HoodieRollbackPlan", plan, table.clock))
         if until is not State.REQUESTED:
             rollback.begin()

@@ -58,7 +58,7 @@ def after_commit(
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    with handle.guarded.release_later():
+    with handle.lock_manager.release_later():
         return _after_commit(handle, look, instant, clock)
 
 

@@ -43,14 +43,14 @@ def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, .
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     opened = run_service.open_for_service(handle, clock, changes=True)
-    with opened.guard.critical_section():
+    with opened.lock_manager.critical_section():
         # Files are listed first: a write is on the timeline before it has any.
         stored = list_table_files(opened.storage, opened.config)
         snapshot = opened.reload()
         conflicts.check_may_begin(snapshot.timeline)
         leftovers = tuple(_find_leftovers(snapshot, stored))
         for finding in leftovers:
-            opened.guard.check_held()
+            opened.lock_manager.check_held()
             _remove(snapshot, finding)
         listed = tuple(
             _find_stale_listings(snapshot, list_table_files(snapshot.storage, snapshot.config))
@@ -101,6 +101,6 @@ def _find_leftovers(table: TableSnapshot, stored: StoredTable) -> Iterator[Findi
 
 def _remove(table: TableSnapshot, finding: Finding) -> None:
     if finding.kind == "metadata_partition_unlisted":
-        clear_partitions(table.storage, [finding.item], table.guard)
+        clear_partitions(table.storage, [finding.item], table.lock_manager)
     else:
         table.storage.delete(f"{finding.partition}/{finding.item}".lstrip("/"))

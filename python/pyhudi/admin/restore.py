@@ -54,7 +54,7 @@ def restore(
         return _plan_restore(_load_table(handle, clock), to, dry_run=True)[0]
     # Fail before a lock is created if there is no table.
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as started, handle.guarded.critical_section():
+    with _changes_told() as started, handle.lock_manager.critical_section():
         opened = _at_rest(handle, clock)
         result, commit, targets = _plan_restore(opened, to, dry_run=False)
         if not targets:
@@ -87,7 +87,7 @@ def roll_back(
     if dry_run:
         return _plan_rollback(_load_table(handle, clock), instant, dry_run=True)[0]
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as started, handle.guarded.critical_section():
+    with _changes_told() as started, handle.lock_manager.critical_section():
         opened = _load_table(handle, clock)
         if _find_instant(opened.timeline, instant).is_completed:
             opened = _at_rest(handle, clock)

@@ -84,7 +84,7 @@ def set_properties(
     values = {name: _check_value(name, value) for name, value in changes.items()}
     storage = handle.storage
     table = open_for_change(handle, clock, _but_for_class(TableConfig.load(storage, clock), values))
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         config = TableConfig.load(storage, clock)
         after, removed = _after(config, values)
         timeline = Timeline.load(storage, config)
@@ -99,7 +99,7 @@ def set_properties(
         if after.cdc_mode != config.cdc_mode:
             _check_no_changes(timeline, config)
         check_writable(storage, _but_for_class(after, values), timeline)
-        table.guard.check_held()
+        table.lock_manager.check_held()
         new = {
             name: value
             for name, value in after.properties.items()

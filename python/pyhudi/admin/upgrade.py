@@ -128,7 +128,7 @@ def change_version(
     if dry_run:
         _check_told(handle, to, clock)
         return change
-    with build_heartbeat(storage, clock, handle.guarded) as (config, by):
+    with build_heartbeat(storage, clock, handle.lock_manager) as (config, by):
         # Another writer may have been faster.
         change = planned(config)
         _check_told(handle, to, clock)
@@ -379,7 +379,7 @@ def _without_metadata(
     operation = _record_operation(storage, config, by, to)
     config = config.update(storage, operation.properties, clock, removed=_OF_METADATA)
     change_definitions(storage, config, {}, removed=listed)
-    remove_metadata_table(storage, handle.guarded)
+    remove_metadata_table(storage, handle.lock_manager)
     return config
 
 
@@ -406,7 +406,7 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     If this writer stalls, the next writer takes the operation over, and this one must not go on.
     Raises `CommitConflict` then.
     """
-    storage, check = handle.storage, handle.guarded.check_held
+    storage, check = handle.storage, handle.lock_manager.check_held
     old = TableConfig.load(storage, clock)
     properties = _new_properties(old, to, handle.options)
     new = TableConfig(properties)

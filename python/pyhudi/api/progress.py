@@ -40,7 +40,7 @@ def with_commit_metadata(
         options = with_entries(options, entries)
     if commit_id is not None:
         options = with_commit_id(options, commit_id)
-    handle = Handle(table.storage, table.engine, options, known=known)
+    handle = Handle(table.storage, table.engine, options, previous_config=known)
     return Handle.of(handle, SystemClock())
 
 

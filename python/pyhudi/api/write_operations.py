@@ -656,7 +656,7 @@ class WritingVerbs:
 
         table = self._writable()
         handle = with_commit_metadata(table, self._known, commit_metadata, commit_id)
-        with handle.guarded.release_later():
+        with handle.lock_manager.release_later():
             with low_memory_mode(how.get("memory_limit")):
                 result = retry_on_conflict(handle, given, write)
             with warn_on_failure(table.storage.uri, result.instant, "post-commit work"):
@@ -664,7 +664,7 @@ class WritingVerbs:
                 # Up to table version 6, this is the modification time of the completed file.
                 shown = self.state.timeline.completion_time(result.instant)
                 result = replace(result, completion=shown or result.completion)
-                handle.guarded.finish_release()
+                handle.lock_manager.finish_release()
                 if result.committed and after_commit(table, lambda: self.state, result.instant):
                     self._reload(result.instant)
         return result

@@ -23,7 +23,7 @@ from pyhudi.txn.heartbeat import Heartbeat, live_instants, path_of
 
 @contextmanager
 def build_heartbeat(
-    storage: Storage, clock: Clock, guard: LockManager
+    storage: Storage, clock: Clock, lock_manager: LockManager
 ) -> Iterator[tuple[TableConfig, str]]:
     """Hold a heartbeat in a critical section; yield the table's properties and its name.
 
@@ -33,7 +33,7 @@ def build_heartbeat(
     """
     # Without a table no lock is created.
     TableConfig.load(storage, clock)
-    with guard.critical_section():
+    with lock_manager.critical_section():
         config = TableConfig.load(storage, clock)
         with _beating(storage, config, clock) as begun:
             yield begun

@@ -81,7 +81,7 @@ _SERVICES = (CLEAN, COMMIT, COMPACTION, LOG_COMPACTION)
 """Service actions of the metadata table, pending and complete."""
 
 
-class MetadataCompanion(CommitParticipant):
+class MetadataParticipant(CommitParticipant):
     """Keeps a table's metadata table in sync; does nothing for a table without one."""
 
     @contextmanager

@@ -58,11 +58,11 @@ class MetadataAccess:
         timeline: Timeline,
         options: Mapping[str, str],
         *,
-        anew: bool = False,
+        reopen: bool = False,
     ) -> None:
         """Open the metadata table if the table has one and the options do not disable it.
 
-        anew: do not use what was opened for this timeline before. Otherwise `use` raises
+        reopen: do not use what was opened for this timeline before. Otherwise `use` raises
         `OutdatedError` if its files were removed since.
         """
         self.reason = _not_wanted(config, options)
@@ -78,7 +78,7 @@ class MetadataAccess:
         self._is_kept = False
         if self.reason:
             return
-        kept = None if anew else _kept.get(timeline)
+        kept = None if reopen else _kept.get(timeline)
         if kept is not None and kept.is_of(config):
             self._table, self._is_kept = kept.table, True
             return

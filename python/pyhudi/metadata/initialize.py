@@ -94,17 +94,17 @@ def initialize_partitions(
     source = Source(data, options, defined, memory)
     before = TableConfig.load(data.storage, data.clock)
     # Building takes long: a writer that has lost the lock would remove what another writer built.
-    data.guard.check_held()
+    data.lock_manager.check_held()
     metadata_table = _clear_failed_attempt(data, listed)
     counted: dict[str, str] = {}
     for kind, name in kinds_of(wanted):
-        data.guard.check_held()
+        data.lock_manager.check_held()
         metadata_table = metadata_table.reload()
         partition = kind.initial(source, name)
         made = PartitionBuild(data, metadata_table, partition, source).carry_out()
         if partition.records is not None:
             counted = key_uniqueness_property(data.timeline, unique=made == partition.records)
-    data.guard.check_held()
+    data.lock_manager.check_held()
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
     changes.update(counted)
@@ -131,7 +131,7 @@ def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSn
     metadata_table = open_metadata_table(data)
     folders = metadata_table.storage.list_dir("")[0]
     left = [folder for folder in folders if folder not in {META_FOLDER, *listed}]
-    clear_partitions(data.storage, left, data.guard)
+    clear_partitions(data.storage, left, data.lock_manager)
     for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
             PendingInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
@@ -144,7 +144,7 @@ def _is_initial(time: str) -> bool:
 
 
 def _make_table(data: TableSnapshot) -> None:
-    remove_metadata_table(data.storage, data.guard)
+    remove_metadata_table(data.storage, data.lock_manager)
     make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
 
 
@@ -162,7 +162,7 @@ class PartitionBuild:
     def carry_out(self) -> int:
         """Build it; return the number of its records."""
         delta = self.delta
-        clear_partitions(self.data.storage, [self.partition.name], self.data.guard)
+        clear_partitions(self.data.storage, [self.partition.name], self.data.lock_manager)
         delta.request()
         delta.begin()
         self.tell_folder()

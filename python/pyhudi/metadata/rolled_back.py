@@ -79,5 +79,5 @@ def drop_indexes(table: TableSnapshot) -> TableSnapshot:
     changes = {names.METADATA_PARTITIONS: FILES, **rebuilt.properties}
     config = config.update(storage, changes, table.clock)
     change_definitions(storage, config, {}, removed=dropped)
-    clear_partitions(storage, dropped, table.guard)
+    clear_partitions(storage, dropped, table.lock_manager)
     return replace(table, config=config)

@@ -96,23 +96,23 @@ def delta_commit(table: TableSnapshot, time: str) -> Instant | None:
     return table.timeline.find(time, DELTA_COMMIT)
 
 
-def remove_metadata_table(data: Storage, guard: LockManager) -> None:
+def remove_metadata_table(data: Storage, lock_manager: LockManager) -> None:
     """Remove a metadata table; an active reader never takes the rest for the whole.
 
     Without properties no reader opens it, and while there are instants they name the files that
     must exist. Raises `CommitConflict` if another writer may hold the lock and rebuild it.
     """
-    guard.check_held()
+    lock_manager.check_held()
     data.delete(f"{FOLDER}/{PROPERTIES}")
     for folder in data.list_dir(FOLDER)[0]:
         if folder != f"{FOLDER}/{META_FOLDER}":
-            guard.check_held()
+            lock_manager.check_held()
             data.delete_dir(folder)
-    guard.check_held()
+    lock_manager.check_held()
     data.delete_dir(FOLDER)
 
 
-def clear_partitions(data: Storage, names: Iterable[str], guard: LockManager) -> None:
+def clear_partitions(data: Storage, names: Iterable[str], lock_manager: LockManager) -> None:
     """Remove the files of partitions that no property lists.
 
     Raises `CommitConflict` if another writer may hold the lock and rebuild them: files that are
@@ -121,7 +121,7 @@ def clear_partitions(data: Storage, names: Iterable[str], guard: LockManager) ->
     for name in names:
         folder = f"{FOLDER}/{name}"
         left = data.list(folder)
-        guard.check_held()
+        lock_manager.check_held()
         data.delete_all(entry.path for entry in left)
         if not left or not data.list(folder):
             data.delete_dir(folder)

@@ -61,7 +61,7 @@ def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -
     conjuncts = request.where.conjuncts if request.where else ()
     test = partition_filter(table.config, table.columns, conjuncts)
     selected = _Counted(test)
-    access = MetadataAccess(table.storage, table.config, table.timeline, table.options, anew=anew)
+    access = MetadataAccess(table.storage, table.config, table.timeline, table.options, reopen=anew)
     pruner = Pruner(table, request, access)
     view_and_steps = _by_metadata(table, selected, access, pruner)
     listing, by_storage = "by the metadata table", view_and_steps is None

@@ -147,13 +147,13 @@ def archive(
     parts = _PARTS_REMOTE if is_remote(table.storage.uri) else _PARTS
     max_part = max(_PART, -(-len(choice.instants) // parts))
     while choice.instants:
-        with table.guard.critical_section():
+        with table.lock_manager.critical_section():
             now = table.with_timeline(conflicts.reload_timeline(table))
             # Once archiving has started, it continues to the minimum.
             choice = _choice(now, replace(policy, most=policy.least) if archived else policy)
             part = choice.instants[:max_part]
             if part:
-                table.guard.check_held()
+                table.lock_manager.check_held()
                 bound = _remove_missed(now, part)
                 if bound is not None:
                     return archived, bound
@@ -163,7 +163,7 @@ def archive(
                     now.timeline,
                     part,
                     policy.history,
-                    table.guard.check_held,
+                    table.lock_manager.check_held,
                 )
                 _remove_markers(now, part)
         archived += part

@@ -140,7 +140,7 @@ def _schedule(
     plan = _plan(table, options)
     if plan is None:
         return None, nothing
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         now = table.with_timeline(conflicts.reload_timeline(table))
         if now.timeline.pending(CLEAN):
             return None, nothing
@@ -151,7 +151,7 @@ def _schedule(
         began_ms = table.clock.now_ms()
         opened = PendingInstant(now, table.generator.next(), CLEAN)
         opened.request_planned(_encode("HoodieCleanerPlan", plan.record(now), table), now.timeline)
-        table.guard.wait_out_clock_skew(began_ms)
+        table.lock_manager.wait_out_clock_skew(began_ms)
     return opened, plan
 
 
@@ -210,10 +210,10 @@ def _plan_of(timeline: Timeline, clean: Instant) -> dict[str, Any] | None:
 
 def _take_away(table: TableSnapshot, clean: Instant) -> None:
     """Check again in a critical section, where no other writer can be writing the plan."""
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         now = table.reload().timeline
         current = now.find(clean.requested, CLEAN)
-        table.guard.check_held()
+        table.lock_manager.check_held()
         if current is not None and not current.is_completed and _plan_of(now, current) is None:
             PendingInstant(table, clean.requested, CLEAN).remove()
 
@@ -232,7 +232,7 @@ def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: 
     ]
     engine = choose_engine(table.engine, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         return _complete(action, plan, files, started)
 
 
@@ -281,11 +281,11 @@ def _complete(
     took_ms = table.clock.now_ms() - started
     record = _record(action.time, plan, files, emptied, took_ms)
     began_ms = table.clock.now_ms()
-    table.guard.check_held()
+    table.lock_manager.check_held()
     action.complete(_encode("HoodieCleanMetadata", record, table))
     for participant in table.participants:
         _follow(participant, now)
-    table.guard.wait_out_clock_skew(began_ms)
+    table.lock_manager.wait_out_clock_skew(began_ms)
     return action.time
 
 

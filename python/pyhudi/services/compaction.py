@@ -74,7 +74,7 @@ def compact(
     tasks = work.tasks(table, instant, slices)
     compaction = PendingInstant(table, instant, COMPACTION)
     plan = compaction_plan(slices, work.extra)
-    table.guard.check_held()
+    table.lock_manager.check_held()
     _check_newest(table)
     compaction.request(serde.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
@@ -198,7 +198,7 @@ def _carry_out(
     )
     started = _files_of_attempts(compaction, work, slices)
     # A stalled writer may find files of another writer that has executed the plan.
-    table.guard.check_held()
+    table.lock_manager.check_held()
     compaction.delete_unnamed_files(metadata, started)
     metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
     content = metadata.encode(table.config.version, COMPACTION, table.clock)

@@ -39,7 +39,7 @@ from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.assigned_rows import WRITE_STAGE
 from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
 _AWAY = "away"
@@ -47,8 +47,8 @@ _DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
-class PlacedFrame:
-    """Assigned rows, see `write.rows.AssignedRows`."""
+class AssignedFrame:
+    """Assigned rows, see `write.row_protocols.AssignedRows`."""
 
     context: WriteContext
     frame: DataFrame
@@ -60,14 +60,14 @@ class PlacedFrame:
     away: int = 0
     """Rows for file groups in another partition than the row names."""
     cross_partition_duplicates: int = 0
-    known: int = 0
+    inserted_duplicates: int = 0
     order: tuple[str, ...] = ()
     """Columns that sort the rows of a new file."""
     firsts: Mapping[tuple[str, int], int] | None = None
     """For append-only rows: see `Route`."""
     seen: FileGroups = frozenset()
-    sizes: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
-    """For append-only rows: see `Placed.stretches`."""
+    sizes: Mapping[str, Sequence[RowRange]] = field(default_factory=dict)
+    """For append-only rows: see `Placed.row_ranges`."""
 
     @classmethod
     def of_tagged(
@@ -78,7 +78,7 @@ class PlacedFrame:
         *,
         order: tuple[str, ...] = (),
         anew: bool = False,
-    ) -> PlacedFrame:
+    ) -> AssignedFrame:
         """Return rows with `PLACED` columns, counted.
 
         anew: the existing file groups are replaced, so rows go to buckets that are to be created.
@@ -132,7 +132,7 @@ class PlacedFrame:
         order: tuple[str, ...],
         *,
         known: bool = False,
-    ) -> PlacedFrame:
+    ) -> AssignedFrame:
         """Return rows for new files only, numbered by partition path, before the recovery.
 
         known: count rows whose keys are in the table.
@@ -145,43 +145,51 @@ class PlacedFrame:
         by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
         rows_of = collect(by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame)), "make keys")
         # Rows that delete are in no stretch, and are not counted.
-        stretches = sorted(
-            (row[0], row[1], -1 if row[2] is None else row[2], Stretch(row[3], row[4] or 0))
+        row_ranges = sorted(
+            (row[0], row[1], -1 if row[2] is None else row[2], RowRange(row[3], row[4] or 0))
             for row in rows_of
         )
-        firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in stretches])
-        sizes: dict[str, list[Stretch]] = {path: [] for path in totals}
-        for path, _, _, stretch in stretches:
+        firsts, totals = _firsts([(path, task, at.rows) for path, task, _, at in row_ranges])
+        sizes: dict[str, list[RowRange]] = {path: [] for path in totals}
+        for path, _, _, stretch in row_ranges:
             sizes[path].append(stretch)
         counts = Counts((), inserts=totals)
         live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
         known_rows = sum(row[KNOWN] for row in rows_of)
         context = context.recover()
-        new = cls(context, live, schema, counts, known=known_rows, order=order, firsts=firsts)
+        new = cls(
+            context,
+            live,
+            schema,
+            counts,
+            inserted_duplicates=known_rows,
+            order=order,
+            firsts=firsts,
+        )
         return replace(new, sizes=sizes)
 
-    def also_in(self, partitions: Iterable[str]) -> PlacedFrame:
-        """Return the rows with more partitions; see `PlacedRows.also_in`."""
+    def also_in(self, partitions: Iterable[str]) -> AssignedFrame:
+        """Return the rows with more partitions; see `AssignedLocalRows.also_in`."""
         inserts = {**dict.fromkeys(partitions, 0), **self.counts.inserts}
         return replace(self, counts=replace(self.counts, inserts=inserts))
 
     @property
-    def kept_away(self) -> int:
+    def kept_in_partition(self) -> int:
         """Rows that keep another partition than they name, if the index does not move rows."""
         index = self.context.index
         return self.away if index.is_global and not index.moves else 0
 
     @property
-    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+    def deleted_keys(self) -> Mapping[int, pa.Array[Any] | None]:
         """None for each file group from which keys are deleted."""
-        return dict.fromkeys(self.counts.leaving)
+        return dict.fromkeys(self.counts.deletes)
 
     @property
-    def absent(self) -> None:
+    def missing_keys(self) -> None:
         """None: the driver has no keys."""
         return
 
-    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+    def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
         """Return the stretches of append-only rows; see `AssignedRows`."""
         return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
@@ -210,9 +218,9 @@ class PlacedFrame:
 
     def _count_existing(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
         """Return for each file the number of rows and keys that are not new."""
-        updates, leaving = self.counts.updates, self.counts.leaving
+        updates, deletes = self.counts.updates, self.counts.deletes
         return tuple(
-            updates.get(file.group, Updates(0)).rows + leaving.get(file.group, 0)
+            updates.get(file.group, Updates(0)).rows + deletes.get(file.group, 0)
             if file.group is not None
             else 0
             for file in files

@@ -42,7 +42,7 @@ from pyhudi.write.commit_validation import check_missing_keys, check_partitions_
 from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.rows import AssignedRows
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -289,7 +289,7 @@ def _check_found(placed: AssignedRows, by_kind: Mapping[str, int]) -> None:
             "existing keys, because the condition does not match these rows, or as deleted rows",
             hint="Match by the record key.",
         )
-    deleted = sum(counts.leaving.values())
+    deleted = sum(counts.deletes.values())
     if deleted < by_kind["delete"]:
         raise SchemaMismatch(
             f"the index does not find {by_kind['delete'] - deleted} rows to delete"

@@ -33,7 +33,7 @@ class RemoteContext(WriteContext):
         values = {field.name: getattr(context, field.name) for field in fields(WriteContext)}
         groups, slices = context.groups(partitions) if partitions != () else ([], [])
         groups_with_slices = tuple(zip(groups, slices, strict=True))
-        values["chosen"] = context.index
+        values["selected_index"] = context.index
         return cls(**values, spec=context.key_spec(), found=groups_with_slices)
 
     def key_spec(self) -> KeySpec:

@@ -35,7 +35,7 @@ from pyhudi.spark.internal_columns import (
 )
 from pyhudi.spark.shuffle_balance import number_of
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.assigned_rows import LeavingKeys, in_partition, with_rows
+from pyhudi.write.assigned_rows import DeletedKeys, in_partition, with_rows
 from pyhudi.write.file_assignment import PlannedFile
 
 ROUTE = "_pyhudi_route"
@@ -165,7 +165,7 @@ class WriteRoute:
         both, leaving = pa.concat_tables([hit, new]), None
         if deleted.num_rows:
             keys, base_rows = (_column(deleted, name) for name in (RECORD_KEY, BASE_ROW))
-            leaving = LeavingKeys(keys, base_rows)
+            leaving = DeletedKeys(keys, base_rows)
         typed = self._cast_rows(file, both) if both.num_rows else None
         return with_rows(
             _with_row_count(file, new.num_rows), typed, _column(both, BASE_ROW), leaving

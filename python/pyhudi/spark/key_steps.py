@@ -22,7 +22,7 @@ from pyhudi.write import row_sizes
 from pyhudi.write.existing_keys import drop_existing_keys
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.partition_selection import paths_of
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
 _TASK_BITS = 40
@@ -190,12 +190,12 @@ class Count:
         measured = row_sizes.measure(
             selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_PLACES
         )
-        return {path: _each(stretches) for path, stretches in measured.items()}
+        return {path: _each(row_ranges) for path, row_ranges in measured.items()}
 
 
-def _each(stretches: Sequence[Stretch]) -> pa.Array[Any]:
+def _each(row_ranges: Sequence[RowRange]) -> pa.Array[Any]:
     """Return the bytes of each row of the stretches."""
-    sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in stretches]
+    sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in row_ranges]
     return pa.concat_arrays(sizes)
 
 

@@ -19,7 +19,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.input.conform import data_schema
 from pyhudi.input.decode_encodings import check_names
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.assigned_frame import PlacedFrame
+from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import check_set_zones, check_zones
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
@@ -40,7 +40,7 @@ _KEYS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 @contextmanager
 def merge_by_key(
     context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
-) -> Iterator[PlacedFrame]:
+) -> Iterator[AssignedFrame]:
     """Yield the rows that the clauses produce; raises as `write.merge.merge` does."""
     source_schema = arrow_schema(frame)
     check_names(source_schema)

@@ -111,7 +111,7 @@ class Match:
                 own,
                 self.source.on_match,
                 context.options.null_elements,
-                context.kept_values,
+                context.ignored_values,
             )
             matches = match_rows(work, Attempt(task, 0, 0))
             yield from self._apply_changes(given, matches)

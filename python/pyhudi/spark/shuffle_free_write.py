@@ -27,7 +27,7 @@ from pyhudi.write.assigned_rows import WRITE_STAGE
 from pyhudi.write.file_assignment import Counts, PlannedFile, plan_new_files
 from pyhudi.write.input_rows import buffer_rows
 from pyhudi.write.row_counters import RowCounters
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
@@ -36,35 +36,35 @@ _STATS = pa.schema([("stats", pa.binary())])
 
 
 @dataclass(frozen=True)
-class PlacedApart:
+class AssignedByTasks:
     """Rows that each task writes to files of its own, without a count (see `AssignedRows`)."""
 
     context: WriteContext
     data: DataFrame
     step: WriteApart
     counts: Counts = field(default_factory=lambda: Counts(()))
-    kept_away: int = 0
+    kept_in_partition: int = 0
     cross_partition_duplicates: int = 0
     told: list[int] = field(default_factory=list)
     """For each finished task, the number of its rows whose keys are in the table."""
-    leaving_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
-    absent: pa.Table | None = None
+    deleted_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
+    missing_keys: pa.Table | None = None
     seen: FileGroups = frozenset()
 
     @property
-    def known(self) -> int:
+    def inserted_duplicates(self) -> int:
         """Number of rows with existing keys, available once the rows are written."""
         return sum(self.told)
 
-    def count_known(self) -> PlacedApart:
+    def count_existing_keys(self) -> AssignedByTasks:
         """Return the rows with a count of those whose keys are in the table."""
         return replace(self, step=replace(self.step, known=True))
 
-    def after_recovery(self) -> PlacedApart:
+    def after_recovery(self) -> AssignedByTasks:
         """Return the rows after the recovery that precedes a write."""
         return replace(self, context=self.context.recover())
 
-    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+    def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
         """Return no stretches: no plan is made with them."""
         return {}
 
@@ -119,13 +119,13 @@ class WriteApart:
         pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
             chunks = chain([self.schema.empty_table()], pieces)
-            tally = RowCounters()
-            rows = buffer_rows(stack, self.context, chunks, self.memory_limit, tally)
-            assigned = (rows.count_known() if self.known else rows).for_new_files()
+            counters = RowCounters()
+            rows = buffer_rows(stack, self.context, chunks, self.memory_limit, counters)
+            assigned = (rows.count_existing_keys() if self.known else rows).for_new_files()
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),
-                assigned.stretches(),
+                assigned.row_ranges(),
                 new_file_id=partial(next, _file_ids(self.instant, attempt.task)),
             )
             first = attempt.task << _FILE_BITS
@@ -136,4 +136,4 @@ class WriteApart:
                     assigned.fill_task(file), replace(attempt, task=first + number)
                 )
             )
-            return stats, tally.known
+            return stats, counters.inserted_duplicates

@@ -100,8 +100,8 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def _resume_transaction(self) -> Transaction:
         table = self._step.context.table
-        guard = lock_manager_for(table.storage, table.options, table.clock)
-        table = replace(table, engine=LocalEngine(), guard=guard)
+        lock_manager = lock_manager_for(table.storage, table.options, table.clock)
+        table = replace(table, engine=LocalEngine(), lock_manager=lock_manager)
         table.generator.observe(Timeline.load(table.storage, table.config))
         return Transaction.resume(table, BULK_INSERT, self._step.instant)
 

@@ -1,4 +1,4 @@
-"""The rows of a write as a DataFrame; `write/rows.py` documents the methods.
+"""The rows of a write as a DataFrame; `write/row_protocols.py` documents the methods.
 
 Nothing runs until a job needs the rows; what several jobs need is cached on the executors.
 """
@@ -23,7 +23,7 @@ from pyhudi.config.write_options import INSERT_DUPLICATES
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
-from pyhudi.spark.assigned_frame import PlacedFrame
+from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import check_zones
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import (
@@ -44,11 +44,11 @@ from pyhudi.spark.internal_columns import (
     with_fields,
 )
 from pyhudi.spark.key_steps import Combine, DeleteKeys, KeyRows, Unknown
-from pyhudi.spark.shuffle_free_write import PlacedApart, WriteApart
+from pyhudi.spark.shuffle_free_write import AssignedByTasks, WriteApart
 from pyhudi.spark.stored_keys import join_stored_keys
 from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.rows import AssignedRows, Rows
+from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.write_context import WriteContext
 
 
@@ -61,19 +61,19 @@ class FrameRows:
     frame: DataFrame
     schema: pa.Schema
     """Schema with record key and partition path in front, as in the table."""
-    apart: PlacedApart | None = None
+    apart: AssignedByTasks | None = None
     """How tasks write their rows, as long as no rows must be combined."""
     made: tuple[DataFrame, Step] | None = None
     """The source and the step that build the frame, if it is not cached."""
-    tally: None = None
-    """See `Rows`: counting rows would be a job of its own."""
+    counters: None = None
+    """See `UnassignedRows`: counting rows would be a job of its own."""
     crossed: bool = False
     """Whether the rows have `CROSSED`."""
     known: bool = False
     """Whether inserted rows get `KNOWN`."""
 
-    def combine(self) -> Rows:
-        """Combine rows of one key; see `Rows`."""
+    def combine(self) -> UnassignedRows:
+        """Combine rows of one key; see `UnassignedRows`."""
         index = self.context.index
         # Other indexes, which join rows with their keys, drop the column on the way.
         crossed = index.is_global and index.finds_by_key(any_partition=True)
@@ -83,8 +83,8 @@ class FrameRows:
         frame = map_batches(sorted_rows, step, schema)
         return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
 
-    def without_existing_keys(self, *, fail: bool) -> Rows:
-        """Drop rows with existing keys; see `Rows`. Only for record indexes, searched by key."""
+    def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
+        """Drop rows with existing keys, found in the record index; see `UnassignedRows`."""
         if not self.context.index.is_record_index:
             policy = "fail" if fail else "drop"
             msg = (
@@ -96,18 +96,18 @@ class FrameRows:
         frame = map_batches(self.frame, step, self._numbered)
         return replace(self, frame=frame, made=None, apart=None)
 
-    def count_known(self) -> Rows:
-        """Count rows with existing keys when rows are assigned; see `Rows`."""
-        apart = None if self.apart is None else self.apart.count_known()
+    def count_existing_keys(self) -> UnassignedRows:
+        """Count rows with existing keys when rows are assigned; see `UnassignedRows`."""
+        apart = None if self.apart is None else self.apart.count_existing_keys()
         return replace(self, known=True, apart=apart)
 
-    def fill_missing_columns(self) -> Rows:
-        """Raise `UnsupportedTableFeature`: partial updates are not supported; see `Rows`."""
+    def fill_missing_columns(self) -> UnassignedRows:
+        """Raise `UnsupportedTableFeature`: partial updates are not supported."""
         msg = f"{INDEX_TYPE} is {self.context.index.kind}: a DataFrame cannot update parts of rows"
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
 
     def for_upsert(self) -> AssignedRows:
-        """Assign rows to file groups for an upsert; see `Rows`."""
+        """Assign rows to file groups for an upsert; see `UnassignedRows`."""
         index = self.context.index
         # If all partitions are searched by key, adding keys and the lookup are one step.
         in_one_step = index.is_global and index.finds_by_key(any_partition=True)
@@ -120,13 +120,13 @@ class FrameRows:
         *,
         whole: bool = False,  # noqa: ARG002 - the rows of one file are sorted completely
     ) -> AssignedRows:
-        """Assign rows to file groups for an insert; see `Rows`."""
+        """Assign rows to file groups for an insert; see `UnassignedRows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.after_recovery(), [])
         remote = RemoteContext.of(rows.context, None if self.known else paths)
         return rows.tag_by_key(remote, tagging.tag_insert).count_by_file(order)
 
     def for_new_buckets(self) -> AssignedRows:
-        """Assign rows to new buckets; see `Rows`."""
+        """Assign rows to new buckets; see `UnassignedRows`."""
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
         return (
@@ -136,14 +136,14 @@ class FrameRows:
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
     ) -> AssignedRows:
-        """Assign rows to new files; see `Rows`."""
+        """Assign rows to new files; see `UnassignedRows`."""
         if self.apart is not None and not counted:
             return self.apart.after_recovery()
         rows = self.frame.drop(CROSSED)
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
-        return PlacedFrame.of_new(
+        return AssignedFrame.of_new(
             self.context, self.keep, rows, self.schema, order, known=self.known
         )
 
@@ -231,9 +231,11 @@ class FrameRows:
         frame = map_batches(source_frame, step, schema)
         return replace(self, frame=frame).cache()
 
-    def count_by_file(self, order: tuple[str, ...] = (), *, anew: bool = False) -> PlacedFrame:
-        """Return rows with their destinations, counted; see `PlacedFrame.of_tagged`."""
-        return PlacedFrame.of_tagged(self.context, self.frame, self.schema, order=order, anew=anew)
+    def count_by_file(self, order: tuple[str, ...] = (), *, anew: bool = False) -> AssignedFrame:
+        """Return rows with their destinations, counted; see `AssignedFrame.of_tagged`."""
+        return AssignedFrame.of_tagged(
+            self.context, self.frame, self.schema, order=order, anew=anew
+        )
 
     @property
     def _numbered(self) -> pa.Schema:
@@ -255,7 +257,7 @@ def read_keyed_rows(
     *,
     generate: bool,
     partial: bool,
-) -> Iterator[Rows]:
+) -> Iterator[UnassignedRows]:
     """Yield the data as rows of the table, not computed yet; see `write.input_rows`.
 
     limit: bytes that a task may use.
@@ -265,7 +267,7 @@ def read_keyed_rows(
     context, _ = context.evolve(given, schema_mode)
     mode = "partial" if partial else schema_mode
     step, schema = KeyRows.of(context, given, mode, generate=generate)
-    apart = PlacedApart(context, data, WriteApart(step.context, step, schema, limit))
+    apart = AssignedByTasks(context, data, WriteApart(step.context, step, schema, limit))
     with CachedFrames() as keep:
         frame = map_batches(data, step, with_fields(schema, NUMBERED))
         yield FrameRows(context, keep, frame, schema, apart, (data, step))

@@ -43,7 +43,7 @@ class TableSnapshot:
     """`hoodie.…` options of the handle, as strings."""
     participants: tuple[CommitParticipant, ...] = ()
     """Its commit participants."""
-    guard: LockManager = field(default_factory=NoLock)
+    lock_manager: LockManager = field(default_factory=NoLock)
     """Excludes other writers; a metadata table has its data table's."""
     as_text: tuple[str, ...] = ()
     """Columns whose values scans return as strings."""
@@ -58,11 +58,11 @@ class TableSnapshot:
         options: Mapping[str, str] | None = None,
         participants: tuple[CommitParticipant, ...] = (),
         timeline: Timeline | None = None,
-        guard: LockManager | None = None,
+        lock_manager: LockManager | None = None,
     ) -> TableSnapshot:
         """Load a table for a writer: every column as stored, and a new source of instants.
 
-        timeline: None to load it. guard: None if no other writer exists.
+        timeline: None to load it. lock_manager: None if no other writer exists.
         """
         timeline = timeline or Timeline.load(storage, config)
         schema = table_schema(storage, config, timeline)
@@ -77,7 +77,7 @@ class TableSnapshot:
             engine or LocalEngine(),
             options or {},
             participants,
-            guard or NoLock(),
+            lock_manager or NoLock(),
         )
 
     def with_timeline(self, timeline: Timeline) -> TableSnapshot:
@@ -93,4 +93,4 @@ class TableSnapshot:
         return replace(self, schema=schema, columns=file_schema(schema, self.config))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "engine": LocalEngine(1), "guard": NoLock()}
+        return {**self.__dict__, "engine": LocalEngine(1), "lock_manager": NoLock()}

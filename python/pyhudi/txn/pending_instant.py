@@ -43,10 +43,10 @@ class PendingInstant:
         created the file and lost its lock. The plan stays if other writers may have used it
         already.
         """
-        self.table.guard.check_held()
+        self.table.lock_manager.check_held()
         self.request(plan)
         try:
-            self.table.guard.check_held()
+            self.table.lock_manager.check_held()
         except CommitConflict:
             if self.has_newer_instants(seen) and not self._may_be_gone_by():
                 self.withdraw_request()
@@ -69,7 +69,7 @@ class PendingInstant:
         if self.action != COMPACTION or not table.config.version.logs_named_by_base_instant:
             return False
         # No writer begins or completes a write between this check and the end of the plan.
-        table.guard.reacquire()
+        table.lock_manager.reacquire()
         now = Timeline.load(table.storage, table.config)
         planned = now.find(self.time, self.action)
         if planned is None or any(not now.is_clustering(w) for w in now.pending(*COMMIT_ACTIONS)):
@@ -110,10 +110,10 @@ class PendingInstant:
         """
         completion = self.table.generator.next()
         self.check_inflight()
-        self.table.guard.check_held()
+        self.table.lock_manager.check_held()
         self.publish(completion, content)
         try:
-            self.table.guard.check_held()
+            self.table.lock_manager.check_held()
         except CommitConflict:
             exists = self.table.storage.exists
             if self.is_publication_lost(completion) or not all(map(exists, files)):
@@ -163,7 +163,7 @@ class PendingInstant:
         """
         if begun is None:
             begun = self.read_marked_paths()
-        self.table.guard.check_held()
+        self.table.lock_manager.check_held()
         self.delete_unnamed_files(CommitMetadata(), begun)
         self.withdraw_attempt()
 

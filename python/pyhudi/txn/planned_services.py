@@ -40,7 +40,7 @@ def schedule(
     plan: returns the content of the requested file, from the current snapshot and the instant.
     Raises what `plan` raises, and `CommitConflict`, with nothing left, if other writers went on.
     """
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         timeline = conflicts.reload_timeline(table)
         began_ms = table.clock.now_ms()
         instant = table.generator.next()
@@ -48,7 +48,7 @@ def schedule(
         if content is None:
             return None
         PendingInstant(table, instant, action).request_planned(content, timeline)
-        table.guard.wait_out_clock_skew(began_ms)
+        table.lock_manager.wait_out_clock_skew(began_ms)
     return instant
 
 
@@ -59,14 +59,14 @@ def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool 
     `CommitConflict` if a writer executes the plan, if it is not pending any more, or if writers
     depend on it.
     """
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         timeline = conflicts.reload_timeline(table)
         pending = _check_free(table, timeline, instant, action, force=force)
         is_damaged = timeline.has_damaged_plan(pending)
         if not is_damaged and has_early_log_files(table.storage, timeline.plan(pending)):
             msg = f"writers wrote to buckets that the {action} {instant} creates"
             raise CommitConflict(msg, hint="Execute it with cluster().")
-        table.guard.check_held()
+        table.lock_manager.check_held()
         opened = PendingInstant(table, instant, action)
         _revert_to_plan(opened, timeline, pending)
         opened.withdraw_request()
@@ -190,7 +190,7 @@ class PlannedTransaction(Transaction):
         self._takes_over = pending.state is State.INFLIGHT
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
-        table.guard.check_held()
+        table.lock_manager.check_held()
         if self._takes_over:
             # The previous executor may be publishing it now, and then checks for a heartbeat.
             timeline = conflicts.reload_timeline(table)

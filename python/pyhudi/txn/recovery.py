@@ -48,7 +48,7 @@ def recover(
     """
     if timeline is None:
         timeline = Timeline.load(table.storage, table.config)
-    if table.guard.is_held:
+    if table.lock_manager.is_held:
         timeline = zombie_commits.revoke_zombies(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
@@ -59,7 +59,7 @@ def recover(
         or rollback.find_commits_after_rollback(timeline)
     )
     if needs_rollback:
-        with table.guard.critical_section():
+        with table.lock_manager.critical_section():
             # A rollback changes all partitions of the metadata table that the properties name.
             conflicts.check_config(table)
             timeline = _roll_back_failed(table, force=force)
@@ -126,7 +126,7 @@ def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
     Hudi 1.2 gives a heartbeat to writes, compactions and rollbacks that run concurrently. Within a
     critical section, a zombie commit counts as an active writer.
     """
-    if table.guard.is_held:
+    if table.lock_manager.is_held:
         timeline = zombie_commits.revoke_zombies(table, timeline)
     pending = {instant.requested for instant in timeline.pending()}
     for instant in heartbeat.live_instants(table.storage, pending, table.clock):
@@ -161,7 +161,7 @@ def _remove_left_markers(table: TableSnapshot, timeline: Timeline) -> None:
         # A writer that fails right after its commit: it removes the heartbeat before the markers.
         storage.delete(heartbeat.path_of(instant))
         if instant not in existing and not timeline.is_before_start(instant):
-            with table.guard.critical_section():
+            with table.lock_manager.critical_section():
                 now = Timeline.load(storage, table.config)
                 remove_files_after_rollback(table, now, instant)
         elif instant in commits:

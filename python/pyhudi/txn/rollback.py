@@ -192,7 +192,7 @@ def _execute(
     done = []
     for request in requests:
         # A writer that stalled may find that another writer has executed it.
-        table.guard.check_held()
+        table.lock_manager.check_held()
         done.append(_undo(table, request, time, target.time))
     partitions = {request.partition for request in requests}
     # Files that bear a plan's instant may belong to active writers.
@@ -263,7 +263,7 @@ def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes
             return path
         version += 1
     try:
-        table.guard.check_held()
+        table.lock_manager.check_held()
     except CommitConflict:
         if _commands(storage, request, block)[0] != [path]:
             storage.delete(path)

@@ -66,7 +66,7 @@ def create(table: TableSnapshot, comment: str = "", instant: str | None = None) 
     `ConfigError` for one that has a savepoint already; `CommitConflict` if a pending clean is about
     to delete files of it; `LockTimeout` if another writer holds the table's lock.
     """
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         return _create(table.with_timeline(zombie_commits.load_timeline(table)), comment, instant)
 
 
@@ -90,7 +90,7 @@ def delete(table: TableSnapshot, instant: str) -> None:
 
     Raises `ConfigError` if there is none, `LockTimeout` if another writer holds the table's lock.
     """
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         _delete(table.with_timeline(zombie_commits.load_timeline(table)), instant)
 
 

@@ -77,20 +77,20 @@ class Transaction:
         table: TableSnapshot,
         operation: str,
         *,
-        rechecks: Iterable[CommitCheck] = (),
+        commit_checks: Iterable[CommitCheck] = (),
         appends: bool = False,
         shared: bool = False,
     ) -> None:
         """Nothing is written yet.
 
         table: the snapshot that the write was planned on. operation: Hudi's name, such as UPSERT.
-        rechecks: commit checks of what the write relied on. appends: other writers may append to
-        the same file groups. shared: other processes continue the write, so its heartbeat does not
-        depend on this one.
+        commit_checks: commit checks of what the write relied on. appends: other writers may append
+        to the same file groups. shared: other processes continue the write, so its heartbeat does
+        not depend on this one.
         """
         self._table = table
         self._operation = operation
-        self._rechecks = tuple(rechecks)
+        self._commit_checks = tuple(commit_checks)
         self._appends = appends
         self._open = PendingInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
@@ -129,7 +129,7 @@ class Transaction:
             self._heartbeat.start()
             return self
         try:
-            with self._table.guard.critical_section():
+            with self._table.lock_manager.critical_section():
                 self._begin()
         except BaseException:
             # The next writer removes what the storage fails to delete.
@@ -147,7 +147,7 @@ class Transaction:
             self.instant,
             table.clock,
             owned=not self._shared,
-            lock_lasts_ms=table.guard.lease_ms,
+            lock_lasts_ms=table.lock_manager.lease_ms,
         )
 
     def _begin(self) -> None:
@@ -157,11 +157,11 @@ class Transaction:
         self._open = replace(self._open, time=table.generator.next())
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
-        table.guard.check_held()
+        table.lock_manager.check_held()
         self._state = State.REQUESTED
         plan = replace_commit.content_of_request(table.config.version, self._operation, table.clock)
         self._open.request(plan)
-        table.guard.wait_out_clock_skew(began_ms)
+        table.lock_manager.wait_out_clock_skew(began_ms)
 
     def _withdraw_request(self) -> None:
         """Withdraw a write that has at most its requested file."""
@@ -188,7 +188,7 @@ class Transaction:
     def _check_early(self, profile: CommitMetadata) -> None:
         """Detect conflicts before files are written, if the options ask for it."""
         table = self._table
-        if LockOptions.of(table.options).early_detection and not table.guard.is_held:
+        if LockOptions.of(table.options).early_detection and not table.lock_manager.is_held:
             conflicts.check_markers(
                 table, self.instant, conflicts.collect_written_file_groups(profile)
             )
@@ -219,7 +219,7 @@ class Transaction:
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
-        with table.guard.critical_section():
+        with table.lock_manager.critical_section():
             if self._heartbeat is not None:
                 self._heartbeat.begin_publication()
             with prefetch_commit_reads(
@@ -240,7 +240,7 @@ class Transaction:
             completion = table.generator.next()
             self._publish(completion, data)
             self._run_post_commit(now)
-            self._clear(partial(table.guard.wait_out_clock_skew, began_ms))
+            self._clear(partial(table.lock_manager.wait_out_clock_skew, began_ms))
         return completion
 
     def _check_before_publish(
@@ -258,7 +258,7 @@ class Transaction:
         since = conflicts.commits_since_plan(table, timeline, instant)
         self._check_others(since, metadata)
         conflicts.check_schema(since, table, instant, metadata.table_schema and schema.avro)
-        for recheck in self._rechecks:
+        for recheck in self._commit_checks:
             recheck(since)
         return since.table
 
@@ -273,7 +273,7 @@ class Transaction:
         )
 
     def _check_alive(self, within_ms: int = 0) -> None:
-        self._table.guard.check_held(within_ms)
+        self._table.lock_manager.check_held(within_ms)
         if self._is_late:
             write = f"the {self._open.action} {self.instant}"
             msg = (
@@ -290,7 +290,7 @@ class Transaction:
         with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
             self._open.check_inflight()
             late_ms = 0 if self._heartbeat is None else self._heartbeat.late_ms
-            self._check_alive(min(late_ms, self._table.guard.lease_ms or 0))
+            self._check_alive(min(late_ms, self._table.lock_manager.lease_ms or 0))
             self._publishing = True
             try:
                 self._open.publish(completion, data)
@@ -308,7 +308,7 @@ class Transaction:
     def _is_committed(self, completion: str) -> bool:
         """Return whether the publication counts: other writers that found it may have decided."""
         table = self._table
-        table.guard.reacquire()
+        table.lock_manager.reacquire()
         if self._heartbeat is None or self._heartbeat.mark_zombie():
             return False
         timeline = Timeline.load(table.storage, table.config)
@@ -422,16 +422,16 @@ class Transaction:
 
     def _finish(self) -> bool:
         """Roll a pending write back; return whether it was complete."""
-        guard = self._table.guard
-        with guard.critical_section():
+        lock_manager = self._table.lock_manager
+        with lock_manager.critical_section():
             # A critical section may go on without its lock, or lose it during this check.
             try:
-                guard.check_held()
+                lock_manager.check_held()
                 return self._finish_under_lock()
             except Exception:
-                if conflicts.passes(guard.check_held):
+                if conflicts.passes(lock_manager.check_held):
                     raise
-            guard.reacquire()
+            lock_manager.reacquire()
             return self._finish_under_lock()
 
     def _finish_under_lock(self) -> bool:

@@ -47,7 +47,7 @@ def revoke_zombies(
     if not beats:
         return timeline
     zombies = find_zombies(storage, timeline, beats)
-    table.guard.check_held()
+    table.lock_manager.check_held()
     for commit in zombies:
         logger.info("%s: revoking zombie commit %s", storage.uri, commit)
         storage.delete(timeline.path(commit))

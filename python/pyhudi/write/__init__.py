@@ -8,8 +8,9 @@ duplicates combined by the merge rules (`slices/combine.py`) -> rows tagged by t
 `merge.py`, `overwrite.py`, `update_delete.py` and `alter.py` hold the operations, `execute.py`
 the commit that they share.
 
-- An operation does not know where its rows are (`rows.py`, decision 12): in memory, in local files
-  or in a Spark DataFrame. Each of them assigns rows its way; a plan sees only the counts.
+- An operation does not know where its rows are (`row_protocols.py`, decision 12): in memory, in
+  local files or in a Spark DataFrame. Each of them assigns rows its way; a plan sees only the
+  counts.
 - Data above a quarter of the memory limit spill to local files (`engine/partitioned_spill.py`),
   first by key hash, then by file group and partition (`spilled_rows.py`), from where tasks stream
   them.

@@ -41,7 +41,7 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
     the property that names the build is removed last. Raises `CommitConflict` if the indexing has a
     heartbeat.
     """
-    with handle.guarded.critical_section():
+    with handle.lock_manager.critical_section():
         config = TableConfig.load(handle.storage, clock)
         timeline = Timeline.load(handle.storage, config)
         names = {name, *(index_type.name + name for index_type in KINDS if index_type.has_names)}
@@ -97,7 +97,7 @@ def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instan
 
 def _remove_files(table: TableSnapshot, removed: set[str]) -> None:
     if FILES in removed:
-        remove_metadata_table(table.storage, table.guard)
+        remove_metadata_table(table.storage, table.lock_manager)
         return
     change_definitions(table.storage, table.config, {}, removed=removed)
-    clear_partitions(table.storage, removed, table.guard)
+    clear_partitions(table.storage, removed, table.lock_manager)

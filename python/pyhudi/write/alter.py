@@ -49,7 +49,7 @@ def alter(
         _columns_that_stay(config),
         config.version.internal_schema_has_all_types,
         before.root.name,
-        context.indexed,
+        context.index_names,
     )
     after = before
     for change in changes:

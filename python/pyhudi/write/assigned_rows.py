@@ -18,7 +18,7 @@ from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTa
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
-from pyhudi.write.row_sizes import CutRows, Stretch, stretches
+from pyhudi.write.row_sizes import RowRange, SliceableRows, row_ranges
 from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
@@ -37,7 +37,7 @@ class GroupRows:
 
 
 @dataclass(frozen=True)
-class LeavingKeys:
+class DeletedKeys:
     """Record keys to be deleted from one file group."""
 
     keys: pa.Array[Any]
@@ -45,20 +45,20 @@ class LeavingKeys:
 
 
 @dataclass(frozen=True)
-class PlacedRows:
-    """See `rows.AssignedRows`."""
+class AssignedLocalRows:
+    """See `row_protocols.AssignedRows`."""
 
     context: WriteContext
     groups: Sequence[FileGroup] = ()
     updates: Mapping[int, GroupRows] = field(default_factory=dict)
     """By file group number."""
-    leaving: Mapping[int, LeavingKeys] = field(default_factory=dict)
-    inserts: Mapping[str, CutRows] = field(default_factory=dict)
+    deletes: Mapping[int, DeletedKeys] = field(default_factory=dict)
+    inserts: Mapping[str, SliceableRows] = field(default_factory=dict)
     """By partition path."""
-    kept_away: int = 0
-    known: int = 0
+    kept_in_partition: int = 0
+    inserted_duplicates: int = 0
     cross_partition_duplicates: int = 0
-    absent: pa.Table | None = None
+    missing_keys: pa.Table | None = None
     seen: FileGroups = frozenset()
 
     @cached_property
@@ -67,23 +67,23 @@ class PlacedRows:
         return Counts(
             self.groups,
             {number: Updates(part.count, part.deletes) for number, part in self.updates.items()},
-            {number: len(deleted.keys) for number, deleted in self.leaving.items()},
+            {number: len(deleted.keys) for number, deleted in self.deletes.items()},
             {partition: len(rows) for partition, rows in self.inserts.items()},
         )
 
-    def also_in(self, partitions: Iterable[str]) -> PlacedRows:
+    def also_in(self, partitions: Iterable[str]) -> AssignedLocalRows:
         """Add partitions that get no rows."""
         none = {path: pa.table({}) for path in partitions if path not in self.inserts}
         return replace(self, inserts={**self.inserts, **none})
 
     @property
-    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+    def deleted_keys(self) -> Mapping[int, pa.Array[Any] | None]:
         """Keys to delete by file group number."""
-        return {number: deleted.keys for number, deleted in self.leaving.items()}
+        return {number: deleted.keys for number, deleted in self.deletes.items()}
 
-    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+    def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
         """Return the new rows by partition path, with their size in base files."""
-        return stretches(self.inserts, self.context.options)
+        return row_ranges(self.inserts, self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
         """Write the files, each with the rows assigned to it."""
@@ -97,7 +97,7 @@ class PlacedRows:
         """Return the task of a file with its rows."""
         updates = deleted = None
         if file.group is not None:
-            updates, deleted = self.updates.get(file.group), self.leaving.get(file.group)
+            updates, deleted = self.updates.get(file.group), self.deletes.get(file.group)
         parts = [updates.rows] if updates else []
         if file.inserts:
             new = self.inserts[file.task.partition]
@@ -118,7 +118,7 @@ def with_rows(
     task: WriteTask,
     rows: write_tasks.RowStream | None,
     base_rows: pa.Array[Any] | None = None,
-    deleted: LeavingKeys | None = None,
+    deleted: DeletedKeys | None = None,
 ) -> WriteTask:
     """Return a planned task with its rows. base_rows: as in `GroupRows`, only for tables."""
     if isinstance(task, BaseFileTask):

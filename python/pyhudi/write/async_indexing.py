@@ -95,7 +95,7 @@ def create(
         stats = [stat for making in build.makings for stat in making.write_files()]
         return build.finish(stats)
     except BaseException:
-        with suppress(Exception), handle.guarded.critical_section():
+        with suppress(Exception), handle.lock_manager.critical_section():
             build.take_back()
         raise
     finally:
@@ -103,8 +103,8 @@ def create(
 
 
 def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
-    guard = handle.guarded
-    with guard.critical_section():
+    lock_manager = handle.lock_manager
+    with lock_manager.critical_section():
         context = WriteContext.open(handle.without_index_options(), clock).recover()
         made_of, table = plan_build(context, asked, options), context.table
         table.generator.observe(context.timeline)
@@ -113,9 +113,9 @@ def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
         build.look()
         try:
             build.heartbeat.start()
-            guard.check_held()
+            lock_manager.check_held()
             context.config.update(table.storage, build.undone.properties, clock)
-            clear_partitions(table.storage, build.names, guard)
+            clear_partitions(table.storage, build.names, lock_manager)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
         except BaseException:
@@ -123,7 +123,7 @@ def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock:
                 build.take_back()
             build.heartbeat.stop_beating()
             raise
-        guard.wait_out_clock_skew(began_ms)
+        lock_manager.wait_out_clock_skew(began_ms)
     return build
 
 
@@ -200,7 +200,7 @@ class _Build:
         table, clock = self.table, self.table.clock
         until = clock.now_ms() + PATIENCE_MS
         while True:
-            with table.guard.critical_section():
+            with table.lock_manager.critical_section():
                 timeline = zombie_commits.load_timeline(table)
                 unaware = self._unknowing(timeline)
                 if not unaware:
@@ -233,9 +233,9 @@ class _Build:
         # No delta commit without an instant of the table is left, whenever this writer fails.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
         # A writer that stalled here would remove files that another writer built in their place.
-        table.guard.check_held()
+        table.lock_manager.check_held()
         self._end_delta(stats)
-        table.guard.check_held()
+        table.lock_manager.check_held()
         changes = change_definitions(table.storage, config, definitions)
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
@@ -247,7 +247,7 @@ class _Build:
 
     def _check_own(self, config: TableConfig) -> None:
         """Raise `CommitConflict` if other writers may regard this writer as failed."""
-        self.table.guard.check_held()
+        self.table.lock_manager.check_held()
         listed = config.metadata_partitions
         ours = PendingOperation.of(config).by == self.instant and FILES in listed
         for partition_type, name in kinds_of(self.names):
@@ -339,7 +339,7 @@ class _Build:
     def _remove_files(self, config: TableConfig, name: str) -> None:
         storage = self.table.storage
         if name not in config.metadata_partitions:
-            clear_partitions(storage, [name], self.table.guard)
+            clear_partitions(storage, [name], self.table.lock_manager)
             return
         for file in storage.list_dir(f"{FOLDER}/{name}")[1]:
             if f"_{self.instant}." in file.name:

@@ -24,7 +24,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import file_id_of, read_committed_ring
 from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits, FileGroups
 from pyhudi.write.file_assignment import Counts
-from pyhudi.write.rows import AssignedRows
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.write_context import WriteContext
 
 
@@ -36,8 +36,8 @@ def check_missing_keys(placed: AssignedRows, *, deletes: bool = False) -> list[C
     rows in a bucket index conflict by their buckets.
     """
     context, counts = placed.context, placed.counts
-    if placed.absent is not None:
-        return [check_keys_still_missing(context, placed.absent)]
+    if placed.missing_keys is not None:
+        return [check_keys_still_missing(context, placed.missing_keys)]
     if deletes or context.config.merge.delete_field in context.schema.arrow.names:
         return [check_partitions_unchanged(None)]
     if context.index.has_buckets or not counts.inserts:
@@ -75,7 +75,7 @@ def check_filter_finds_nothing(context: WriteContext, where: Any) -> CommitCheck
         if not since.changes:
             return
         table, changed = since.table, _groups(since)
-        tasks = plan_select(table, where, (RECORD_KEY,), context.task_memory, context.made_keys)
+        tasks = plan_select(table, where, (RECORD_KEY,), context.task_memory, context.virtual_keys)
         tasks = [task for task in tasks if (task.slice.partition, task.slice.file_id) in changed]
         counts = context.engine.run(count_rows, tasks, label="read concurrent writes")
         for task, count in zip(tasks, counts, strict=True):

@@ -92,7 +92,7 @@ def retry_on_conflict(
             )
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
-        with handle.guarded.critical_section() if retries else nullcontext():
+        with handle.lock_manager.critical_section() if retries else nullcontext():
             return verb(handle, again.reader() if again else given)
     finally:
         if again is not None:
@@ -109,7 +109,7 @@ def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
 
 def _decide(handle: Handle, clock: Clock) -> bool:
     """Revoke the table's zombie commits. Return whether there were any."""
-    with handle.guarded.critical_section():
+    with handle.lock_manager.critical_section():
         table = open_for_change(handle, clock)
         return zombie_commits.load_timeline(table).commits != table.timeline.commits
 

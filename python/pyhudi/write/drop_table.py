@@ -46,14 +46,14 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
     timeline = Timeline.load(storage, config, may_be_missing=True)
     table = open_for_change(handle, clock, config, timeline)
     lock = LockOptions.of(table.options)
-    with table.guard.critical_section():
+    with table.lock_manager.critical_section():
         timeline = Timeline.load(storage, table.config, may_be_missing=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
         _check_nobody_writes(table)
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
         lock_files = (PATH, f"{folder}/{NAME}")
         _check_own(storage, lock_files)
-        table.guard.check_held()
+        table.lock_manager.check_held()
         _remove(storage, lock_files)
 
 

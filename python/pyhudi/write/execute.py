@@ -29,7 +29,7 @@ from pyhudi.write.file_assignment import (
 from pyhudi.write.key_uniqueness_claims import key_claims
 from pyhudi.write.partition_path_checks import check_names
 from pyhudi.write.pending_clustering import check_free
-from pyhudi.write.rows import AssignedRows
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.write_context import WriteContext
 
 UPSERT = "UPSERT"
@@ -65,22 +65,22 @@ def write(
     context, counts = placed.context, placed.counts
     _check_partitions(context, counts)
     check_free(context, (counts.groups[number] for number in counts.touched))
-    anew: frozenset[int] = frozenset()
-    if deletes and counts.leaving:
+    rewrite: frozenset[int] = frozenset()
+    if deletes and counts.deletes:
         if copies is None:
-            copies = groups_with_copies(context, counts.groups, placed.leaving_keys)
-        anew = groups_to_rewrite(context, counts.groups, copies)
+            copies = groups_with_copies(context, counts.groups, placed.deleted_keys)
+        rewrite = groups_to_rewrite(context, counts.groups, copies)
     shared = context.options.index.shares_buckets
-    rechecks = (
+    commit_checks = (
         commit_checks if shared else (check_buckets_not_taken(context, counts), *commit_checks)
     )
-    with Transaction(context.table, operation, rechecks=rechecks, appends=shared) as txn:
+    with Transaction(context.table, operation, commit_checks=commit_checks, appends=shared) as txn:
         files = plan_files(
             replace(context.target(txn.instant), partial=partial),
             counts,
             row_bytes=_row_bytes(context, counts),
             merge_by_key=merge_by_key,
-            anew=anew,
+            rewrite=rewrite,
             new_file_id=context.new_file_id,
         )
         return execute(context, txn, files, operation, write=placed.write)
@@ -95,11 +95,11 @@ def write_new_files(
     """Write rows to files of new file groups, which replace others if `replaced` is given."""
     context = placed.context
     _check_partitions(context, placed.counts)
-    stretches = placed.stretches()
-    with Transaction(context.table, operation, rechecks=commit_checks) as txn:
+    row_ranges = placed.row_ranges()
+    with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
         files = plan_new_files(
             context.target(txn.instant),
-            stretches,
+            row_ranges,
             new_file_id=context.new_file_id,
         )
         return execute(context, txn, files, operation, write=placed.write, replaced=replaced)
@@ -121,8 +121,8 @@ def write_buckets(
     _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.touched))
-    rechecks = (check_buckets_not_taken(context, counts), *commit_checks)
-    with Transaction(context.table, operation, rechecks=rechecks) as txn:
+    commit_checks = (check_buckets_not_taken(context, counts), *commit_checks)
+    with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
         if replaced is not None:
             groups = in_place(groups, new_hashing_metadata(context, txn, replaced))
         target = context.target(txn.instant)

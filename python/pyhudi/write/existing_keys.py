@@ -39,7 +39,7 @@ def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> 
     return rows.filter(pc.invert(pc.is_in(numbers, value_set=existing)))
 
 
-def counts_known(context: WriteContext) -> bool:
+def should_count_existing_keys(context: WriteContext) -> bool:
     """Return whether an insert counts rows with keys in the table's record index.
 
     It does unless an option determines how to handle them.
@@ -53,7 +53,7 @@ def count_existing(table: IndexedTable, rows: pa.Table) -> int:
     return len(tagging.find_existing_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
 
 
-def warn_of_known(context: WriteContext, count: int) -> None:
+def warn_of_duplicates(context: WriteContext, count: int) -> None:
     """Warn about inserted duplicates of existing keys."""
     if count:
         warn(

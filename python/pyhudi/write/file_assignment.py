@@ -6,8 +6,8 @@ tables put them into base files too, because the index that tags rows here does 
 of other writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0). Hudi
 rewrites any small file; pyhudi rewrites one for inserts only in proportion to them.
 
-No rows are needed here: a planned file names the rows assigned to it, and their owner (`rows.py`)
-supplies them.
+No rows are needed here: a planned file names the rows assigned to it, and their owner
+(`row_protocols.py`) supplies them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyhudi.config.write_options import TINY
 from pyhudi.errors import CommitConflict
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Counts:
     """File groups with updates or deletes, and those that may take new rows."""
     updates: Mapping[int, Updates] = field(default_factory=dict)
     """By file group number."""
-    leaving: Mapping[int, int] = field(default_factory=dict)
+    deletes: Mapping[int, int] = field(default_factory=dict)
     """Keys to delete by file group number."""
     inserts: Mapping[str, int] = field(default_factory=dict)
     """New rows by partition path; 0 if the input had only deletes."""
@@ -50,7 +50,7 @@ class Counts:
     @property
     def touched(self) -> list[int]:
         """Numbers of the file groups with updates or deletes."""
-        return sorted({*self.updates, *self.leaving})
+        return sorted({*self.updates, *self.deletes})
 
     @property
     def partitions(self) -> list[str]:
@@ -88,7 +88,7 @@ def plan_files(
     *,
     row_bytes: int,
     merge_by_key: bool,
-    anew: Collection[int] = (),
+    rewrite: Collection[int] = (),
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
     """Plan the files of a write to existing and new file groups.
@@ -108,7 +108,7 @@ def plan_files(
     for number in sorted({*counts.touched, *additions}):
         part = additions.get(number, _NOTHING_NEW)
         task = _to_group(
-            target, counts, number, len(part), merge_by_key=merge_by_key, anew=number in anew
+            target, counts, number, len(part), merge_by_key=merge_by_key, rewrite=number in rewrite
         )
         existing.append(PlannedFile(task, number, part, number in counts.updates or bool(part)))
     return [*existing, *new]
@@ -116,7 +116,7 @@ def plan_files(
 
 def plan_new_files(
     target: WriteTarget,
-    inserts: Mapping[str, Sequence[Stretch]],
+    inserts: Mapping[str, Sequence[RowRange]],
     *,
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
@@ -127,17 +127,17 @@ def plan_new_files(
     """
     return [
         _new_group(target, partition, part, new_file_id())
-        for partition, stretches in inserts.items()
-        for part in _equal_parts(stretches, target.options.max_file_size)
+        for partition, row_ranges in inserts.items()
+        for part in _equal_parts(row_ranges, target.options.max_file_size)
     ]
 
 
-def _equal_parts(stretches: Sequence[Stretch], max_bytes: int) -> Iterator[range]:
+def _equal_parts(row_ranges: Sequence[RowRange], max_bytes: int) -> Iterator[range]:
     """Split rows into as few parts of about equal size as fit `most` bytes each."""
-    total = sum(stretch.size for stretch in stretches)
+    total = sum(stretch.size for stretch in row_ranges)
     parts = max(-(-total // max_bytes), 1)
     start = row = passed = 0
-    for rows, size in stretches:
+    for rows, size in row_ranges:
         for part in range(-(-passed * parts // total) if total else 0, parts):
             # The first row of the next part, by the bytes before it.
             beyond = total * part // parts - passed
@@ -206,18 +206,24 @@ def _new_group(target: WriteTarget, partition: str, part: range, file_id: str) -
 
 
 def _to_group(
-    target: WriteTarget, counts: Counts, number: int, added: int, *, merge_by_key: bool, anew: bool
+    target: WriteTarget,
+    counts: Counts,
+    number: int,
+    added: int,
+    *,
+    merge_by_key: bool,
+    rewrite: bool,
 ) -> WriteTask:
     """Return the task of one file group with updates or deletes.
 
     added: new rows that fill it up; it then always gets a new base file.
     """
     group, part = counts.groups[number], counts.updates.get(number, _NONE)
-    delete_count, slice_ = counts.leaving.get(number, 0), group.slice
+    delete_count, slice_ = counts.deletes.get(number, 0), group.slice
     place = (target, slice_.partition, slice_.file_id)
     looked_for = merge_by_key and not group.is_new
     takes_log = group.starts_with_log or not group.is_new
-    if target.merge_on_read and takes_log and not added and not anew:
+    if target.merge_on_read and takes_log and not added and not rewrite:
         live = part.rows - part.deletes
         if group.is_new:
             group = replace(group, slice=replace(slice_, base_instant=target.instant))

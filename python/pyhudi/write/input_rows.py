@@ -21,7 +21,7 @@ from pyhudi.write.memory_rows import MemoryRows, assign_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.row_counters import RowCounters
-from pyhudi.write.rows import AssignedRows, Rows
+from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.spilled_rows import SpilledRows
 from pyhudi.write.write_context import WriteContext
 
@@ -57,7 +57,7 @@ def read_rows(
     schema_mode: str = "strict",
     generate: bool = False,
     partial: bool = False,
-) -> Iterator[Rows]:
+) -> Iterator[UnassignedRows]:
     """The data as keyed rows, which stay readable in the block.
 
     Data is read to its end, or until it exceeds memory. schema_mode: as in `WriteContext.evolve`.
@@ -87,11 +87,11 @@ def read_delete_keys(
         with spark("write_rows").assign_deletes(context, keys) as placed:
             yield placed, None
         return
-    table = read_table(keys, context.given_types)
+    table = read_table(keys, context.input_types)
     named, in_partitions = context.delete_keys(table)
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
-    tally = RowCounters(table.num_rows, table.num_rows - named.num_rows)
-    yield assign_deletes(context.recover(), named, in_partitions=in_partitions), tally
+    counters = RowCounters(table.num_rows, table.num_rows - named.num_rows)
+    yield assign_deletes(context.recover(), named, in_partitions=in_partitions), counters
 
 
 def _take_rows(
@@ -102,15 +102,15 @@ def _take_rows(
     schema_mode: str,
     *,
     generate: bool,
-) -> Rows:
-    schema, batches = read_batches(data, context.given_types, uneven=True)
+) -> UnassignedRows:
+    schema, batches = read_batches(data, context.input_types, uneven=True)
     context, _ = context.evolve(schema.empty_table(), schema_mode)
     keyed = (
         context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
         for piece in pieces(schema, batches, limit)
     )
-    tally = RowCounters()
-    return buffer_rows(stack, context, tally.count_pieces(keyed), limit, tally)
+    counters = RowCounters()
+    return buffer_rows(stack, context, counters.count_pieces(keyed), limit, counters)
 
 
 def buffer_rows(
@@ -118,7 +118,7 @@ def buffer_rows(
     context: WriteContext,
     pieces: Iterator[pa.Table],
     limit: int,
-    tally: RowCounters | None = None,
+    counters: RowCounters | None = None,
 ) -> MemoryRows | SpilledRows:
     """Buffer keyed rows of at least one chunk, in memory if the limit allows it.
 
@@ -130,8 +130,8 @@ def buffer_rows(
         buffered.append(piece)
         size += piece.nbytes
         if size > limit // _WHOLE:
-            return SpilledRows(context, stack, drain(buffered, pieces), limit, tally=tally)
-    return MemoryRows(context, pa.concat_tables(buffered), tally)
+            return SpilledRows(context, stack, drain(buffered, pieces), limit, counters=counters)
+    return MemoryRows(context, pa.concat_tables(buffered), counters)
 
 
 def drain(buffered: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

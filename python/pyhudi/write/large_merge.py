@@ -27,7 +27,7 @@ from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import find_untagged, row_numbers
 from pyhudi.txn.conflicts import CommitCheck
-from pyhudi.write.assigned_rows import PlacedRows
+from pyhudi.write.assigned_rows import AssignedLocalRows
 from pyhudi.write.commit_validation import check_partitions_unchanged
 from pyhudi.write.execute import TAG_STAGE
 from pyhudi.write.merge_clauses import Clause
@@ -62,13 +62,13 @@ class LargeSource:
     schema: pa.Schema
     pieces: Iterator[pa.Table]
     memory_limit: int
-    rechecks: list[CommitCheck] = field(default_factory=list)
+    commit_checks: list[CommitCheck] = field(default_factory=list)
     """Checks at the commit that no other write has added a key of the source."""
 
     @contextmanager
     def merge_parts(
         self, context: WriteContext, clauses: Sequence[MergeClause]
-    ) -> Iterator[PlacedRows]:
+    ) -> Iterator[AssignedLocalRows]:
         """The changes that the source's rows lead to. Raises as `merge` does."""
         empty = self.schema.empty_table()
         on_match = check_clauses(context, empty, clauses, matched=True)
@@ -83,7 +83,7 @@ class LargeSource:
             work.match()
             work.insert_lost()
             partitions = None if context.index.is_global else frozenset(work.partitions)
-            self.rechecks = (
+            self.commit_checks = (
                 [] if context.index.has_buckets else [check_partitions_unchanged(partitions)]
             )
             yield replace(work.place.all_rows(), seen=work.seen)
@@ -234,7 +234,7 @@ class _Merge:
             self._source(rows),
             self._on_match,
             context.options.null_elements,
-            context.kept_values,
+            context.ignored_values,
         )
 
     def _source(self, rows: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Rows of a write that are in memory: see `rows.py` for the methods."""
+"""Rows of a write that are in memory: see `row_protocols.py` for the methods."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
-from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, in_partition
 from pyhudi.write.existing_keys import count_existing, drop_existing_keys
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.row_counters import RowCounters
-from pyhudi.write.rows import AssignedRows, Rows
+from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.write_context import WriteContext
 
 
@@ -28,44 +28,46 @@ class MemoryRows:
     context: WriteContext
     rows: pa.Table
     """Record key and partition path are the first columns."""
-    tally: RowCounters | None = None
-    """See `Rows`."""
+    counters: RowCounters | None = None
+    """See `UnassignedRows`."""
 
-    def combine(self) -> Rows:
-        """See `Rows`."""
+    def combine(self) -> UnassignedRows:
+        """See `UnassignedRows`."""
         combined = tagging.combine(self.context, self.rows)
-        if self.tally is not None:
+        if self.counters is not None:
             crossed = tagging.cross_partition_duplicates(self.context, self.rows, combined)
-            self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
+            self.counters.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
         return self._keep_rows(combined)
 
-    def without_existing_keys(self, *, fail: bool) -> Rows:
-        """See `Rows`."""
+    def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
+        """See `UnassignedRows`."""
         return self._keep_rows(drop_existing_keys(self.context, self.rows, fail=fail))
 
-    def count_known(self) -> MemoryRows:
-        """See `Rows`."""
-        if self.tally is not None:
-            self.tally.known += count_existing(self.context, self.rows)
+    def count_existing_keys(self) -> MemoryRows:
+        """See `UnassignedRows`."""
+        if self.counters is not None:
+            self.counters.inserted_duplicates += count_existing(self.context, self.rows)
         return self
 
     def _keep_rows(self, rows: pa.Table) -> MemoryRows:
-        if self.tally is not None:
-            self.tally.count_dropped(self.rows, rows)
+        if self.counters is not None:
+            self.counters.count_dropped(self.rows, rows)
         return replace(self, rows=rows)
 
-    def fill_missing_columns(self) -> Rows:
-        """See `Rows`."""
+    def fill_missing_columns(self) -> UnassignedRows:
+        """See `UnassignedRows`."""
         context = self.context.recover()
         return replace(self, context=context, rows=whole_rows(context, self.rows))
 
     def for_upsert(self) -> AssignedRows:
-        """See `Rows`."""
+        """See `UnassignedRows`."""
         context, rows = self.context.recover(), self.rows
         marked = context.find_delete_markers(rows)
         located = tagging.tag_upsert(context, rows, marked)
-        kept_away = tagging.count_kept_in_partition(context, rows, marked, located)
-        return replace(assign_rows(context, rows, marked, located), kept_away=kept_away)
+        kept_in_partition = tagging.count_kept_in_partition(context, rows, marked, located)
+        return replace(
+            assign_rows(context, rows, marked, located), kept_in_partition=kept_in_partition
+        )
 
     def for_insert(
         self,
@@ -73,14 +75,14 @@ class MemoryRows:
         *,
         whole: bool = False,  # noqa: ARG002 - all rows are here
     ) -> AssignedRows:
-        """See `Rows`."""
+        """See `UnassignedRows`."""
         return self._assign(tagging.tag_insert, order)
 
     def for_new_buckets(self) -> AssignedRows:
-        """See `Rows`."""
+        """See `UnassignedRows`."""
         return self._assign(tagging.tag_new_buckets, ()).also_in(self._paths_of_deletes())
 
-    def _assign(self, find: Any, order: tuple[str, ...]) -> PlacedRows:
+    def _assign(self, find: Any, order: tuple[str, ...]) -> AssignedLocalRows:
         rows = self._live()
         if order:
             rows = rows.take(_sort_indices(rows, order))
@@ -94,8 +96,8 @@ class MemoryRows:
         *,
         whole: bool = False,  # noqa: ARG002 - all rows are here
         counted: bool = True,  # noqa: ARG002 - counting costs nothing
-    ) -> PlacedRows:
-        """See `Rows`."""
+    ) -> AssignedLocalRows:
+        """See `UnassignedRows`."""
         rows = self._live()
         paths, numbers = _paths(rows), row_numbers(rows.num_rows)
         if order:
@@ -105,7 +107,7 @@ class MemoryRows:
             partition: rows.take(part) if order else SelectedRows(rows, part)
             for partition, part in group_values(paths, numbers)
         }
-        placed = PlacedRows(self.context.recover(), inserts=inserts)
+        placed = AssignedLocalRows(self.context.recover(), inserts=inserts)
         return placed.also_in(self._paths_of_deletes())
 
     def _paths_of_deletes(self) -> list[str]:
@@ -130,7 +132,7 @@ def _paths(rows: pa.Table) -> pa.Array[Any]:
 
 def assign_rows(
     context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
-) -> PlacedRows:
+) -> AssignedLocalRows:
     """Assign rows by the result of an index. Deletes of missing keys are dropped.
 
     marked_deleted: for each row whether it deletes its key.
@@ -138,12 +140,12 @@ def assign_rows(
     tagged, groups = located.tagged, located.groups
     new = find_untagged(rows.num_rows, tagged)
     new = new.filter(pc.invert(marked_deleted.take(new)))
-    updates, leaving = dict(tagged.by_group()), tagged.leaving()
-    if updates or leaving:
+    updates, deletes = dict(tagged.by_group()), tagged.leaving()
+    if updates or deletes:
         # One chunk, because taking rows from many chunks scans all of them for each group.
         rows = rows.combine_chunks()
     keys, base_rows = rows.column(RECORD_KEY), tagged.base_rows_by_group()
-    return PlacedRows(
+    return AssignedLocalRows(
         context,
         groups,
         updates={
@@ -155,23 +157,25 @@ def assign_rows(
             )
             for number, at in updates.items()
         },
-        leaving={
-            number: LeavingKeys(keys.take(at).combine_chunks()) for number, at in leaving.items()
+        deletes={
+            number: DeletedKeys(keys.take(at).combine_chunks()) for number, at in deletes.items()
         },
         inserts={
             path: SelectedRows(rows, part)
             for path, part in group_values(_paths(rows).take(new), new)
         },
-        absent=_absent(rows, tagged),
+        missing_keys=_select_missing(rows, tagged),
     )
 
 
-def _absent(keys: pa.Table, tagged: Tagged) -> pa.Table:
+def _select_missing(keys: pa.Table, tagged: Tagged) -> pa.Table:
     """Return the missing keys, as a copy, since the rows are released file by file."""
     return keys.select([RECORD_KEY, PARTITION_PATH]).take(find_untagged(keys.num_rows, tagged))
 
 
-def assign_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool) -> PlacedRows:
+def assign_deletes(
+    context: WriteContext, keys: pa.Table, *, in_partitions: bool
+) -> AssignedLocalRows:
     """Assign keys to delete, by the index of a recovered table.
 
     keys: columns record key and partition path. The path counts only if keys are looked up
@@ -182,11 +186,11 @@ def assign_deletes(context: WriteContext, keys: pa.Table, *, in_partitions: bool
         keys.column(RECORD_KEY).combine_chunks(),
         located.tagged.base_rows_by_group(),
     )
-    leaving = {
-        number: LeavingKeys(record_keys.take(at), base_rows.get(number))
+    deletes = {
+        number: DeletedKeys(record_keys.take(at), base_rows.get(number))
         for number, at in located.tagged.by_group()
     }
-    absent = _absent(keys, located.tagged)
+    missing_keys = _select_missing(keys, located.tagged)
     if not in_partitions:
-        absent = absent.drop_columns([PARTITION_PATH])
-    return PlacedRows(context, located.groups, leaving=leaving, absent=absent)
+        missing_keys = missing_keys.drop_columns([PARTITION_PATH])
+    return AssignedLocalRows(context, located.groups, deletes=deletes, missing_keys=missing_keys)

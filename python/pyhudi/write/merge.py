@@ -28,7 +28,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
-from pyhudi.write.assigned_rows import LeavingKeys, PlacedRows
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys
 from pyhudi.write.commit_validation import check_file_groups_unchanged, check_missing_keys
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.large_merge import LargeSource, row_bytes
@@ -47,7 +47,7 @@ from pyhudi.write.merge_planning import (
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.row_counters import RowCounters, with_row_counts
-from pyhudi.write.rows import AssignedRows
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -78,16 +78,19 @@ def merge(
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
         # Without a row it has no columns that clauses could refer to.
-        source, clauses = context.given_types.empty_table(), ()
-    tally = None if is_spark_frame(source) else RowCounters()
-    source_rows = source if tally is None else _take_source(context, source, limit, tally)
+        source, clauses = context.input_types.empty_table(), ()
+    counters = None if is_spark_frame(source) else RowCounters()
+    source_rows = source if counters is None else _take_source(context, source, limit, counters)
     with _merge_source(context, source_rows, clauses) as changes:
         seen = check_file_groups_unchanged(changes.seen)
         return with_row_counts(
             write(
-                changes, UPSERT, deletes=True, commit_checks=[*_absent(source_rows, changes), seen]
+                changes,
+                UPSERT,
+                deletes=True,
+                commit_checks=[*_checks_of_missing_keys(source_rows, changes), seen],
             ),
-            tally,
+            counters,
         )
 
 
@@ -102,11 +105,11 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
 
 
 def _take_source(
-    context: WriteContext, source: Any, limit: int, tally: RowCounters
+    context: WriteContext, source: Any, limit: int, counters: RowCounters
 ) -> pa.Table | LargeSource:
     """Return the source in memory, or in chunks if it is too large for that."""
     schema, batches = read_batches(source)
-    pieces = tally.count_pieces(input_rows.pieces(schema, batches, limit))
+    pieces = counters.count_pieces(input_rows.pieces(schema, batches, limit))
     width = row_bytes(data_schema(context.schema.arrow))
     buffered: list[pa.Table] = []
     size = 0
@@ -118,9 +121,9 @@ def _take_source(
     return pa.concat_tables(buffered)
 
 
-def _absent(source: Any, changes: AssignedRows) -> list[CommitCheck]:
+def _checks_of_missing_keys(source: Any, changes: AssignedRows) -> list[CommitCheck]:
     missing = check_missing_keys(changes)
-    return source.rechecks if isinstance(source, LargeSource) else missing
+    return source.commit_checks if isinstance(source, LargeSource) else missing
 
 
 def _merge_source(
@@ -155,11 +158,11 @@ def _merge_in_memory(
     live = [rows.take(hits[number].matched) for number, rows in matches.items()]
     inserted = build_inserts(context, source, keyed, _fresh(keyed.num_rows, live), on_absence)
     deleted = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
-    leaving = {number: LeavingKeys(keys.combine_chunks()) for number, keys in deleted.items()}
+    deleted_keys = {number: DeletedKeys(keys.combine_chunks()) for number, keys in deleted.items()}
     # A concurrent write may let the clauses change a row that they leave unchanged now.
     seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
     changes = _assign_rows(context, hits, inserted, located)
-    yield replace(changes, leaving=leaving, absent=keyed, seen=seen)
+    yield replace(changes, deletes=deleted_keys, missing_keys=keyed, seen=seen)
 
 
 def _match(
@@ -180,7 +183,7 @@ def _match(
             source.take(rows),
             clauses,
             context.options.null_elements,
-            context.kept_values,
+            context.ignored_values,
         )
         for read, rows in zip(reads, matches.values(), strict=True)
     ]
@@ -200,7 +203,7 @@ def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
 
 def _assign_rows(
     context: WriteContext, hits: Mapping[int, Matched], inserted: Inserted, located: TagResult
-) -> PlacedRows:
+) -> AssignedLocalRows:
     """Assign new and changed rows to their targets."""
     rows = [inserted.rows, *(hit.updated for hit in hits.values())]
     counts = [part.num_rows for part in rows]

@@ -35,7 +35,7 @@ class MatchTask:
     clauses: tuple[Clause, ...]
     null_elements: bool = False
     """Lists that clauses set may contain nulls."""
-    kept: IgnoredUpdateValues | None = None
+    ignored_values: IgnoredUpdateValues | None = None
     """Values that clauses cannot set."""
 
 
@@ -128,8 +128,8 @@ def _some(task: MatchTask, rows: pa.Table) -> Matched:
         }
         stored = set(schema.names) - set(clause.values)
         data = conform(pa.table(columns), schema, stored=stored, null_elements=task.null_elements)
-        if task.kept is not None:
-            task.kept.check(old, data, clause.values)
+        if task.ignored_values is not None:
+            task.ignored_values.check(old, data, clause.values)
         updated.append(_with_meta(meta.take(numbers), data))
     return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
 

@@ -39,7 +39,7 @@ def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list
     """Return the read tasks of file groups that have keys of the source."""
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read_slice for group in groups]
-    return plan_slices(context.table, slices, columns, context.task_memory, context.made_keys)
+    return plan_slices(context.table, slices, columns, context.task_memory, context.virtual_keys)
 
 
 def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:

@@ -152,7 +152,7 @@ def finish_pending_operation(table: WritableTable, clock: Clock | None) -> Table
     `CommitConflict` if the operation's writer is active.
     """
     clock = clock or SystemClock()
-    previous = table.known if isinstance(table, Handle) else None
+    previous = table.previous_config if isinstance(table, Handle) else None
     config = TableConfig.load(table.storage, clock, previous)
     undone = PendingOperation.of(config)
     if not undone or not config.version.writable:
@@ -202,7 +202,7 @@ def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
     """Add commits missing in the metadata table; return whether it succeeded (`catching_up.py`)."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    with handle.guarded.critical_section():
+    with handle.lock_manager.critical_section():
         opened = open_for_change(handle, clock)
         check_no_live_writer(opened, opened.timeline)
         return catching_up.catch_up(opened)
@@ -210,7 +210,7 @@ def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
 
 @contextmanager
 def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
-    with build_heartbeat(handle.storage, clock, handle.guarded) as (config, by):
+    with build_heartbeat(handle.storage, clock, handle.lock_manager) as (config, by):
         if PendingOperation.of(config).beside:
             async_indexing.remove_left(open_for_change(handle, clock, config), by)
         yield config, by
@@ -396,7 +396,7 @@ def _take_away(
     undone: the operation that then remains, in addition to the removal of directories.
     """
     check_not_building(config)
-    handle.guarded.check_held()
+    handle.lock_manager.check_held()
     storage = handle.storage
     remaining = [partition for partition in config.metadata_partitions if partition not in removed]
     undone = replace(undone, version=config.version.code, removed=in_order(set(removed)))
@@ -404,12 +404,12 @@ def _take_away(
         properties = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
         config = config.update(storage, undone.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=removed)
-        remove_metadata_table(storage, handle.guarded)
+        remove_metadata_table(storage, handle.lock_manager)
         return config
     changes = {names.METADATA_PARTITIONS: ",".join(remaining), **undone.properties}
     config = config.update(storage, changes, clock)
     change_definitions(storage, config, {}, removed=removed)
-    clear_partitions(storage, removed, handle.guarded)
+    clear_partitions(storage, removed, handle.lock_manager)
     return config
 
 
@@ -468,7 +468,7 @@ def _record_build(
     except BaseException:
         with suppress(Exception):
             # A writer that takes it over after the lock was lost uses the same name.
-            context.table.guard.check_held()
+            context.table.lock_manager.check_held()
             config = TableConfig.load(context.storage, clock)
             if PendingOperation.of(config).by == by:
                 _clear_record(context.table, config, pending)
@@ -499,7 +499,7 @@ def _clear_record(
     storage, clock = table.storage, table.clock
     listed = config.metadata_partitions
     if not listed:
-        remove_metadata_table(storage, table.guard)
+        remove_metadata_table(storage, table.lock_manager)
     leftover = [name for name in undone.removed if name not in listed]
-    clear_partitions(storage, leftover, table.guard)
+    clear_partitions(storage, leftover, table.lock_manager)
     return config.update(storage, {}, clock, removed=(UNFINISHED,))

@@ -100,8 +100,8 @@ def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResul
     """Replace the file groups of partitions, unless other writers change them concurrently."""
     check_replaceable(context.config)
     replaced = groups_of(context, paths)
-    rechecks = [check_partitions_unchanged(replaced)]
-    with Transaction(context.table, DELETE_PARTITION, rechecks=rechecks) as txn:
+    commit_checks = [check_partitions_unchanged(replaced)]
+    with Transaction(context.table, DELETE_PARTITION, commit_checks=commit_checks) as txn:
         new_hashing_metadata(context, txn, replaced)
         return execute(context, txn, [], DELETE_PARTITION, replaced=replaced)
 
@@ -128,7 +128,7 @@ def _overwrite(
         result = put(
             placed, operation, replaced, [check_partitions_unchanged(None if whole else replaced)]
         )
-        return with_row_counts(result, source.tally)
+        return with_row_counts(result, source.counters)
 
 
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:

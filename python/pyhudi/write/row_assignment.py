@@ -18,7 +18,7 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows, in_partition
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, in_partition
 from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.write_context import WriteContext
 
@@ -77,19 +77,19 @@ class RowAssigner:
         own = [self._number(groups[number]) for number in distinct.to_pylist()]
         return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=distinct))
 
-    def all_rows(self) -> PlacedRows:
+    def all_rows(self) -> AssignedLocalRows:
         """Return all added rows."""
         fresh = self._fresh.routes()
         new_buckets = self._session.groups(list(fresh))[0]
         new_buckets = [group for group in new_buckets if self._place(group) not in self._numbers]
-        return PlacedRows(
+        return AssignedLocalRows(
             self._session,
             [*self.groups, *new_buckets],
             {
                 number: GroupRows(rows, *self._counts[number])
                 for number, rows in self._hit.routes().items()
             },
-            {number: LeavingKeys(pa.concat_arrays(keys)) for number, keys in self._leaving.items()},
+            {number: DeletedKeys(pa.concat_arrays(keys)) for number, keys in self._leaving.items()},
             fresh,
             self._kept_away,
         )

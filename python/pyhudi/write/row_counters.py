@@ -21,7 +21,7 @@ class RowCounters:
     """Rows of the data."""
     dropped: int = 0
     """Rows dropped because another input row with their key wins, or the table has their key."""
-    known: int = 0
+    inserted_duplicates: int = 0
     """Inserted rows whose keys the table already has, if they are counted."""
     cross_partition_duplicates: int = 0
     """Dropped rows whose winner is in another partition, and which unique keys alone would drop."""
@@ -38,8 +38,8 @@ class RowCounters:
         return after
 
 
-def with_row_counts(result: WriteResult, tally: RowCounters | None) -> WriteResult:
+def with_row_counts(result: WriteResult, counters: RowCounters | None) -> WriteResult:
     """Return the result with row counts, or unchanged if the rows were not counted."""
-    if tally is None:
+    if counters is None:
         return result
-    return replace(result, rows_in=tally.rows_in, duplicates_dropped=tally.dropped)
+    return replace(result, rows_in=counters.rows_in, duplicates_dropped=counters.dropped)

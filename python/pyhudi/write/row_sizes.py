@@ -28,7 +28,7 @@ _META_BYTES = 4
 """Bytes of the meta columns, which are not in the sample, and a row's part of the bloom filter."""
 
 
-class Stretch(NamedTuple):
+class RowRange(NamedTuple):
     """Consecutive rows of similar size."""
 
     rows: int
@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
     """Their bytes."""
 
 
-class CutRows(write_tasks.RowStream, Protocol):
+class SliceableRows(write_tasks.RowStream, Protocol):
     """Rows that can be sliced."""
 
     def __len__(self) -> int: ...
@@ -65,7 +65,9 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
     return options.record_size_estimate
 
 
-def stretches(parts: Mapping[str, CutRows], options: WriteOptions) -> dict[str, list[Stretch]]:
+def row_ranges(
+    parts: Mapping[str, SliceableRows], options: WriteOptions
+) -> dict[str, list[RowRange]]:
     """Return the rows of each part in stretches, with their estimated bytes in base files.
 
     A write of new files only is split by them; Hudi's bulk insert checks the size of the file while
@@ -73,18 +75,18 @@ def stretches(parts: Mapping[str, CutRows], options: WriteOptions) -> dict[str, 
     """
     sizes = {path: _whole(rows) for path, rows in parts.items()}
     if sum(size for _, size in sizes.values()) <= options.max_file_size // 2:
-        return {path: [Stretch(*size)] if size[0] else [] for path, size in sizes.items()}
+        return {path: [RowRange(*size)] if size[0] else [] for path, size in sizes.items()}
     return measure(parts, options)
 
 
 def measure(
-    parts: Mapping[str, CutRows],
+    parts: Mapping[str, SliceableRows],
     options: WriteOptions,
     *,
     sample_bytes: int = _SAMPLE_BYTES,
     places: int = _STRETCHES,
-) -> dict[str, list[Stretch]]:
-    """As `stretches`, for any number of rows.
+) -> dict[str, list[RowRange]]:
+    """As `row_ranges`, for any number of rows.
 
     Bytes in memory are known, or measured in many places; the Parquet size is measured with rows of
     a few places. sample_bytes: the sample's size in memory. places: the approximate number of
@@ -95,12 +97,12 @@ def measure(
     in_memory = {path: list(_in_memory(rows, step)) for path, rows in parts.items()}
     share = _share_in_file(parts, in_memory, options, sample_bytes)
     return {
-        path: [Stretch(rows, int(size * share) + rows * _META_BYTES) for rows, size in ranges]
+        path: [RowRange(rows, int(size * share) + rows * _META_BYTES) for rows, size in ranges]
         for path, ranges in in_memory.items()
     }
 
 
-def _whole(rows: CutRows) -> tuple[int, int]:
+def _whole(rows: SliceableRows) -> tuple[int, int]:
     """Return the number of rows, and their bytes in memory."""
     if isinstance(rows, RouteRows):
         return len(rows), sum(size for _, size in rows.sizes())
@@ -109,20 +111,20 @@ def _whole(rows: CutRows) -> tuple[int, int]:
     return len(rows), pa.table(rows).nbytes
 
 
-def _in_memory(rows: CutRows, step: int) -> Iterator[Stretch]:
+def _in_memory(rows: SliceableRows, step: int) -> Iterator[RowRange]:
     """Stretches of about `step` rows, with their bytes in memory."""
     if isinstance(rows, RouteRows):
-        yield from map(Stretch._make, rows.sizes())
+        yield from map(RowRange._make, rows.sizes())
         return
     for start in range(0, len(rows), step):
         count = min(step, len(rows) - start)
         some = pa.table(rows.slice(start, min(count, _MEASURED_ROWS)))
-        yield Stretch(count, some.nbytes * count // some.num_rows)
+        yield RowRange(count, some.nbytes * count // some.num_rows)
 
 
 def _share_in_file(
-    parts: Mapping[str, CutRows],
-    in_memory: Mapping[str, list[Stretch]],
+    parts: Mapping[str, SliceableRows],
+    in_memory: Mapping[str, list[RowRange]],
     options: WriteOptions,
     sample_bytes: int,
 ) -> float:

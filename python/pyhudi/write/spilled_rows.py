@@ -24,11 +24,11 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import row_numbers
-from pyhudi.write.assigned_rows import PlacedRows
+from pyhudi.write.assigned_rows import AssignedLocalRows
 from pyhudi.write.existing_keys import count_existing, drop_existing_keys
 from pyhudi.write.row_assignment import RowAssigner, slice_tagged
 from pyhudi.write.row_counters import RowCounters
-from pyhudi.write.rows import AssignedRows, Rows
+from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.write_context import WriteContext
 
 LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], TagResult]
@@ -42,54 +42,54 @@ _DELETED = "_pyhudi_deleted"
 
 @dataclass(frozen=True)
 class SpilledRows:
-    """Rows that come in chunks; see `Rows` for the methods."""
+    """Rows that come in chunks; see `UnassignedRows` for the methods."""
 
     context: WriteContext
     stack: ExitStack
     """Closes the spills."""
     pieces: Iterator[pa.Table]
     memory_limit: int
-    one_a_key: bool = False
+    combines_keys: bool = False
     """Rows of one key are combined once they are in one part."""
-    tally: RowCounters | None = None
-    """See `Rows`."""
+    counters: RowCounters | None = None
+    """See `UnassignedRows`."""
     marked_paths: set[str] = field(default_factory=set)
     """Partition paths of the delete rows that were read so far."""
 
-    def combine(self) -> Rows:
-        """See `Rows`."""
-        return replace(self, one_a_key=True)
+    def combine(self) -> UnassignedRows:
+        """See `UnassignedRows`."""
+        return replace(self, combines_keys=True)
 
-    def without_existing_keys(self, *, fail: bool) -> Rows:
-        """See `Rows`; raises when the chunks are read."""
+    def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
+        """See `UnassignedRows`; raises when the chunks are read."""
         pieces = (
             self._keep_rows(piece, drop_existing_keys(self.context, piece, fail=fail))
             for piece in self.pieces
         )
         return replace(self, pieces=pieces)
 
-    def count_known(self) -> SpilledRows:
-        """See `Rows`; counts when the chunks are read."""
+    def count_existing_keys(self) -> SpilledRows:
+        """See `UnassignedRows`; counts when the chunks are read."""
         return replace(self, pieces=map(self._count_known, self.pieces))
 
     def _count_known(self, piece: pa.Table) -> pa.Table:
-        if self.tally is not None:
-            self.tally.known += count_existing(self.context, piece)
+        if self.counters is not None:
+            self.counters.inserted_duplicates += count_existing(self.context, piece)
         return piece
 
     def _keep_rows(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        return after if self.tally is None else self.tally.count_dropped(before, after)
+        return after if self.counters is None else self.counters.count_dropped(before, after)
 
-    def fill_missing_columns(self) -> Rows:
-        """See `Rows`."""
+    def fill_missing_columns(self) -> UnassignedRows:
+        """See `UnassignedRows`."""
         raise UnsupportedTableFeature("rows with missing columns do not fit in memory")
 
     def for_upsert(self) -> AssignedRows:
-        """See `Rows`."""
+        """See `UnassignedRows`."""
         return self._assign_by_location(tagging.look_up)
 
     def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
-        """See `Rows`. Raises `ConfigError` if they must be sorted as a whole."""
+        """See `UnassignedRows`. Raises `ConfigError` if they must be sorted as a whole."""
         self._check_sorting(whole=whole)
         if self.context.index.has_buckets:
             return self._assign_by_location(tagging.tag_insert, order)
@@ -98,7 +98,7 @@ class SpilledRows:
         return replace(placed, groups=groups)
 
     def for_new_buckets(self) -> AssignedRows:
-        """See `Rows`."""
+        """See `UnassignedRows`."""
         return self._assign_by_location(tagging.tag_new_buckets).also_in(self.marked_paths)
 
     def for_new_files(
@@ -107,8 +107,8 @@ class SpilledRows:
         *,
         whole: bool = False,
         counted: bool = True,  # noqa: ARG002 - counting costs nothing
-    ) -> PlacedRows:
-        """See `Rows`. Raises `ConfigError` if they must be sorted as a whole."""
+    ) -> AssignedLocalRows:
+        """See `UnassignedRows`. Raises `ConfigError` if they must be sorted as a whole."""
         self._check_sorting(whole=whole)
         return self._by_partition(order).also_in(self.marked_paths)
 
@@ -117,22 +117,22 @@ class SpilledRows:
             msg = f"the data are too large to sort in {self.memory_limit} bytes of memory"
             raise ConfigError(msg, hint='Increase memory_limit, or use sort="partition".')
 
-    def _by_partition(self, order: tuple[str, ...] = ()) -> PlacedRows:
+    def _by_partition(self, order: tuple[str, ...] = ()) -> AssignedLocalRows:
         spill: PartitionedSpill[str] = self._spill(order)
-        pieces = self._merge_parts(self._by_key()) if self.one_a_key else self.pieces
+        pieces = self._merge_parts(self._by_key()) if self.combines_keys else self.pieces
         for rows in pieces:
             marked = self.context.find_delete_markers(rows)
             self._note(rows, marked)
             live = rows.filter(pc.invert(marked))
             if live.num_rows:
                 spill.add(live.column(PARTITION_PATH).combine_chunks(), live)
-        return PlacedRows(self.context.recover(), inserts=spill.routes())
+        return AssignedLocalRows(self.context.recover(), inserts=spill.routes())
 
     def _note(self, rows: pa.Table, marked: pa.Array[Any]) -> None:
         paths = rows.column(PARTITION_PATH).filter(marked)
         self.marked_paths.update(paths.unique().to_pylist())
 
-    def _assign_by_location(self, find: LookUp, order: tuple[str, ...] = ()) -> PlacedRows:
+    def _assign_by_location(self, find: LookUp, order: tuple[str, ...] = ()) -> AssignedLocalRows:
         """Assign rows to the file groups that have their keys, new rows by partition.
 
         find: looks keys up in the index. order: sorts each run of a file group's rows in memory.
@@ -169,10 +169,10 @@ class SpilledRows:
         for part in parts:
             part_rows = part.to_table()
             rows = self._one_of_each(part_rows)
-            if self.tally is not None:
-                self.tally.count_dropped(part_rows, rows)
+            if self.counters is not None:
+                self.counters.count_dropped(part_rows, rows)
                 crossed = tagging.cross_partition_duplicates(self.context, part_rows, rows)
-                self.tally.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
+                self.counters.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
             yield rows
 
     def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
@@ -180,7 +180,7 @@ class SpilledRows:
             yield self._one_of_each(part.to_table())
 
     def _one_of_each(self, rows: pa.Table) -> pa.Table:
-        return tagging.combine(self.context, rows) if self.one_a_key else rows
+        return tagging.combine(self.context, rows) if self.combines_keys else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         """Parts with the keys of their rows, in batches small enough for a lookup in memory."""

@@ -33,7 +33,7 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, input_rows
-from pyhudi.write.assigned_rows import GroupRows, LeavingKeys, PlacedRows
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows
 from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
@@ -67,9 +67,9 @@ def delete(
         (task.slice, *keys) for task, keys in zip(tasks, keys_by_task, strict=True) if len(keys[0])
     ]
     groups = groups_of(context, [slice_ for slice_, _, _ in hit])
-    leaving = {number: LeavingKeys(keys) for number, (_, keys, _) in enumerate(hit)}
+    deletes = {number: DeletedKeys(keys) for number, (_, keys, _) in enumerate(hit)}
     copies = [number for number, (_, _, several) in enumerate(hit) if several]
-    placed = PlacedRows(context, groups, leaving=leaving)
+    placed = AssignedLocalRows(context, groups, deletes=deletes)
     commit_checks = [check_filter_finds_nothing(context, where)]
     return write(placed, DELETE, deletes=True, copies=copies, commit_checks=commit_checks)
 
@@ -103,18 +103,18 @@ def update(
     counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
     changed = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
     hit = [(rows, count) for rows, count in zip(changed, counts, strict=True) if count]
-    if context.kept_values is not None:
-        checked = [SettableRows(rows, context.kept_values) for rows, _ in hit]
+    if context.ignored_values is not None:
+        checked = [SettableRows(rows, context.ignored_values) for rows, _ in hit]
         context.engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
     groups = groups_of(context, [rows.task.slice for rows, _ in hit])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
-    placed = PlacedRows(context, groups, updates)
+    placed = AssignedLocalRows(context, groups, updates)
     return write(placed, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
 
 
 def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
     with retry_if_stale():
-        return plan_select(context.table, where, columns, context.task_memory, context.made_keys)
+        return plan_select(context.table, where, columns, context.task_memory, context.virtual_keys)
 
 
 def set_values(

@@ -2,9 +2,9 @@
 
 All checks of the table and the data come before the first change on storage, including recovery
 from failed writers; a stream larger than memory is read to its end first. `file_assignment.py`
-plans the files, `index/` finds the locations of rows, and implementations of `rows.Rows` store
-them in the meantime. Operations that replace file groups are in `overwrite.py`, those that read
-values in `update_delete.py` and `merge.py`.
+plans the files, `index/` finds the locations of rows, and implementations of
+`row_protocols.UnassignedRows` store them in the meantime. Operations that replace file groups are
+in `overwrite.py`, those that read values in `update_delete.py` and `merge.py`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from pyhudi.write.execute import (
     write_buckets,
     write_new_files,
 )
-from pyhudi.write.existing_keys import counts_known, warn_of_known
+from pyhudi.write.existing_keys import should_count_existing_keys, warn_of_duplicates
 from pyhudi.write.input_rows import read_delete_keys, read_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read
 from pyhudi.write.row_counters import RowCounters, with_row_counts
-from pyhudi.write.rows import AssignedRows
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.sort_modes import SortMode, sort_order
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
@@ -75,10 +75,10 @@ def upsert(
         if partial:
             check_read(placed.context, placed.counts)
         result = write(placed, UPSERT, partial=partial, commit_checks=check_missing_keys(placed))
-        result = replace(result, rows_moved=sum(placed.counts.leaving.values()))
-        _warn_of_partitions(placed, source.tally)
+        result = replace(result, rows_moved=sum(placed.counts.deletes.values()))
+        _warn_of_partitions(placed, source.counters)
         return with_row_counts(
-            _with_kept_count(placed.context, result, placed.kept_away), source.tally
+            _with_kept_count(placed.context, result, placed.kept_in_partition), source.counters
         )
 
 
@@ -109,8 +109,8 @@ def insert(
         if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.without_existing_keys(fail=policy == "fail")
         looks = rows is not source
-        if counts_known(context):
-            rows = rows.count_known()
+        if should_count_existing_keys(context):
+            rows = rows.count_existing_keys()
         if options.combine_inserts:
             rows = rows.combine()
         placed = rows.for_insert()
@@ -118,9 +118,9 @@ def insert(
         result = write(
             placed, INSERT, merge_by_key=not options.allow_duplicates, commit_checks=commit_checks
         )
-        _warn_of_partitions(placed, source.tally)
-        warn_of_known(context, (source.tally or placed).known)
-        return with_row_counts(result, source.tally)
+        _warn_of_partitions(placed, source.counters)
+        warn_of_duplicates(context, (source.counters or placed).inserted_duplicates)
+        return with_row_counts(result, source.counters)
 
 
 def bulk_insert(
@@ -149,15 +149,15 @@ def bulk_insert(
     check_appends(context, "bulk_insert", appends=False)
     order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
     with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
-        rows = source.count_known() if counts_known(context) else source
+        rows = source.count_existing_keys() if should_count_existing_keys(context) else source
         rows = rows.combine() if context.options.combine_inserts else rows
         if context.index.has_buckets:
             result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
         else:
             placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
             result = write_new_files(placed, BULK_INSERT)
-            warn_of_known(context, (source.tally or placed).known)
-        return with_row_counts(result, source.tally)
+            warn_of_duplicates(context, (source.counters or placed).inserted_duplicates)
+        return with_row_counts(result, source.counters)
 
 
 def delete_keys(
@@ -175,10 +175,10 @@ def delete_keys(
     """
     limit = input_rows.memory_limit(memory_limit, keys)
     context = open_write(table, clock, limit)
-    with read_delete_keys(context, keys) as (placed, tally):
+    with read_delete_keys(context, keys) as (placed, counters):
         commit_checks = check_missing_keys(placed, deletes=True)
         return with_row_counts(
-            write(placed, DELETE, deletes=True, commit_checks=commit_checks), tally
+            write(placed, DELETE, deletes=True, commit_checks=commit_checks), counters
         )
 
 
@@ -199,13 +199,13 @@ def open_write(table: WritableTable, clock: Clock | None, limit: int) -> WriteCo
     return replace(context, task_memory=share, options=options)
 
 
-def _warn_of_partitions(placed: AssignedRows, tally: RowCounters | None) -> None:
+def _warn_of_partitions(placed: AssignedRows, counters: RowCounters | None) -> None:
     """Warn about rows that combining dropped in favor of a row in another partition.
 
     Only if no option names the index whose keys are unique over all partitions.
     """
     context = placed.context
-    dropped = (placed if tally is None else tally).cross_partition_duplicates
+    dropped = (placed if counters is None else counters).cross_partition_duplicates
     if not dropped or INDEX_TYPE in context.handle_options:
         return
     warn(
@@ -217,21 +217,22 @@ def _warn_of_partitions(placed: AssignedRows, tally: RowCounters | None) -> None
     )
 
 
-def _with_kept_count(context: WriteContext, result: WriteResult, kept_away: int) -> WriteResult:
-    """Return the result with the number of rows that stayed in another partition than their own.
+def _with_kept_count(
+    context: WriteContext, result: WriteResult, kept_in_partition: int
+) -> WriteResult:
+    """Return the result with the number of updates that kept the partition of the stored row.
 
-    It warns of them unless an option asks for that.
+    Warns about them unless an option asks for this behavior.
     """
-    if not kept_away:
+    if not kept_in_partition:
         return result
     option = context.index.moves_option
     if option not in context.handle_options:
         fields = ", ".join(context.config.partition_fields)
         warn(
-            f"{context.storage.uri}: {count_text(kept_away, 'row')} kept the partition of the "
-            "stored "
-            f"row, although the input has another value of {fields}; "
+            f"{context.storage.uri}: {count_text(kept_in_partition, 'row')} kept the partition of "
+            f"the stored row, although the input has another value of {fields}; "
             f"the option {option}=true moves rows, false silences this warning",
             PartitionChangeWarning,
         )
-    return replace(result, rows_kept_in_partition=kept_away)
+    return replace(result, rows_kept_in_partition=kept_in_partition)

@@ -35,7 +35,7 @@ from pyhudi.index.replaced_buckets import HashingMetadataParticipant
 from pyhudi.index.selection import choose
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.exact_casts import cast_exactly
-from pyhudi.metadata.commit_participant import MetadataCompanion
+from pyhudi.metadata.commit_participant import MetadataParticipant
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
@@ -76,7 +76,7 @@ from pyhudi.write import checks
 
 _FRESH_MS = 1000
 """Age up to which a loaded timeline is reused to plan a write."""
-_PARTICIPANTS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataCompanion())
+_PARTICIPANTS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataParticipant())
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def open_for_change(
         handle.options,
         _PARTICIPANTS,
         timeline,
-        Handle.of(handle, clock).guard,
+        Handle.of(handle, clock).lock_manager,
     )
 
 
@@ -158,30 +158,25 @@ class Handle:
     storage: Storage
     engine: Engine
     options: Mapping[str, str] = field(default_factory=dict)
-    guard: LockManager | None = None
-    known: TableConfig | None = None
-    """The table's properties as they were last read."""
+    lock_manager: LockManager = field(default_factory=NoLock)
+    previous_config: TableConfig | None = None
+    """The table's properties when they were last read."""
 
     @classmethod
     def of(cls, table: WritableTable, clock: Clock) -> Handle:
         """Add the lock manager that the options of a table's handle request."""
-        if isinstance(table, Handle) and table.guard is not None:
+        if isinstance(table, Handle) and not isinstance(table.lock_manager, NoLock):
             return table
-        guard = lock_manager_for(table.storage, table.options, clock)
-        previous = table.known if isinstance(table, Handle) else None
-        return cls(table.storage, table.engine, table.options, guard, previous)
-
-    @property
-    def guarded(self) -> LockManager:
-        """The lock manager; none if the handle was not created for an operation."""
-        return self.guard or NoLock()
+        lock_manager = lock_manager_for(table.storage, table.options, clock)
+        previous = table.previous_config if isinstance(table, Handle) else None
+        return cls(table.storage, table.engine, table.options, lock_manager, previous)
 
     def prefetch_open(self) -> AbstractContextManager[None]:
         """A block that opens the table for a write, with prefetches by its previous properties."""
-        if self.known is None:
+        if self.previous_config is None:
             return nullcontext()
-        files = [properties_file.FILE, *list_definition_files(self.known)]
-        return self.storage.prefetch(files=files, folders=_load_for_write(self.known))
+        files = [properties_file.FILE, *list_definition_files(self.previous_config)]
+        return self.storage.prefetch(files=files, folders=_load_for_write(self.previous_config))
 
     def without_index_options(self) -> Handle:
         """Return the handle without options of the index, which the table may not support yet."""
@@ -202,9 +197,9 @@ class WriteContext:
     """Bytes that one task may use for records that it merges, None for no limit."""
     is_recovered: bool = False
     """Whether recovery from failed writers has run."""
-    chosen: Index | None = None
+    selected_index: Index | None = None
     """The index that finds keys, if it is known."""
-    indexed: Mapping[str, str] = field(default_factory=dict)
+    index_names: Mapping[str, str] = field(default_factory=dict)
     """The named index over each column that has one."""
 
     @classmethod
@@ -249,19 +244,19 @@ class WriteContext:
             handle.options,
             _PARTICIPANTS,
             timeline,
-            handle.guard,
+            handle.lock_manager,
         )
         definitions = index_definitions(storage, config) if config.metadata_partitions else {}
         check_written(opened.schema.arrow, options)
         check_indexes(storage, config, opened.schema, definitions)
         commit_schema.check_ids(opened.schema, config)
-        chosen = choose(storage, config, timeline, options.index, definitions)
+        selected_index = choose(storage, config, timeline, options.index, definitions)
         context = cls(
             table=opened,
             options=options,
             started_ms=clock.now_ms(),
-            chosen=chosen,
-            indexed=columns_with_index(config, definitions),
+            selected_index=selected_index,
+            index_names=columns_with_index(config, definitions),
         )
         checks.check_root(storage, config)
         checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
@@ -278,8 +273,15 @@ class WriteContext:
         fresh = table.clock.now_ms() - self.started_ms < _FRESH_MS
         timeline = recover(table, check, table.timeline if fresh else None)
         # The choice of index depends on commits and leftovers of failed writers.
-        chosen = self.chosen if timeline.instants == table.timeline.instants else None
-        return replace(self, table=table.with_timeline(timeline), is_recovered=True, chosen=chosen)
+        selected_index = (
+            self.selected_index if timeline.instants == table.timeline.instants else None
+        )
+        return replace(
+            self,
+            table=table.with_timeline(timeline),
+            is_recovered=True,
+            selected_index=selected_index,
+        )
 
     @property
     def storage(self) -> Storage:
@@ -314,7 +316,9 @@ class WriteContext:
     @cached_property
     def index(self) -> Index:
         """The index that finds keys. Raises as `choose` does."""
-        return self.chosen or choose(self.storage, self.config, self.timeline, self.options.index)
+        return self.selected_index or choose(
+            self.storage, self.config, self.timeline, self.options.index
+        )
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
@@ -324,7 +328,7 @@ class WriteContext:
         return None if mode == "CUSTOM" else mode
 
     @cached_property
-    def kept_values(self) -> IgnoredUpdateValues | None:
+    def ignored_values(self) -> IgnoredUpdateValues | None:
         """Values that an update cannot set; None if there are none."""
         return IgnoredUpdateValues.of(self.config, self.schema)
 
@@ -363,10 +367,10 @@ class WriteContext:
         `evolve`. The new schema is committed with the rows.
         """
         check_mode(mode)
-        rows = as_stored(read_table(data, self.given_types), self.config, self.schema.arrow)
+        rows = as_stored(read_table(data, self.input_types), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
-        schema, rows = evolve(self.schema, self.config, rows, self.indexed)
+        schema, rows = evolve(self.schema, self.config, rows, self.index_names)
         return self.with_schema(schema), rows
 
     def with_schema(self, schema: TableSchema) -> WriteContext:
@@ -378,7 +382,7 @@ class WriteContext:
         return replace(self, table=self.table.with_schema(schema))
 
     @property
-    def given_types(self) -> pa.Schema:
+    def input_types(self) -> pa.Schema:
         """The types of input values without types of their own."""
         return input_types(self.config, self.schema.arrow)
 
@@ -419,7 +423,7 @@ class WriteContext:
         return spec
 
     @property
-    def made_keys(self) -> KeySpec | None:
+    def virtual_keys(self) -> KeySpec | None:
         """The rules for keys of stored rows that have none; None if the rows have them."""
         return None if self.config.populate_meta_fields else self.key_spec()
 

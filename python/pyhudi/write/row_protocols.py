@@ -1,8 +1,8 @@
 """The interface of a write's rows, independent of where they are stored.
 
 They are in memory (`memory_rows.py`), in local files (`spilled_rows.py`) or in a Spark DataFrame
-(`spark/write_rows.py`). An operation takes `Rows`, has them assigned by its semantics, and passes
-the `AssignedRows` to `execute.py`, which plans with their counts alone.
+(`spark/write_rows.py`). An operation takes `UnassignedRows`, has them assigned by its semantics,
+and passes the `AssignedRows` to `execute.py`, which plans with their counts alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.file_assignment import Counts, PlannedFile
 from pyhudi.write.row_counters import RowCounters
-from pyhudi.write.row_sizes import Stretch
+from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
 
@@ -34,12 +34,12 @@ class AssignedRows(Protocol):
         ...
 
     @property
-    def kept_away(self) -> int:
+    def kept_in_partition(self) -> int:
         """Updates whose key is in another partition than their own, and which are written there."""
         ...
 
     @property
-    def known(self) -> int:
+    def inserted_duplicates(self) -> int:
         """As in `RowCounters`, for rows without counters."""
         ...
 
@@ -49,12 +49,12 @@ class AssignedRows(Protocol):
         ...
 
     @property
-    def leaving_keys(self) -> Mapping[int, pa.Array[Any] | None]:
+    def deleted_keys(self) -> Mapping[int, pa.Array[Any] | None]:
         """Keys to delete by file group number; None if they are in another process."""
         ...
 
     @property
-    def absent(self) -> pa.Table | None:
+    def missing_keys(self) -> pa.Table | None:
         """Keys that were looked up and not found: columns record key and partition path.
 
         Without the path if they were looked up in every partition. None if they are not all in
@@ -67,7 +67,7 @@ class AssignedRows(Protocol):
         """File groups with rows that were read, some of which may stay unchanged."""
         ...
 
-    def stretches(self) -> Mapping[str, Sequence[Stretch]]:
+    def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
         """Return the new rows by partition path, in their order, with their bytes in base files."""
         ...
 
@@ -76,7 +76,7 @@ class AssignedRows(Protocol):
         ...
 
 
-class Rows(Protocol):
+class UnassignedRows(Protocol):
     """Rows with record key and partition path, not yet assigned to files.
 
     The methods that assign them first read them to their end, so that invalid rows raise; then
@@ -90,26 +90,26 @@ class Rows(Protocol):
         ...
 
     @property
-    def tally(self) -> RowCounters | None:
+    def counters(self) -> RowCounters | None:
         """The counters of the data; None if it is not counted."""
         ...
 
-    def combine(self) -> Rows:
+    def combine(self) -> UnassignedRows:
         """Combine the rows of each key by the table's merge rules."""
         ...
 
-    def without_existing_keys(self, *, fail: bool) -> Rows:
+    def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
         """Keep only rows whose keys the table does not have; see `existing_keys.py`.
 
         Raises `SchemaMismatch` for an existing key if `fail` is set.
         """
         ...
 
-    def count_known(self) -> Rows:
+    def count_existing_keys(self) -> UnassignedRows:
         """Count the rows whose keys the table's record index has, and return all rows."""
         ...
 
-    def fill_missing_columns(self) -> Rows:
+    def fill_missing_columns(self) -> UnassignedRows:
         """Fill missing columns: see `partial_update.whole_rows`."""
         ...
 
