@@ -435,7 +435,7 @@ def test_diff_raises_for_time_before_timeline(golden: GoldenTables) -> None:
 
 def test_rows_without_key_cannot_be_compared(golden: GoldenTables) -> None:
     table = open_golden(golden, "v9_cow_nonpart")
-    table._shown = 0, replace(table.state, config=without_keys(table))
+    table._loaded = 0, replace(table.state, config=without_keys(table))
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.table\.recordkey\.fields"):
         _ = table.diff(instants(table)[0], instants(table)[-1]).tasks
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-import pyhudi.api.table
+import pyhudi.api.table_handle
 from pyhudi.errors import ConfigError
 
 SCHEMA = pa.schema([("id", pa.string()), ("other", pa.string()), ("n", pa.int64())])
@@ -23,20 +23,20 @@ def rows(*given: tuple[str, str, int]) -> pa.Table:
 
 
 def test_refresh_never_moves_handle_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread stands still between its look at the table and what the handle shows then."""
+    """A thread stalls between loading the table and updating the handle."""
     table = pyhudi.create_table(tmp_path / "t", rows(("x", "x", 0)), key="id")
-    load = pyhudi.api.table._load
+    load = pyhudi.api.table_handle.load_snapshot
     looked, go_on = threading.Event(), threading.Event()
 
-    def loaded(*given: Any) -> Any:
-        found = load(*given)
+    def loaded(*args: Any) -> Any:
+        snapshot = load(*args)
         if threading.current_thread() is late:
             looked.set()
             assert go_on.wait(60)
-        return found
+        return snapshot
 
     late = threading.Thread(target=lambda: table.upsert(rows(("late", "x", 1))))
-    monkeypatch.setattr(pyhudi.api.table, "_load", loaded)
+    monkeypatch.setattr(pyhudi.api.table_handle, "load_snapshot", loaded)
     late.start()
     assert looked.wait(60)
     table.upsert(rows(("mine", "x", 1)))
@@ -48,7 +48,7 @@ def test_refresh_never_moves_handle_back(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("on", ["id", ["id"]])
 def test_merge_uses_key_it_was_created_with(tmp_path: Path, on: Any) -> None:
-    """Where somebody has made the table anew since, with another key."""
+    """Another writer has recreated the table with another key."""
     before = rows(("1", "a", 0), ("2", "b", 0))
     table = pyhudi.create_table(tmp_path / "t", before, key="id")
     merge = table.merge(rows(("1", "b", 9)), on=on).when_matched_update_all()

@@ -1,7 +1,4 @@
-"""Methods of a table handle for its past: history, savepoints, rollback, restore.
-
-The code is thin: each method is one call.
-"""
+"""Methods of a table handle for its past: history, savepoints, rollback, restore."""
 
 from __future__ import annotations
 
@@ -9,37 +6,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
-from pyhudi.config.table_config import TableConfig
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import resolve_requested_time
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.txn.restore import RestoreResult
-    from pyhudi.write.write_context import WritableTable
 
 
-class HistoryVerbs:
+class HistoryOperations(TableHandle):
     """History, savepoints, rollback and restore of `HudiTable`."""
-
-    @property
-    def config(self) -> TableConfig:
-        """The table's properties."""
-        raise NotImplementedError
-
-    @property
-    def state(self) -> TableSnapshot:
-        """The snapshot that reads of the handle use."""
-        raise NotImplementedError
-
-    def _reload(self, instant: str = "") -> None:
-        """Reload the handle after an operation, which stays successful if reloading fails."""
-        raise NotImplementedError
-
-    def _writable(self) -> WritableTable:
-        """Return the handle if it may write."""
-        raise NotImplementedError
 
     @arg.check_arguments(limit=arg.optional(arg.whole), archived=arg.flag)
     def history(
@@ -103,7 +81,7 @@ class HistoryVerbs:
         """
         from pyhudi.txn import savepoint  # noqa: PLC0415 - not needed for reading
 
-        saved = savepoint.create(self._whole(), comment, instant)
+        saved = savepoint.create(self._open_for_change(), comment, instant)
         self._reload(saved.instant)
         return saved.instant
 
@@ -132,7 +110,7 @@ class HistoryVerbs:
         """
         from pyhudi.txn import savepoint  # noqa: PLC0415 - not needed for reading
 
-        savepoint.delete(self._whole(), instant)
+        savepoint.delete(self._open_for_change(), instant)
         self._reload()
 
     @arg.check_arguments(instant=arg.text, dry_run=arg.flag)
@@ -202,7 +180,7 @@ class HistoryVerbs:
         self._reload(result.instant)
         return result
 
-    def _whole(self) -> TableSnapshot:
+    def _open_for_change(self) -> TableSnapshot:
         from pyhudi.write.write_context import open_for_change  # noqa: PLC0415 - not needed for reading
 
         return open_for_change(self._writable(), SystemClock())

@@ -1,27 +1,16 @@
-"""Methods of a table handle that create and drop indexes. Each method is one call."""
+"""Methods of a table handle that create and drop indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 from pyhudi.engine.memory_pool import low_memory_mode
 
-if TYPE_CHECKING:  # Opening and reading a table needs none of it.
-    from pyhudi.write.write_context import WritableTable
 
-
-class IndexVerbs:
+class IndexOperations(TableHandle):
     """Index methods of `HudiTable`. They never change rows."""
-
-    def _reload(self, instant: str = "") -> None:
-        """Reload the handle after an operation, which stays successful if reloading fails."""
-        raise NotImplementedError
-
-    def _writable(self) -> WritableTable:
-        """Return the handle if it may write."""
-        raise NotImplementedError
 
     @arg.check_arguments(
         kind=arg.text,

@@ -20,6 +20,8 @@ from pyhudi.engine.protocol import Step
 from pyhudi.write.write_context import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
+Progress: TypeAlias = bool | Report
+"""True to draw a bar in a terminal, or a function to call at each step."""
 
 
 def with_commit_metadata(
@@ -45,7 +47,7 @@ def with_commit_metadata(
 
 
 @contextmanager
-def with_progress(table: WritableTable, progress: bool | Report) -> Iterator[WritableTable]:
+def with_progress(table: WritableTable, progress: Progress) -> Iterator[WritableTable]:
     """Yield the table for one method, and show the method's progress while the block runs.
 
     Engines of other processes report no progress.
@@ -70,7 +72,7 @@ def with_progress(table: WritableTable, progress: bool | Report) -> Iterator[Wri
 def _bar() -> Iterator[Report | None]:
     """Yield a callback that draws a bar; None without a terminal or without `rich`."""
     try:
-        from rich.progress import Progress  # noqa: PLC0415 - an extra
+        from rich.progress import Progress as Bar  # noqa: PLC0415 - an extra
     except ImportError:
         yield None
         return
@@ -79,7 +81,7 @@ def _bar() -> Iterator[Report | None]:
         return
     from rich.console import Console  # noqa: PLC0415 - an extra
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Bar(console=Console(stderr=True), transient=True) as bar:
         bar_tasks: dict[str, int] = {}
 
         def show(step: Step) -> None:

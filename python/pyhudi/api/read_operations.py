@@ -1,46 +1,251 @@
-"""Methods of a table handle for users: rows, a count, a report. The code is thin."""
+"""Methods of a table handle that read: scans, changes, counts, the report."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from pyhudi.api.outputs import require_extra
-from pyhudi.api.scan import Scan
+from pyhudi.api.scan import Scan, new_scan
+from pyhudi.api.table_handle import TableHandle
+from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
-from pyhudi.config.table_config import TableConfig
 from pyhudi.input.lazy_rows import LazyRows
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.query.commit_range import (
+    HollowCommits,
+    IncrementalRange,
+    by_completion_times,
+    range_bounds,
+)
+from pyhudi.query.incremental import check_incremental
 
-if TYPE_CHECKING:  # Each is an extra.
+if TYPE_CHECKING:  # Extras, and what scans do not need.
     import pandas as pd
     import polars as pl
 
+    from pyhudi.api.changes import Changes, Diff
 
-class LookingVerbs(LazyRows):
+
+class ReadOperations(TableHandle, LazyRows):
     """Read methods of `HudiTable`.
 
     You can pass a handle to anything that reads Arrow streams (`__arrow_c_stream__`), any number of
     times.
     """
 
-    @property
-    def config(self) -> TableConfig:
-        """The table's properties."""
-        raise NotImplementedError
+    @arg.check_arguments(
+        columns=arg.optional(arg.names),
+        read_optimized=arg.flag,
+        meta_fields=arg.flag,
+        memory_limit=arg.optional(arg.whole),
+    )
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        *,
+        limit: int | None = None,
+        read_optimized: bool = False,
+        meta_fields: bool = False,
+        as_of: Moment | None = None,
+        memory_limit: int | None = None,
+    ) -> Scan:
+        """Return a scan of the table's merged rows; nothing is read before you ask for an output.
 
-    @property
-    def state(self) -> TableSnapshot:
-        """The snapshot that reads of the handle use."""
-        raise NotImplementedError
+        Args:
+            columns: names in the order of the result; all columns by default.
+            where: a SQL expression ("age > 30 AND city = 'osaka'"), a pyarrow expression, or filter
+                tuples as in pyarrow; None for all rows.
+            limit: maximum number of rows; None for all.
+            read_optimized: read base files only, without the newer records in log files.
+            meta_fields: include Hudi's meta columns, in front; you can also name single ones in
+                `columns`.
+            as_of: read the table and its schema as of an earlier time: everything that was
+                requested up to that instant. The text of an instant, `yyyy-MM-dd`, `yyyy-MM-dd
+                HH:mm:ss[.SSS]`, ISO-8601, seconds or milliseconds since 1970 (10 or 13 digits), a
+                date or a datetime. A completion time means its instant. Text without an offset is a
+                time in the table's own zone (`hoodie.table.timeline.timezone`); a datetime without
+                an offset, and a date, are local time of this machine, as everywhere in Python.
+            memory_limit: bytes that log records may take in memory at any time, at least a
+                megabyte; pyhudi spills more of them to local files. A quarter of the machine's
+                memory by default.
 
-    def scan(self, columns: Sequence[str] | None = None, where: Any = None) -> Scan:
-        """Return a scan of the table's rows."""
-        raise NotImplementedError
+        Returns:
+            The scan, of the handle's snapshot.
+
+        Raises:
+            SchemaMismatch: columns or values do not match the schema.
+            ConfigError: an argument is not a valid filter, time or number.
+            HistoryUnavailable: files of that snapshot have been cleaned, a write requested before
+                it is incomplete, or the time is before the first commit.
+        """
+        return new_scan(
+            self._snapshot_at(as_of),
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            read_optimized=read_optimized,
+            meta_fields=meta_fields,
+            memory_limit=memory_limit,
+        )
+
+    @arg.check_arguments(
+        columns=arg.optional(arg.names),
+        meta_fields=arg.flag,
+        hollow_commits=arg.text,
+        fallback_full_scan=arg.optional(arg.flag),
+        memory_limit=arg.optional(arg.whole),
+    )
+    def incremental(
+        self,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        limit: int | None = None,
+        meta_fields: bool = False,
+        hollow_commits: HollowCommits = "fail",
+        fallback_full_scan: bool | None = None,
+        memory_limit: int | None = None,
+    ) -> Scan:
+        """Return rows that commits after `start` and up to `end` wrote, in their state at the end.
+
+        Deletes are not included. To read each commit once, start at the `next_start` of the
+        previous range.
+
+        Args:
+            start: exclusive. The requested or completion time of an instant of the timeline, active
+                or archived, means that instant. Any other time, in a format of `scan`'s `as_of`, is
+                compared with requested times below table version 8, and with completion times from
+                8 on. If two instants have the time, the one that has it in this comparison is
+                meant. None, "earliest" or zeros: from the beginning.
+            end: inclusive, in the same formats; None: up to the last commit.
+            columns: names in the order of the result; all columns by default.
+            where: a filter, as in `scan`.
+            limit: maximum number of rows; None for all.
+            meta_fields: include Hudi's meta columns, in front.
+            hollow_commits: what to do below version 8 if a pending write is older than completed
+                ones: "fail", "block" (read only what is before it) or "transition_time" (the range
+                is of completion times).
+            fallback_full_scan: if files of the range have been cleaned, return those of its rows
+                that are still current. None, as in Hudi 1.2.0: from version 8 on, and then with a
+                warning.
+            memory_limit: bytes, as in `scan`.
+
+        Returns:
+            The scan. Its outputs raise `HistoryUnavailable` for a hollow commit under "fail", and
+            if files of the range have been cleaned and a full scan may not replace them.
+
+        Raises:
+            SchemaMismatch: columns or values do not match the schema.
+            ConfigError: an argument is not a valid filter, time or number, or the range ends before
+                it begins.
+            HistoryUnavailable: the end is before the first commit, or a bound is an instant that is
+                not complete.
+            UnsupportedTableFeature: the table has no meta columns.
+        """
+        table = self.state
+        by_completion = by_completion_times(table, hollow_commits)
+        bounds = range_bounds(table, start, end, by_completion=by_completion)
+        span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
+        check_incremental(table, span)
+        return new_scan(
+            table,
+            self.engine,
+            columns=columns,
+            where=where,
+            limit=limit,
+            meta_fields=meta_fields,
+            span=span,
+            memory_limit=memory_limit,
+        )
+
+    @arg.check_arguments(images=arg.text, memory_limit=arg.optional(arg.whole))
+    def changes(
+        self,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        where: Any = None,
+        limit: int | None = None,
+        images: Literal["struct", "json"] = "struct",
+        memory_limit: int | None = None,
+    ) -> Changes:
+        """Return what commits changed, record by record, in a table with change data capture.
+
+        Columns: `op` (i, u or d), `ts_ms` (the commit's instant, as in Hudi), `before` and `after`:
+        the record's data columns as a struct, or null.
+
+        Args:
+            start: exclusive, as in `incremental`; for example the `next_start` of the previous
+                changes.
+            end: inclusive, in the same formats; None: up to the last commit.
+            where: a filter on the four columns, as in `scan` ("op = 'd' AND before.city =
+                'osaka'").
+            limit: maximum number of rows; None for all.
+            images: "struct", or "json" for Hudi's JSON text.
+            memory_limit: bytes that log records, and rows that wait for their other image, may take
+                at any time, at least a megabyte. A quarter of the machine's memory by default.
+
+        Returns:
+            The changes; nothing is read before you ask for an output.
+
+        Raises:
+            UnsupportedTableFeature: the table does not have `hoodie.table.cdc.enabled`.
+            HistoryUnavailable: commits of the range were archived, or files of it were cleaned; a
+                writer rewrote a file without a change log; the end is before the first commit; a
+                bound is an instant that is not complete; or, below version 8, a pending write in
+                the range is older than completed ones.
+            SchemaMismatch: the filter does not match the columns.
+            ConfigError: arguments are wrong, or the range ends before it begins.
+        """
+        from pyhudi.api.changes import new_changes  # noqa: PLC0415 - not needed for scans
+
+        return new_changes(
+            self.state,
+            self.engine,
+            start=start,
+            end=end,
+            where=where,
+            limit=limit,
+            images=images,
+            memory_limit=memory_limit,
+        )
+
+    @arg.check_arguments(memory_limit=arg.optional(arg.whole))
+    def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
+        """Return what differs between two snapshots of the table, by record key.
+
+        Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
+        null), `changed` (of updates, the names of the columns that differ). Only file groups that
+        differ are read; change logs are not needed. A record that moved to another partition or
+        file group does not count as a delete and an insert. Both sides have the table's current
+        columns.
+
+        Args:
+            a: time of the earlier snapshot, in a format of `scan`'s `as_of`.
+            b: time of the later snapshot, in the same formats.
+            memory_limit: bytes that log records and rows of the older side may take at any time, at
+                least a megabyte; if they do not fit, files are read once for each part of the keys.
+                About 256 MiB for each file group by default.
+
+        Returns:
+            The differences; nothing is read before you ask for an output.
+
+        Raises:
+            HistoryUnavailable: a snapshot can no longer be read, or is before the first commit.
+            ConfigError: `a` or `b` is not a time, or the limit is too small.
+            UnsupportedTableFeature: rows have no key, or pyhudi does not support their merge rule.
+        """
+        from pyhudi.api.changes import new_diff  # noqa: PLC0415 - not needed for scans
+
+        return new_diff(self.state, self.engine, a, b, memory_limit)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return all rows as a stream; use `scan()` to choose columns and rows.
@@ -64,22 +269,22 @@ class LookingVerbs(LazyRows):
         return self.scan(columns, where).to_arrow()
 
     def to_pandas(
-        self, columns: Sequence[str] | None = None, where: Any = None, **how: Any
+        self, columns: Sequence[str] | None = None, where: Any = None, **kwargs: Any
     ) -> pd.DataFrame:
         """Read all rows as a pandas DataFrame. Needs the extra `pandas`.
 
         Args:
             columns: as in `scan`.
             where: as in `scan`.
-            how: arguments of `Scan.to_pandas`.
+            kwargs: arguments of `Scan.to_pandas`.
 
         Returns:
             The rows.
 
         Raises:
-            ConfigError: pandas is not installed, or an argument of `how` is wrong.
+            ConfigError: pandas is not installed, or an argument is wrong.
         """
-        return self.scan(columns, where).to_pandas(**how)
+        return self.scan(columns, where).to_pandas(**kwargs)
 
     def to_polars(self, columns: Sequence[str] | None = None, where: Any = None) -> pl.DataFrame:
         """Read all rows as a polars DataFrame. Needs the extra `polars`.

@@ -1,4 +1,4 @@
-"""Methods of a table handle that run table services. Each method is one call."""
+"""Methods of a table handle that run table services."""
 
 from __future__ import annotations
 
@@ -6,25 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.maintain import MaintenanceResult
-    from pyhudi.api.write_operations import Progress
+    from pyhudi.api.progress import Progress
     from pyhudi.services.result import ServiceResult
-    from pyhudi.write.write_context import WritableTable
 
 
-class ServiceVerbs:
+class ServiceOperations(TableHandle):
     """Table services of `HudiTable`. They never change rows."""
-
-    def _reload(self, instant: str = "") -> None:
-        """Reload the handle after an operation, which stays successful if reloading fails."""
-        raise NotImplementedError
-
-    def _writable(self) -> WritableTable:
-        """Return the handle if it may write."""
-        raise NotImplementedError
 
     @arg.check_arguments(
         memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress

@@ -1,0 +1,243 @@
+"""What every part of a table handle shares: its snapshot, how it reloads, and how it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from pyhudi.clock import Moment, SystemClock
+from pyhudi.config import properties_file
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.memory_pool import low_memory_mode
+from pyhudi.engine.protocol import Engine
+from pyhudi.engine.spark_loader import is_spark_frame, spark
+from pyhudi.errors import ConfigError, TimelineMoved
+from pyhudi.schema.internal_schema import SCHEMA_FOLDER
+from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
+from pyhudi.slices.partition_values import text_columns
+from pyhudi.slices.read_tasks import scan_schema
+from pyhudi.storage.storage import Storage
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import InstantGenerator, Timeline
+from pyhudi.timeline.named_instants import timeline_at
+from pyhudi.txn.post_commit import warn_on_failure
+from pyhudi.txn.rollback import find_commits_after_rollback
+
+if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from typing_extensions import Self
+
+    from pyhudi.api.progress import Progress
+    from pyhudi.txn.result import WriteResult
+    from pyhudi.write.write_context import WritableTable
+
+
+class TableHandle:
+    """The base of `HudiTable` and of the classes that hold its operations."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        engine: Engine,
+        options: Mapping[str, str],
+        as_of: Moment | None = None,
+    ) -> None:
+        self.storage = storage
+        self.engine = engine
+        self.options = options
+        self.as_of = as_of
+        """The time of the handle's snapshot; None for the current one."""
+        self._operations = 0
+        """Number of the handle's own operations, which its snapshot must include."""
+        # A single attribute holds the snapshot and the operations that it includes, because threads
+        # may share the handle: a reload that begins first may end last.
+        self._loaded = (0, load_snapshot(storage, options, as_of))
+
+    @property
+    def uri(self) -> str:
+        """Location of the table, as the caller passed it."""
+        return self.storage.uri
+
+    @property
+    def state(self) -> TableSnapshot:
+        """The snapshot that reads of the handle use."""
+        if self._loaded[0] < self._operations:
+            self.refresh()
+        return self._loaded[1]
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        return self.state.config
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.config.name
+
+    @property
+    def type(self) -> Literal["cow", "mor"]:
+        """The table type: "cow" for copy-on-write, "mor" for merge-on-read."""
+        return "mor" if self.config.is_merge_on_read else "cow"
+
+    @property
+    def version(self) -> int:
+        """The table version: 4 to 6, 8 or 9."""
+        return self.config.version.code
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns in order, without Hudi's meta columns."""
+        columns = scan_schema(self.state)
+        return pa.schema([field for field in columns if not is_meta(field.name)], columns.metadata)
+
+    def refresh(self) -> Self:
+        """Reload the table, so that reads see later commits.
+
+        Returns:
+            This handle.
+
+        Raises:
+            TableNotFound: the table does not exist any more.
+            CorruptTable: the properties or timeline files are damaged.
+            HistoryUnavailable: the snapshot of the handle's `as_of` can no longer be read.
+            StorageError: the storage fails.
+        """
+        operations = self._operations
+        table = load_snapshot(self.storage, self.options, self.as_of, self._loaded[1].config)
+        if operations >= self._loaded[0]:
+            self._loaded = operations, table
+        return self
+
+    def _reload(self, instant: str = "") -> None:
+        """Reload the handle after an operation, which stays successful if reloading fails."""
+        self._operations += 1
+        with warn_on_failure(
+            self.uri, instant, "reloading the table", until="the handle's next use"
+        ):
+            self.refresh()
+
+    def _writable(self) -> Self:
+        """Return the handle if it may write."""
+        if self.as_of is not None:
+            raise ConfigError(
+                f"the table was opened as of {self.as_of}: it is read-only",
+                hint="Open it without as_of to write.",
+            )
+        return self
+
+    def _snapshot_at(self, as_of: Moment | None) -> TableSnapshot:
+        """Return an earlier snapshot of the table; for None that of the handle."""
+        table = self.state
+        if as_of is None:
+            return table
+        timeline = timeline_at(table.timeline, as_of, self.config.timezone)
+        return _snapshot(self.storage, self.config, timeline, self.options)
+
+    def _write(
+        self,
+        operation: Callable[..., WriteResult],
+        progress: Progress,
+        data: Any,
+        *args: Any,
+        commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+        **kwargs: Any,
+    ) -> WriteResult:
+        """Run a write operation, retried on conflicts, and the services that follow a commit."""
+        from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - as above
+        from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
+        from pyhudi.write.idempotency import find_commit_by_id  # noqa: PLC0415 - as above
+
+        def write(handle: WritableTable, data: Any) -> WriteResult:
+            earlier = None if commit_id is None else find_commit_by_id(handle, commit_id)
+            if earlier is not None:
+                return earlier
+            if is_spark_frame(data):
+                on_engine = spark("session_engine").on_session(handle, data, operation.__name__)
+            else:
+                on_engine = with_progress(handle, progress)
+            with on_engine as table:
+                return operation(table, data, *args, **kwargs)
+
+        table = self._writable()
+        handle = with_commit_metadata(table, self._loaded[1].config, commit_metadata, commit_id)
+        with handle.lock_manager.release_later():
+            with low_memory_mode(kwargs.get("memory_limit")):
+                result = retry_on_conflict(handle, data, write)
+            with warn_on_failure(table.storage.uri, result.instant, "post-commit work"):
+                self._reload(result.instant)
+                # Up to table version 6, this is the modification time of the completed file.
+                completion = self.state.timeline.completion_time(result.instant)
+                result = replace(result, completion=completion or result.completion)
+                handle.lock_manager.finish_release()
+                if result.committed and after_commit(table, lambda: self.state, result.instant):
+                    self._reload(result.instant)
+        return result
+
+
+_MAX_LOADS = 3
+"""Maximum number of loads while a concurrent version change or archiving interferes."""
+
+
+def load_snapshot(
+    storage: Storage,
+    options: Mapping[str, str],
+    as_of: Moment | None,
+    previous: TableConfig | None = None,
+) -> TableSnapshot:
+    """Load a snapshot of the table. previous: the table's properties, possibly out of date."""
+    for _ in range(_MAX_LOADS - 1):
+        with suppress(TimelineMoved), _prefetch_table(storage, previous):
+            return _load_once(storage, options, as_of, previous)
+    return _load_once(storage, options, as_of)
+
+
+def _prefetch_table(storage: Storage, previous: TableConfig | None) -> AbstractContextManager[None]:
+    """Prefetch what a load reads, assuming that the layout has not changed."""
+    if previous is None:
+        return nullcontext()
+    return storage.prefetch(
+        files=[properties_file.FILE], folders=[previous.layout.folder, SCHEMA_FOLDER]
+    )
+
+
+def _load_once(
+    storage: Storage,
+    options: Mapping[str, str],
+    as_of: Moment | None,
+    previous: TableConfig | None = None,
+) -> TableSnapshot:
+    config = TableConfig.load(storage, known=previous).with_delete_marks(options)
+    with storage.prefetch(folders=[config.layout.folder, SCHEMA_FOLDER]):
+        timeline = Timeline.load(storage, config)
+        if revocable := find_commits_after_rollback(timeline):
+            # Files of these commits were rolled back, and the next writer revokes the commits.
+            timeline = timeline.without(revocable)
+        if as_of is not None:
+            timeline = timeline_at(timeline, as_of, config.timezone)
+        return _snapshot(storage, config, timeline, options)
+
+
+def _snapshot(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
+) -> TableSnapshot:
+    stored_schema = table_schema(storage, config, timeline)
+    schema = readable_schema(stored_schema.arrow, stored_schema.avro)
+    as_text = text_columns(config, schema)
+    clock = SystemClock()
+    return TableSnapshot(
+        storage,
+        config,
+        timeline,
+        stored_schema,
+        schema,
+        InstantGenerator(clock, config.timezone),
+        clock,
+        options=options,
+        as_text=as_text,
+    )
