@@ -358,7 +358,9 @@ class WorldStorage(Storage):
         self._prefix = prefix
 
     def below(self, folder: str) -> Storage:
-        return WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
+        part = WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
+        part.kept, part.listings = self.kept, self.listings
+        return part
 
     @contextmanager
     def prefetch(

@@ -317,3 +317,18 @@ def test_new_table_has_timeline_directory(tmp_path: Path) -> None:
     pyhudi.create_table(tmp_path, pa.schema([("id", pa.string())]), key="id")
     shutil.rmtree(tmp_path / ".hoodie/timeline/history")
     assert pyhudi.open_table(tmp_path).scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("properties", [OLD, NEW])
+def test_load_parses_equal_listings_once(properties: dict[str, str]) -> None:
+    config = TableConfig(properties)
+    path = config.layout.path
+    storage = MemoryStorage({path("1.commit.requested"): b"", path("other"): b""}, modified_ms=1)
+    first, second = Timeline.load(storage, config), Timeline.load(storage, config)
+    assert second.instants is first.instants
+    assert second.beside == first.beside
+    storage.put(path("1.inflight"), b"")
+    storage.put(path("2.commit.requested"), b"")
+    third = Timeline.load(storage, config)
+    assert summary(third) == [("1", "commit", "inflight"), ("2", "commit", "requested")]
+    assert summary(first) == [("1", "commit", "requested")]

@@ -69,7 +69,9 @@ class TimelineLayout:
         that crashed before its rename, and checksum side files, are not instants.
         """
         instant = _parse_file_name(name)
-        return instant if instant is not None and self._is_possible(instant) else None
+        if instant is None or (self.completion_in_name and self.has_clustering_action):
+            return instant
+        return instant if self._is_possible(instant) else None
 
     def _is_possible(self, instant: Instant) -> bool:
         if instant.completed is not None and not self.completion_in_name:

@@ -65,6 +65,8 @@ class Storage:
         self.options = check_storage_options(uri, options)
         self.kept = LruCache(_KEPT)
         """Cached content of files that never change: commits, weighted by their write stats."""
+        self.listings: dict[str, Any] = {}
+        """The last listing of each timeline, parsed; used only if a new listing is equal."""
         self.own_versions: dict[str, str] = {}
         """Versions of files that this process wrote last; other writers may have written since."""
         self._above: tuple[str, str] | None = None
@@ -75,7 +77,13 @@ class Storage:
         return f"{type(self).__name__}({self.uri!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_native": None, "_process": 0, "own_versions": {}}
+        state = {
+            **self.__dict__,
+            "_native": None,
+            "_process": 0,
+            "own_versions": {},
+            "listings": {},
+        }
         del state["kept"]
         return state
 
@@ -104,7 +112,7 @@ class Storage:
         # The core changes only files in the table's own directories, and must know where it begins.
         uri, outer = self._above or (self.uri, "")
         part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
-        part.kept = self.kept
+        part.kept, part.listings = self.kept, self.listings
         return part
 
     def read(self, path: str) -> bytes:
@@ -136,7 +144,7 @@ class Storage:
         coming: Future[Entries] | None = take_prefetched(("list", self.uri, prefix))
         if coming is not None:
             return coming.result()
-        return [Entry(*entry) for entry in self.native.list(prefix)]
+        return _entries(self.native.list(prefix))
 
     def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
         """List one level: paths of directories, and files. A missing directory is empty."""
@@ -146,7 +154,7 @@ class Storage:
         if coming is not None:
             return coming.result()
         folders, files = self.native.list_dir(prefix)
-        return folders, [Entry(*entry) for entry in files]
+        return folders, _entries(files)
 
     def list_dirs(self, prefixes: Sequence[str]) -> Iterator[tuple[Paths, Entries]]:
         """`list_dir` of several directories in order, concurrently if each is a round trip."""
@@ -244,6 +252,11 @@ class Storage:
     def delete_dir(self, path: str) -> None:
         """Delete a directory and everything below it; a missing one is ignored."""
         self.native.delete_dir(path)
+
+
+def _entries(rows: Iterable[tuple[str, int, int]]) -> Entries:
+    # Without a Python call for each file.
+    return list(map(partial(tuple.__new__, Entry), rows))
 
 
 def _absolute(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Zone, format_instant
@@ -28,7 +28,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import KEEPER, LAYOUT_2, META_FOLDER, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature, without_hint
 from pyhudi.storage.lru_cache import LruCache
-from pyhudi.storage.storage import Entries, Entry, Paths, Storage
+from pyhudi.storage.storage import Entries, Paths, Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import (
@@ -46,9 +46,44 @@ _READ_AT_ONCE = 256
 _STATS_KEPT = 10_000
 """Cached write stats of one timeline's commits, some 10 MB."""
 
+_MAX_CACHED_FILES = 30_000
+"""Maximum files of a timeline whose listing is cached, some 10 MB."""
+
 _Key = tuple[str, str]
-_Files = dict[_Key, dict[int, Instant]]
-"""By rank of the state."""
+
+
+class _InstantIndex:
+    """The instants of a timeline by time and action. It never changes: timelines share it."""
+
+    def __init__(self, files: Iterable[Instant]) -> None:
+        by_key: dict[_Key, dict[int, Instant]] = {}
+        for file in files:
+            action = file.action
+            key = (file.requested, COMPLETED_ACTION.get(action, action))
+            states = by_key.get(key)
+            if states is None:
+                states = by_key[key] = {}
+            states[file.state.rank] = file
+        self.files = by_key
+        """Every file, by rank of the state."""
+        self.instants = tuple([states[max(states)] for _, states in sorted(by_key.items())])
+        completed = State.COMPLETED
+        self.completed = tuple([i for i in self.instants if i.state is completed])
+        self.pending = tuple([i for i in self.instants if i.state is not completed])
+        self.commits = _of(self.completed, COMMIT_ACTIONS)
+        self.committed = {instant.requested: instant for instant in self.commits}
+        self.pending_times = frozenset(
+            [i.requested for i in self.pending if i.completed_action in COMMIT_ACTIONS]
+        )
+
+
+class _Listing(NamedTuple):
+    """A listing of a timeline's directory, and what it was parsed into."""
+
+    entries: Entries
+    timezone: Zone
+    instants: _InstantIndex
+    beside: Entries
 
 
 class Timeline:
@@ -58,27 +93,25 @@ class Timeline:
         self,
         storage: Storage,
         layout: TimelineLayout,
-        files: Iterable[Instant],
+        files: Iterable[Instant] | _InstantIndex,
         archive: Archive,
     ) -> None:
         """`files`: one entry for every file of the timeline. Use `load` to read a table's."""
+        index = files if isinstance(files, _InstantIndex) else _InstantIndex(files)
         self._storage = storage
         self._layout = layout
         self.archive: Archive = archive
         """The archived instants; read on demand."""
         # The archive after an instant last left this timeline.
         self._later: Archive | None = None
-        self._files: _Files = {}
-        for file in files:
-            states = self._files.setdefault((file.requested, file.completed_action), {})
-            states[file.state.rank] = file
-        self.instants: tuple[Instant, ...] = tuple(
-            states[max(states)] for _, states in sorted(self._files.items())
-        )
-        self._completed = tuple(i for i in self.instants if i.is_completed)
-        self._pending = tuple(i for i in self.instants if not i.is_completed)
-        self.commits: tuple[Instant, ...] = self.filter_completed(*COMMIT_ACTIONS)
+        self._files = index.files
+        self.instants: tuple[Instant, ...] = index.instants
+        self._completed = index.completed
+        self._pending = index.pending
+        self.commits: tuple[Instant, ...] = index.commits
         """Completed commits, delta commits and replace commits."""
+        self._committed = index.committed
+        self._pending_times = index.pending_times
         self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
@@ -91,10 +124,6 @@ class Timeline:
         self._read = LruCache(_STATS_KEPT)
         self.beside: tuple[Paths, Entries] = ([], [])
         """Other content of its directory when it was listed: directories, and other files."""
-        self._committed = {instant.requested: instant for instant in self.commits}
-        self._pending_times = {
-            i.requested for i in self.pending() if i.completed_action in COMMIT_ACTIONS
-        }
 
     @classmethod
     def load(
@@ -107,26 +136,16 @@ class Timeline:
         or the timeline is empty.
         """
         layout = config.layout
-        files: list[Instant] = []
         folders, entries = storage.list_dir(layout.folder)
-        beside: list[Entry] = []
-        for entry in entries:
-            parsed = layout.parse(entry.name)
-            if parsed is None:
-                beside.append(entry)
-                continue
-            if parsed.is_completed and parsed.completed is None:
-                completed = _modification_instant(entry.modified_ms, config.timezone)
-                parsed = replace(parsed, completed=completed)
-            files.append(parsed)
-        if not files or any(entry.name == MOVING for entry in beside):
+        index, beside = _parse_listing(storage, config, entries)
+        if not index.files or any(entry.name == MOVING for entry in beside):
             check_in_force(storage, layout)
         if not (folders or entries or may_be_missing):
             check_there(storage, layout)
-        timeline = cls(storage, layout, files, Archive(storage, config))
+        timeline = cls(storage, layout, index, Archive(storage, config))
         timeline.beside = (folders, beside)
         timeline.keys_counted = config.properties.get(KEYS, "")
-        if not may_be_missing and not (files and timeline.completes_in_names):
+        if not may_be_missing and not (index.files and timeline.completes_in_names):
             timeline.check_whole()
         return timeline
 
@@ -469,7 +488,40 @@ class Timeline:
 
 
 def _of(instants: tuple[Instant, ...], actions: tuple[str, ...]) -> tuple[Instant, ...]:
-    return tuple(i for i in instants if i.action in actions) if actions else instants
+    return tuple([i for i in instants if i.action in actions]) if actions else instants
+
+
+def _parse_listing(
+    storage: Storage, config: TableConfig, entries: Entries
+) -> tuple[_InstantIndex, Entries]:
+    """Return the instants of a listing, and its other files.
+
+    A commit lists the timeline several times: an equal listing is parsed once.
+    """
+    key = f"{storage.uri}/{config.layout.folder}"
+    cached: _Listing | None = storage.listings.get(key)
+    if cached and cached.entries == entries and cached.timezone == config.timezone:
+        return cached.instants, cached.beside
+    index, beside = _parse(config, entries)
+    if len(entries) <= _MAX_CACHED_FILES:
+        storage.listings[key] = _Listing(entries, config.timezone, index, beside)
+    return index, beside
+
+
+def _parse(config: TableConfig, entries: Entries) -> tuple[_InstantIndex, Entries]:
+    parse, start = config.layout.parse, len(config.layout.folder) + 1
+    files: list[Instant] = []
+    beside: Entries = []
+    for entry in entries:
+        parsed = parse(entry.path[start:])
+        if parsed is None:
+            beside.append(entry)
+            continue
+        if parsed.completed is None and parsed.is_completed:
+            completed = _modification_instant(entry.modified_ms, config.timezone)
+            parsed = replace(parsed, completed=completed)
+        files.append(parsed)
+    return _InstantIndex(files), beside
 
 
 def keep_commit(storage: Storage, path: str, data: bytes) -> None:
