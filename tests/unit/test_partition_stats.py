@@ -185,8 +185,9 @@ def test_tight_statistics_read_the_index_in_few_tasks(tmp_path: Path) -> None:
         FactsTask(recording, f"p{n}", (), "1", columns=other if n == 7 else one)
         for n in range(3 * MAX_TASKS)
     ]
-    tasks = list(tight_tasks(parts, ()))
+    tasks = list(tight_tasks(parts, (), 1 << 30))
     assert len(tasks) == MAX_TASKS + 1
+    assert len(list(tight_tasks(parts, (), 1 << 10))) == 2
     assert all(len({part.columns for part in task.parts}) == 1 for task in tasks)
     assert sorted(part.partition for task in tasks for part in task.parts) == sorted(
         part.partition for part in parts

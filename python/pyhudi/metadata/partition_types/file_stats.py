@@ -29,6 +29,10 @@ from pyhudi.table.participants import Clean
 _FILES_OF_A_TASK = 64
 MAX_TASKS = 64
 """Maximum number of tasks that look up other files: each reads the index, which grows by commit."""
+_MIN_LOOK_UPS = 256
+"""Minimum number of other files that a task of a small commit looks up, if there are as many."""
+_SMALL = 8 * 1024 * 1024
+"""Bytes of a small commit: reading its files takes less time than reading the index twice."""
 _NONE = pa.schema([])
 
 
@@ -113,17 +117,28 @@ class TightTask(RecordTask):
 
 
 def tight_tasks(
-    parts: Iterable[FactsTask], index: tuple[MetadataGroup, ...]
+    parts: Iterable[FactsTask], index: tuple[MetadataGroup, ...], written_bytes: int
 ) -> Iterator[TightTask]:
-    """Return at most `MAX_TASKS` tasks for the parts of each set of columns."""
+    """Return at most `MAX_TASKS` tasks for the parts of each set of columns.
+
+    written_bytes: of the commit's files, which the tasks read; a small commit has fewer tasks.
+    """
+    min_look_ups = _MIN_LOOK_UPS if written_bytes <= _SMALL else 0
     by_columns: dict[pa.Schema, list[FactsTask]] = {}
     for part in parts:
         by_columns.setdefault(part.columns, []).append(part)
     for same in by_columns.values():
-        size = -(-len(same) // MAX_TASKS)
-        for start in range(0, len(same), size):
-            portion = tuple(same[start : start + size])
-            yield TightTask(portion[0].recording, portion, index)
+        min_parts = -(-len(same) // MAX_TASKS)
+        portion: list[FactsTask] = []
+        look_ups = 0
+        for part in same:
+            portion.append(part)
+            look_ups += len(part.rest or ())
+            if len(portion) >= min_parts and look_ups >= min_look_ups:
+                yield TightTask(part.recording, tuple(portion), index)
+                portion, look_ups = [], 0
+        if portion:
+            yield TightTask(portion[0].recording, tuple(portion), index)
 
 
 @dataclass(frozen=True)

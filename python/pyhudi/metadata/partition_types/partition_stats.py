@@ -149,7 +149,8 @@ class PartitionStats(MetadataPartitionType):
             if whole.names:
                 task = replace(task, columns=whole, bloom_filters=False)
                 tight.append(replace(task, rest=rest.of(task.partition)))
-        yield from tight_tasks(tight, rest.known)
+        written = sum(stat.file_size_in_bytes for stat in change.metadata.write_stats)
+        yield from tight_tasks(tight, rest.known, written)
 
     def partition_lookups(
         self, question: PruningContext, name: str
