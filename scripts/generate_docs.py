@@ -10,10 +10,29 @@ from __future__ import annotations
 
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
+from pyhudi.config.catalog_sync_options import SyncOptions
+from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
+from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.option_parsing import Option, declared_options
+from pyhudi.config.options import (
+    DELETE_RULE,
+    NEW_TABLE,
+    TIME_PARTITIONS,
+    ReadOptions,
+    ServiceOptions,
+)
+from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.config.write_options import OrcOptions, RowOptions, WriteOptions
 
 DOCS = Path(__file__).parents[1] / "docs"
 OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
@@ -110,7 +129,44 @@ def _sentence(text: str | None) -> str:
     return words if words.endswith((".", "!")) else f"{words}."
 
 
-GENERATORS = {"commands": commands, "spark_options": spark_options}
+def option_table(declared: Iterable[Option]) -> str:
+    """A table of options with their defaults and meanings."""
+    lines = ["| Option | Default | Meaning |", "|---|---|---|"]
+    for option in declared:
+        names = ", ".join(f"`{name}`" for name in option.names)
+        lines.append(f"| {names} | {option.default or '–'} | {option.meaning} |")
+    return "\n".join(lines)
+
+
+def of_groups(*groups: type[Any]) -> Callable[[], str]:
+    """The table of the options that groups declare, without those of their base classes."""
+    own = [
+        option
+        for group in groups
+        for option in declared_options(group)
+        if all(option not in declared_options(base) for base in group.__bases__)
+    ]
+    return lambda: option_table(own)
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "spark_options": spark_options,
+    "new_table_options": lambda: option_table((*NEW_TABLE, *DELETE_RULE)),
+    "time_options": lambda: option_table(TIME_PARTITIONS),
+    "row_options": of_groups(RowOptions),
+    "file_options": of_groups(WriteOptions, OrcOptions),
+    "index_options": of_groups(IndexOptions, ResizeOptions),
+    "metadata_options": of_groups(MetadataOptions),
+    "read_options": of_groups(ReadOptions),
+    "catalog_options": of_groups(SyncOptions),
+    "clean_options": of_groups(
+        ServiceOptions, CleanOptions, ArchiveOptions, HistoryOptions, TtlOptions
+    ),
+    "compaction_options": of_groups(CompactionOptions, LogCompactionOptions),
+    "clustering_options": of_groups(ClusteringOptions),
+    "lock_options": of_groups(LockOptions),
+}
 
 
 def generate(text: str) -> str:

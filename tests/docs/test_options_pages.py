@@ -5,19 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pyhudi.config.archive_options import ArchiveOptions
-from pyhudi.config.bucket_resize_options import ResizeOptions
-from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
-from pyhudi.config.clean_options import CleanOptions
-from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.config.file_names import ORC_EXTENSION
-from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.log_compaction_options import LogCompactionOptions
-from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.metadata_service_options import ServiceOptions
-from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
-from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.config.options import CREATE_OPTIONS, GROUPS, KNOWN_OPTIONS
 from pyhudi.config.write_options import WriteOptions
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -38,19 +27,6 @@ MEANT_BY_PRESENCE = {
     "hoodie.time.generator.max_expected_clock_skew_ms",
 }
 """Options whose default value, if it is set, means something else than no value."""
-PARSERS = (
-    WriteOptions,
-    MetadataOptions,
-    ServiceOptions,
-    LockOptions,
-    CompactionOptions,
-    LogCompactionOptions,
-    TtlOptions,
-    ClusteringOptions,
-    ResizeOptions,
-    CleanOptions,
-    ArchiveOptions,
-)
 
 
 def rows() -> list[tuple[str, str]]:
@@ -59,20 +35,18 @@ def rows() -> list[tuple[str, str]]:
     for page in PAGES:
         for match in ROW.finditer((REFERENCE / page).read_text(encoding="utf-8")):
             names = re.findall(r"`([^`]+)`", match["names"])
-            shown = match["default"]
-            defaults = shown.split(", ") if len(names) > 1 and ", " in shown else [shown]
-            pairs += zip(names, defaults * (len(names) if len(defaults) == 1 else 1), strict=True)
+            pairs += [(name, match["default"]) for name in names]
     return pairs
 
 
 def parse_all(options: dict[str, str]) -> list[object]:
-    """What each parser makes of options, for Parquet and for ORC."""
-    return [*(parser.of(options) for parser in PARSERS), WriteOptions.of(options, ORC_EXTENSION)]
+    """What each group makes of options, for Parquet and for ORC."""
+    return [*(group.of(options) for group in GROUPS), WriteOptions.of(options, ORC_EXTENSION)]
 
 
 def test_options_pages_name_every_option_once() -> None:
     names = [name for name, _ in rows()]
-    assert sorted(names) == sorted({*KNOWN_OPTIONS, *CREATE_OPTIONS} - {*SYNC_OPTIONS})
+    assert sorted(names) == sorted({*KNOWN_OPTIONS, *CREATE_OPTIONS})
 
 
 def test_options_pages_show_the_defaults() -> None:

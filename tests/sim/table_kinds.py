@@ -12,9 +12,8 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
-from pyhudi.config.lock_options import STRATEGY
-from pyhudi.config.metadata_service_options import COMPACT_AFTER
+from pyhudi.config.lock_options import MODE, STRATEGY, ConcurrencyMode
+from pyhudi.config.metadata_options import COMPACT_AFTER
 from tests.sim.world import START_MS, Odds, Task, World, WorldClock
 
 Rows = dict[str, tuple[str, int]]

@@ -13,8 +13,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.compaction_options import CompactionOptions
-from pyhudi.config.log_compaction_options import LogCompactionOptions
+from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (

@@ -19,7 +19,7 @@ import pyhudi
 from pyhudi.admin.upgrade import change_version
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
-from pyhudi.config.concurrency_mode import MODE
+from pyhudi.config.lock_options import MODE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (

@@ -14,9 +14,9 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
-from pyhudi.config.archive_file_options import HISTORY_OPTIONS, HistoryOptions
-from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.option_parsing import option_names
 from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
@@ -145,7 +145,7 @@ def test_archive_merges_file_count_and_keeps_manifest_count(
 
 
 def test_archive_options_refuse_bad_numbers_and_removed_names() -> None:
-    for name in HISTORY_OPTIONS:
+    for name in option_names(HistoryOptions):
         with pytest.raises(ConfigError, match=name):
             check_options({name: "0"})
     with pytest.raises(

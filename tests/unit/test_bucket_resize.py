@@ -16,7 +16,7 @@ import pyhudi
 from pyhudi import HudiTable, _native
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import State
-from pyhudi.config.bucket_resize_options import ResizeOptions
+from pyhudi.config.clustering_options import ResizeOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services.bucket_resize_strategy import choose_resizes

@@ -14,7 +14,7 @@ from pyhudi import _native
 from pyhudi.clock import SystemClock, parse_instant
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
 from pyhudi.config.file_names import parse_base_name
-from pyhudi.config.metadata_service_options import ServiceOptions
+from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services
@@ -277,8 +277,8 @@ def test_metadata_clean_keeps_slice_of_earliest_retained_commit() -> None:
 @pytest.mark.parametrize("text", ["0", "many", "-1", ""])
 def test_options_are_checked(text: str) -> None:
     with pytest.raises(ConfigError, match="compact"):
-        ServiceOptions.of({"hoodie.metadata.compact.max.delta.commits": text})
-    assert ServiceOptions.of({}).compact_after == 10
+        MetadataOptions.of({"hoodie.metadata.compact.max.delta.commits": text})
+    assert MetadataOptions.of({}).compact_after == 10
 
 
 def test_bounds_of_a_partition_are_united(tmp_path: Path) -> None:

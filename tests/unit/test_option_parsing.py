@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,27 @@ import pytest
 
 import pyhudi
 from pyhudi.config.option_parsing import (
+    OptionGroup,
+    checked,
     choice,
     decimal,
+    declared_options,
     flag,
     integer,
+    name_list,
     number,
+    option,
     option_names,
     parse_bool,
+    parse_class,
     parse_enum,
-    parse_fields,
     parse_int,
+    parsed,
+    pattern,
+    refusal,
+    text,
 )
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 
 def test_option_aliases_use_first_name_present() -> None:
@@ -63,24 +72,75 @@ def test_anything_else_is_refused_with_name_and_text(
         read({"o": text})
 
 
+def check_old_mode(options: Mapping[str, str]) -> None:
+    if "old.mode" in options:
+        raise refusal(options, "old.mode", "Leave it out.")
+
+
 @dataclass(frozen=True)
-class Declared:
+class Declared(OptionGroup):
     derived: str = "no option"
-    switch: bool | None = flag("s", "old.s", default=None)
-    count: int = integer("i", default=3, least=2, most=9)
-    share: float = decimal("x", lambda value: 0 < value < 1, "between 0 and 1", default=0.5)
-    codec: str = choice("c", ("gzip", "SNAPPY"), default="gzip")
+    switch: bool | None = flag("s", "old.s", default=None, shown="it depends", meaning="a")
+    count: int = integer("i", default=3, least=2, most=9, meaning="b")
+    share: float = decimal(
+        "x", lambda value: 0 < value < 1, "between 0 and 1", default=0.5, meaning="c"
+    )
+    codec: str = choice("c", ("gzip", "SNAPPY"), default="gzip", meaning="d")
+    word: str = text("t", meaning="e")
+    words: tuple[str, ...] = name_list("n", shown="all", meaning="f")
+    regex: str = pattern("r", meaning="g")
+    pairs: Mapping[str, str] = parsed(
+        lambda options: {name: options[name] for name in ("p", "q") if name in options},
+        option("p", meaning="h"),
+        option("q", default=False, meaning="i"),
+        default={},
+    )
+    mode: None = checked(check_old_mode, option("old.mode", meaning="an error"))
 
 
 def test_declared_fields_give_names_defaults_and_values() -> None:
-    assert option_names(Declared) == ("s", "old.s", "i", "x", "c")
-    assert Declared(**parse_fields(Declared, {})) == Declared()
+    names = ("s", "old.s", "i", "x", "c", "t", "n", "r", "p", "q", "old.mode")
+    assert option_names(Declared) == names
+    assert Declared.of({}) == Declared()
     given = {"old.s": "true", "i": "9", "x": "0.1", "c": "snappy", "other": "1"}
-    values = {"switch": True, "count": 9, "share": 0.1, "codec": "SNAPPY"}
-    assert parse_fields(Declared, given) == values
-    for name, text in (("s", "yes"), ("i", "10"), ("i", "1"), ("x", "1"), ("c", "rar")):
-        with pytest.raises(ConfigError, match=re.escape(f"{name} is {text!r}")):
-            parse_fields(Declared, {name: text})
+    more = {"t": "any", "n": " a,, b ", "r": "a.*", "q": "2"}
+    assert Declared.of(given | more) == Declared(
+        "no option", True, 9, 0.1, "SNAPPY", "any", ("a", "b"), "a.*", {"q": "2"}
+    )
+    for name, value in (("s", "yes"), ("i", "10"), ("i", "1"), ("x", "1"), ("c", "rar")):
+        with pytest.raises(ConfigError, match=re.escape(f"{name} is {value!r}")):
+            Declared.of({name: value})
+    with pytest.raises(ConfigError, match="r is not a regular expression"):
+        Declared.of({"r": "("})
+    with pytest.raises(UnsupportedTableFeature, match=r"old\.mode is '1', which pyhudi"):
+        Declared.of({"old.mode": "1"})
+
+
+def test_declared_options_show_defaults_and_meanings() -> None:
+    shown = [(each.names[0], each.default, each.meaning) for each in declared_options(Declared)]
+    assert shown == [
+        ("s", "it depends", "a"),
+        ("i", "3", "b"),
+        ("x", "0.5", "c"),
+        ("c", "gzip", "d"),
+        ("t", "", "e"),
+        ("n", "all", "f"),
+        ("r", "", "g"),
+        ("p", "", "h"),
+        ("q", "false", "i"),
+        ("old.mode", "", "an error"),
+    ]
+
+
+def test_class_is_one_of_the_supported_with_or_without_its_package() -> None:
+    for name in ("A", " org.A ", "other.A"):
+        assert parse_class({"k": name}, "k", ("A", "B")) == "A"
+    assert parse_class({"k": "org.A"}, "k", ("A", "B"), package="org.") == "A"
+    assert (parse_class({}, "k", ("A",)), parse_class({}, "k", ("A",), "A")) == ("", "A")
+    for name, package in (("C", ""), ("other.A", "org.")):
+        with pytest.raises(UnsupportedTableFeature, match=f"k is '{name}'") as raised:
+            parse_class({"k": name}, "k", ("A", "B"), package=package)
+        assert raised.value.hint == "Give one of A, B."
 
 
 @pytest.mark.parametrize("name", ["hoodie.metadata.enable", "hoodie.enable.data.skipping"])

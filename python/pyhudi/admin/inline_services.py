@@ -17,11 +17,13 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.compaction_options import LOG_FILE_NUMBER, CompactionOptions
+from pyhudi.config.compaction_options import (
+    LOG_FILE_NUMBER,
+    CompactionOptions,
+    LogCompactionOptions,
+)
 from pyhudi.config.log import logger
-from pyhudi.config.log_compaction_options import LogCompactionOptions
-from pyhudi.config.metadata_service_options import SERVICES_ENABLED
-from pyhudi.config.option_parsing import parse_bool
+from pyhudi.config.options import ServiceOptions
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
@@ -67,7 +69,7 @@ def _after_commit(
 ) -> bool:
     services: list[tuple[str, Service]] = []
     with warn_on_failure(handle.storage.uri, instant, "table services"):
-        if parse_bool(handle.options, SERVICES_ENABLED, default=True):
+        if ServiceOptions.of(handle.options).enabled:
             services.extend(_due(handle, look(), clock))
     for name, service in services:
         _execute(name, service, handle, instant)

@@ -10,9 +10,12 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.compaction_options import (
+    LEAST_LOG_FILES,
+    CompactionOptions,
+    LogCompactionOptions,
+)
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.log_compaction_options import LEAST, LogCompactionOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import index_definitions
@@ -73,8 +76,8 @@ def log_compact(
     """Run `HudiTable.log_compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check_asked(asked)
-    if options.least < LEAST:
-        raise ConfigError(f"min_log_files must be at least {LEAST}, not {options.least}")
+    if options.least < LEAST_LOG_FILES:
+        raise ConfigError(f"min_log_files must be at least {LEAST_LOG_FILES}, not {options.least}")
     run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
     return run(opened, options, asked)
 

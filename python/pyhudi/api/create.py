@@ -23,9 +23,8 @@ from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
-from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.index_options import INDEX_TYPE
-from pyhudi.config.lock_options import LOCK_OPTIONS
+from pyhudi.config.lock_options import LOCK_OPTIONS, MODE
 from pyhudi.config.merge_mode import (
     MERGE_MODE,
     MERGE_PROPERTY,

@@ -236,7 +236,7 @@ class ServiceOperations(TableHandle):
         """
         from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - not needed for reading
         from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
-        from pyhudi.config.log_compaction_options import (  # noqa: PLC0415 - as above
+        from pyhudi.config.compaction_options import (  # noqa: PLC0415 - as above
             LogCompactionOptions,
         )
         from pyhudi.services.log_compaction import (  # noqa: PLC0415 - as above

@@ -3,59 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pyhudi.config.archive_file_options import HISTORY_OPTIONS, HistoryOptions
-from pyhudi.config.option_parsing import parse_bool, parse_int
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    checked,
+    flag,
+    integer,
+    option,
+    parse_bool,
+    parse_fields,
+    parsed,
+)
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
-AUTOMATIC = "hoodie.archive.automatic"
 LEAST = "hoodie.keep.min.commits"
 MOST = "hoodie.keep.max.commits"
 BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
-ARCHIVE_OPTIONS = (AUTOMATIC, LEAST, MOST, BEYOND_SAVEPOINT, *HISTORY_OPTIONS)
-"""All options that `ArchiveOptions.of` reads."""
+MERGED_FILES = "hoodie.timeline.compaction.batch.size"
+MERGED_BYTES = "hoodie.timeline.compaction.target.file.max.bytes"
+KEPT_MANIFESTS = "hoodie.timeline.manifest.retained.versions"
 
 
 @dataclass(frozen=True)
-class ArchiveOptions:
+class HistoryOptions(OptionGroup):
+    """How the archive's files are written, merged and retained.
+
+    Without a retained manifest, Hudi deletes the whole history; pyhudi raises `ConfigError`.
+    """
+
+    block_records: int = integer(
+        "hoodie.commits.archival.batch",
+        default=10,
+        meaning="records per block of archive logs (version 6)",
+    )
+    merged_files: int = integer(
+        MERGED_FILES,
+        default=10,
+        meaning="archive files merged into one (versions 8 and 9); 1 disables merging",
+    )
+    merged_bytes: int = integer(
+        MERGED_BYTES,
+        default=64 << 20,
+        meaning="a merge above this size takes no more files. Hudi's default is 1048576000",
+    )
+    kept_manifests: int = integer(
+        KEPT_MANIFESTS, default=3, meaning="manifests that stay for readers"
+    )
+
+
+def _check_savepoints(options: Mapping[str, str]) -> None:
+    """Raise `UnsupportedTableFeature` for archiving beyond savepoints.
+
+    No reader of Hudi (0.15.0, 1.0.2, 1.2.0) would count commits that were archived after a
+    savepoint.
+    """
+    if parse_bool(options, BEYOND_SAVEPOINT, default=False):
+        msg = (
+            f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of commits archived beyond "
+            "a savepoint"
+        )
+        raise UnsupportedTableFeature(
+            msg, hint="Call delete_savepoint() to let archiving continue."
+        )
+
+
+@dataclass(frozen=True)
+class ArchiveOptions(OptionGroup):
     """How many commits stay on the active timeline, and when the others are archived."""
 
-    automatic: bool = True
-    """Archive after each commit if archiving is due."""
-    least: int = 20
-    """Commits that stay on the timeline."""
-    most: int = 30
-    """Number of commits above which archiving begins."""
-    history: HistoryOptions = field(default_factory=HistoryOptions)
+    automatic: bool = flag(
+        "hoodie.archive.automatic", default=True, meaning="archive after commits"
+    )
+    least: int = integer(LEAST, default=20, meaning="commits that stay active")
+    most: int = integer(MOST, default=30, meaning="archive if there are more commits")
+    savepoints: None = checked(
+        _check_savepoints,
+        option(BEYOND_SAVEPOINT, default=False, meaning="true raises an error"),
+    )
+    history: HistoryOptions = parsed(HistoryOptions.of, default=HistoryOptions())
     """How the archive's files are written."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
-        """Read the options from `hoodie.…` names. Raises `ConfigError` for an invalid value.
-
-        The minimum number of commits must be below the maximum. Raises `UnsupportedTableFeature`
-        for archiving beyond savepoints: no reader of Hudi (0.15.0, 1.0.2, 1.2.0) would count
-        commits that were archived after a savepoint.
-        """
-        if parse_bool(options, BEYOND_SAVEPOINT, default=False):
-            msg = (
-                f"{BEYOND_SAVEPOINT}: Hudi's readers lose the rows of commits archived beyond "
-                "a savepoint"
-            )
-            raise UnsupportedTableFeature(
-                msg, hint="Call delete_savepoint() to let archiving continue."
-            )
-        minimum = parse_int(options, LEAST, default=cls.least)
-        maximum = parse_int(options, MOST, default=cls.most)
-        if maximum <= minimum:
-            raise ConfigError(f"{MOST} is {maximum}, not more than {LEAST}, which is {minimum}")
-        return cls(
-            parse_bool(options, AUTOMATIC, default=cls.automatic),
-            minimum,
-            maximum,
-            HistoryOptions.of(options),
-        )
+        """Read the options as `OptionGroup.of`; the minimum must be below the maximum."""
+        parsed = cls(**parse_fields(cls, options))
+        if parsed.most <= parsed.least:
+            msg = f"{MOST} is {parsed.most}, not more than {LEAST}, which is {parsed.least}"
+            raise ConfigError(msg)
+        return parsed
 
     def keeping(self, least: int | None, most: int | None) -> ArchiveOptions:
         """Return the options with other numbers of commits. Raises as `of`.

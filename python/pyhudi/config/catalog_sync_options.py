@@ -7,11 +7,25 @@ and `DataSourceOptions` (Hudi 1.2.0).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
-from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    checked,
+    choice,
+    flag,
+    integer,
+    option,
+    option_names,
+    parse_bool,
+    parse_class,
+    parse_names,
+    parsed,
+    refusal,
+    text,
+)
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 _HIVE = "hoodie.datasource.hive_sync."
@@ -23,47 +37,30 @@ TOOLS = "hoodie.meta.sync.client.tool.class"
 URIS = f"{_HIVE}metastore.uris"
 EXTRACTOR = f"{_HIVE}partition_extractor_class"
 PARTITION_FIELDS = f"{_HIVE}partition_fields"
+OMIT_META_COLUMNS = f"{_HIVE}omit_metadata_fields"
 
-_READ = (
-    ENABLE,
-    HIVE_ENABLE,
-    TOOLS,
-    URIS,
-    EXTRACTOR,
-    PARTITION_FIELDS,
-    f"{_HIVE}database",
-    f"{_HIVE}table",
-    f"{_HIVE}mode",
-    f"{_HIVE}base_file_format",
-    f"{_HIVE}auto_create_database",
-    f"{_HIVE}skip_ro_suffix",
-    f"{_HIVE}support_timestamp",
-    f"{_HIVE}table_properties",
-    f"{_HIVE}serde_properties",
-    f"{_HIVE}sync_as_datasource",
-    f"{_HIVE}schema_string_length_thresh",
-    f"{_HIVE}omit_metadata_fields",
-    f"{_HIVE}batch_num",
-    f"{_HIVE}sync_comment",
-    f"{_HIVE}table.strategy",
-    f"{_META}sync_snapshot_with_table_name",
-    "hoodie.datasource.meta_sync.condition.sync",
-    "hoodie.meta_sync.spark.version",
-    f"{_GLUE}metadata_file_listing",
-    f"{_GLUE}skip_table_archive",
-)
 _WITHOUT_EFFECT = (
-    f"{_HIVE}ignore_exceptions",
-    f"{_HIVE}username",
-    f"{_HIVE}password",
-    f"{_HIVE}jdbcurl",
-    f"{_HIVE}use_jdbc",
-    f"{_HIVE}filter_pushdown_enabled",
-    f"{_HIVE}filter_pushdown_max_size",
-    f"{_META}incremental",
-    f"{_META}metadata_file_listing",
-    f"{_META}no_partition_metadata",
-    f"{_META}decode_partition",
+    *(
+        f"{_HIVE}{name}"
+        for name in (
+            "ignore_exceptions",
+            "username",
+            "password",
+            "jdbcurl",
+            "use_jdbc",
+            "filter_pushdown_enabled",
+            "filter_pushdown_max_size",
+        )
+    ),
+    *(
+        f"{_META}{name}"
+        for name in (
+            "incremental",
+            "metadata_file_listing",
+            "no_partition_metadata",
+            "decode_partition",
+        )
+    ),
 )
 """Options of Hudi pipelines that are accepted without an effect on what a catalog stores."""
 _OFF = (
@@ -76,9 +73,6 @@ _OFF = (
 )
 """Switches that raise `UnsupportedTableFeature` if they are on."""
 
-SYNC_OPTIONS = (*_READ, *_WITHOUT_EFFECT, *_OFF)
-"""All options that `SyncOptions.of` accepts."""
-
 _HIVE_TOOL = "HiveSyncTool"
 _GLUE_TOOL = "AwsGlueCatalogSyncTool"
 EXTRACTORS = (
@@ -90,95 +84,9 @@ EXTRACTORS = (
 """Simple names of supported classes that parse partition values from a path."""
 
 
-@dataclass(frozen=True)
-class SyncOptions:
-    """The catalog that a table is synced with, and how it is registered there."""
-
-    enabled: bool = False
-    """Sync after each commit."""
-    catalogs: tuple[Literal["hive", "glue"], ...] = ("hive",)
-    uris: str = ""
-    database: str = "default"
-    table: str = ""
-    """Name of the table in the catalog, "" for the table's own name."""
-    partition_fields: tuple[str, ...] | None = None
-    """Partition fields, None for the table's own."""
-    extractor: str = ""
-    """Extractor class, "" for the one that matches the table."""
-    create_database: bool = True
-    skip_ro_suffix: bool = False
-    timestamps: bool = False
-    table_properties: Mapping[str, str] = field(default_factory=dict)
-    serde_properties: Mapping[str, str] = field(default_factory=dict)
-    as_spark_table: bool = True
-    part_length: int = 4000
-    """Maximum number of characters of the schema in one property."""
-    meta_columns: bool = True
-    batch: int = 1000
-    comments: bool = False
-    strategy: str = "ALL"
-    snapshot_by_name: bool = True
-    """Register a merge-on-read table under its own name, in addition to those with suffixes."""
-    conditional: bool = False
-    """Record the last commit only if something else changed."""
-    spark_version: str = ""
-    metadata_listing: bool = False
-    skip_archive: bool = True
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> SyncOptions:
-        """Read the options from `hoodie.…` names.
-
-        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a value that pyhudi
-        does not support.
-        """
-        for name in _OFF:
-            if parse_bool(options, name, default=False):
-                raise UnsupportedTableFeature(
-                    f"{name} is true, which pyhudi does not support", hint="Leave it out."
-                )
-        _check_one_of(options, f"{_HIVE}mode", ("hms",), "Give hms.")
-        _check_one_of(options, f"{_HIVE}base_file_format", ("parquet",), "Give PARQUET.")
-        fields = options.get(PARTITION_FIELDS)
-        flag = partial(_flag, options)
-        return cls(
-            enabled=flag(ENABLE, False) or flag(HIVE_ENABLE, False),
-            catalogs=_catalogs(options),
-            uris=options.get(URIS, ""),
-            database=options.get(f"{_HIVE}database", cls.database),
-            table=options.get(f"{_HIVE}table", ""),
-            partition_fields=None if fields is None else _parse_list(fields),
-            extractor=_extractor(options),
-            create_database=flag(f"{_HIVE}auto_create_database", cls.create_database),
-            skip_ro_suffix=flag(f"{_HIVE}skip_ro_suffix", cls.skip_ro_suffix),
-            timestamps=flag(f"{_HIVE}support_timestamp", cls.timestamps),
-            table_properties=_pairs(options, f"{_HIVE}table_properties"),
-            serde_properties=_pairs(options, f"{_HIVE}serde_properties"),
-            as_spark_table=flag(f"{_HIVE}sync_as_datasource", cls.as_spark_table),
-            part_length=parse_int(
-                options, f"{_HIVE}schema_string_length_thresh", default=cls.part_length
-            ),
-            meta_columns=not flag(f"{_HIVE}omit_metadata_fields", not cls.meta_columns),
-            batch=parse_int(options, f"{_HIVE}batch_num", default=cls.batch),
-            comments=flag(f"{_HIVE}sync_comment", cls.comments),
-            strategy=parse_enum(
-                options, f"{_HIVE}table.strategy", ("ALL", "RO", "RT"), cls.strategy
-            ),
-            snapshot_by_name=flag(f"{_META}sync_snapshot_with_table_name", cls.snapshot_by_name),
-            conditional=flag("hoodie.datasource.meta_sync.condition.sync", cls.conditional),
-            spark_version=options.get("hoodie.meta_sync.spark.version", ""),
-            metadata_listing=flag(f"{_GLUE}metadata_file_listing", cls.metadata_listing),
-            skip_archive=flag(f"{_GLUE}skip_table_archive", cls.skip_archive),
-        )
-
-
-def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
-    return parse_bool(options, name, default=default)
-
-
 def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]:
     catalogs: list[Literal["hive", "glue"]] = []
-    for class_name in _parse_list(options.get(TOOLS, _HIVE_TOOL)):
+    for class_name in parse_names({TOOLS: options.get(TOOLS, _HIVE_TOOL)}, TOOLS):
         name = class_name.rsplit(".", 1)[-1]
         if name not in (_HIVE_TOOL, _GLUE_TOOL):
             raise UnsupportedTableFeature(
@@ -192,29 +100,6 @@ def _catalogs(options: Mapping[str, str]) -> tuple[Literal["hive", "glue"], ...]
     return tuple(dict.fromkeys(catalogs))
 
 
-def _extractor(options: Mapping[str, str]) -> str:
-    name = options.get(EXTRACTOR, "").strip().rsplit(".", 1)[-1]
-    if name not in ("", *EXTRACTORS):
-        raise UnsupportedTableFeature(
-            f"{EXTRACTOR} is {options[EXTRACTOR]!r}, which pyhudi does not support",
-            hint=f"pyhudi has {', '.join(EXTRACTORS)}.",
-        )
-    return name
-
-
-def _check_one_of(
-    options: Mapping[str, str], name: str, supported: tuple[str, ...], hint: str
-) -> None:
-    if name in options and options[name].strip().lower() not in supported:
-        raise UnsupportedTableFeature(
-            f"{name} is {options[name]!r}, which pyhudi does not support", hint=hint
-        )
-
-
-def _parse_list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 def _pairs(options: Mapping[str, str], name: str) -> dict[str, str]:
     """Return lines of `key=value` as a mapping (`ConfigUtils.toMap`)."""
     values = {}
@@ -226,3 +111,145 @@ def _pairs(options: Mapping[str, str], name: str) -> dict[str, str]:
             raise ConfigError(f"{name} has the line {line!r}", hint="Give key=value lines.")
         values[key.strip()] = value.strip()
     return values
+
+
+def _partition_fields(options: Mapping[str, str]) -> tuple[str, ...] | None:
+    return parse_names(options, PARTITION_FIELDS) if PARTITION_FIELDS in options else None
+
+
+def _check_off(options: Mapping[str, str]) -> None:
+    for name in _OFF:
+        if parse_bool(options, name, default=False):
+            msg = f"{name} is true, which pyhudi does not support"
+            raise UnsupportedTableFeature(msg, hint="Leave it out.")
+
+
+def _only(name: str, value: str) -> Any:
+    """Declare an option that has one supported value."""
+
+    def check(options: Mapping[str, str]) -> None:
+        if name in options and options[name].strip().lower() != value.lower():
+            raise refusal(options, name, f"Give {value}.")
+
+    return checked(check, option(name, default=value, meaning="other values raise an error"))
+
+
+def _key_values(name: str, meaning: str) -> Any:
+    return parsed(partial(_pairs, name=name), option(name, meaning=meaning), default={})
+
+
+@dataclass(frozen=True)
+class SyncOptions(OptionGroup):
+    """The catalog that a table is synced with, and how it is registered there."""
+
+    enabled: bool = parsed(
+        lambda options: any(
+            parse_bool(options, name, default=False) for name in (ENABLE, HIVE_ENABLE)
+        ),
+        option(ENABLE, HIVE_ENABLE, default=False, meaning="sync after each commit"),
+        default=False,
+    )
+    catalogs: tuple[Literal["hive", "glue"], ...] = parsed(
+        _catalogs,
+        option(
+            TOOLS,
+            default=_HIVE_TOOL,
+            meaning=f"that, `{_GLUE_TOOL}`, or both separated by a comma",
+        ),
+        default=("hive",),
+    )
+    uris: str = text(URIS, meaning="required for Hive: pyhudi does not read `hive-site.xml`")
+    database: str = text(f"{_HIVE}database", default="default", meaning="the catalog's database")
+    table: str = text(f"{_HIVE}table", shown="the table's name", meaning="the name in the catalog")
+    create_database: bool = flag(
+        f"{_HIVE}auto_create_database",
+        default=True,
+        meaning="create the database if it does not exist",
+    )
+    strategy: str = choice(
+        f"{_HIVE}table.strategy",
+        ("ALL", "RO", "RT"),
+        default="ALL",
+        meaning="merge-on-read: `RO` or `RT` for one view only, under the plain name",
+    )
+    skip_ro_suffix: bool = flag(
+        f"{_HIVE}skip_ro_suffix",
+        default=False,
+        meaning="the plain name is the read-optimized view",
+    )
+    snapshot_by_name: bool = flag(
+        f"{_META}sync_snapshot_with_table_name",
+        default=True,
+        meaning="merge-on-read: register the plain name, in addition to those with suffixes",
+    )
+    partition_fields: tuple[str, ...] | None = parsed(
+        _partition_fields,
+        option(
+            PARTITION_FIELDS,
+            default="the table's",
+            meaning="other names for the partition columns, as text",
+        ),
+        default=None,
+    )
+    extractor: str = parsed(
+        partial(parse_class, name=EXTRACTOR, supported=EXTRACTORS),
+        option(
+            EXTRACTOR,
+            default="by the table",
+            meaning=", ".join(f"`{name}`" for name in reversed(EXTRACTORS)),
+        ),
+        default="",
+    )
+    timestamps: bool = flag(
+        f"{_HIVE}support_timestamp", default=False, meaning="timestamps are no `bigint` in Hive"
+    )
+    meta_columns: bool = parsed(
+        lambda options: not parse_bool(options, OMIT_META_COLUMNS, default=False),
+        option(OMIT_META_COLUMNS, default=False, meaning="leave out the meta columns"),
+        default=True,
+    )
+    comments: bool = flag(
+        f"{_HIVE}sync_comment", default=False, meaning="sync the comments of columns"
+    )
+    table_properties: Mapping[str, str] = _key_values(
+        f"{_HIVE}table_properties", "lines of `key=value`"
+    )
+    serde_properties: Mapping[str, str] = _key_values(
+        f"{_HIVE}serde_properties", "lines of `key=value`"
+    )
+    as_spark_table: bool = flag(
+        f"{_HIVE}sync_as_datasource", default=True, meaning="store the schema for Spark"
+    )
+    part_length: int = integer(
+        f"{_HIVE}schema_string_length_thresh",
+        default=4000,
+        meaning="maximum characters of that schema in one property",
+    )
+    spark_version: str = text(
+        "hoodie.meta_sync.spark.version", meaning="the Spark version that is stored with it"
+    )
+    batch: int = integer(
+        f"{_HIVE}batch_num", default=1000, meaning="partitions per request; Glue takes 100"
+    )
+    conditional: bool = flag(
+        "hoodie.datasource.meta_sync.condition.sync",
+        default=False,
+        meaning="record the commit only if something else changed",
+    )
+    metadata_listing: bool = flag(
+        f"{_GLUE}metadata_file_listing",
+        default=False,
+        meaning="Athena lists files with the metadata table",
+    )
+    skip_archive: bool = flag(
+        f"{_GLUE}skip_table_archive",
+        default=True,
+        meaning="Glue keeps no earlier versions of the table",
+    )
+    mode: None = _only(f"{_HIVE}mode", "hms")
+    base_file_format: None = _only(f"{_HIVE}base_file_format", "PARQUET")
+    off: None = checked(_check_off, option(*_OFF, default=False, meaning="true raises an error"))
+    without_effect: None = checked(lambda _: None, option(*_WITHOUT_EFFECT, meaning="no effect"))
+
+
+SYNC_OPTIONS = option_names(SyncOptions)

@@ -1,14 +1,38 @@
-"""The options of clustering, read once, with Hudi's names (`HoodieClusteringConfig`)."""
+"""The options of clustering, read once, with Hudi's names (`HoodieClusteringConfig`).
+
+`ResizeOptions` are those of splitting and merging consistent-hashing buckets
+(`HoodieIndexConfig`, 1.2.0).
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, cast
 
-from pyhudi.config.option_parsing import one_switch, parse_bool, parse_enum, parse_int
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.option_parsing import (
+    POSITIVE,
+    OptionGroup,
+    check_one_switch,
+    checked,
+    decimal,
+    flag,
+    integer,
+    name_list,
+    option,
+    parse_bool,
+    parse_class,
+    parse_enum,
+    parse_fields,
+    parse_int,
+    parsed,
+    pattern,
+    text,
+)
+from pyhudi.config.write_options import WriteOptions
+from pyhudi.errors import ConfigError
 
 Layout = Literal["linear", "zorder", "hilbert"]
 Filter = Literal["NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"]
@@ -18,49 +42,12 @@ SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
 MAX_COMMITS = "hoodie.clustering.inline.max.commits"
 ASYNC_MAX_COMMITS = "hoodie.clustering.async.max.commits"
 UPDATES = "hoodie.clustering.updates.strategy"
-DROP_ON_CONFLICT = "hoodie.clustering.rollback.pending.replacecommit.on.conflict"
 PLAN_CLASS = "hoodie.clustering.plan.strategy.class"
 RUN_CLASS = "hoodie.clustering.execution.strategy.class"
 LAYOUT = "hoodie.layout.optimize.strategy"
 FILTER_MODE = "hoodie.clustering.plan.partition.filter.mode"
 _PLAN = "hoodie.clustering.plan.strategy."
 SORT_COLUMNS = f"{_PLAN}sort.columns"
-SMALL_FILE_LIMIT = f"{_PLAN}small.file.limit"
-MAX_GROUP_BYTES = f"{_PLAN}max.bytes.per.group"
-MAX_GROUPS = f"{_PLAN}max.num.groups"
-TARGET_BYTES = f"{_PLAN}target.file.max.bytes"
-SINGLE_GROUP = f"{_PLAN}single.group.clustering.enabled"
-SELECTED = f"{_PLAN}partition.selected"
-PATTERN = f"{_PLAN}partition.regex.pattern"
-LOOKBACK = f"{_PLAN}daybased.lookback.partitions"
-SKIP_LATEST = f"{_PLAN}daybased.skipfromlatest.partitions"
-BEGIN = f"{_PLAN}cluster.begin.partition"
-END = f"{_PLAN}cluster.end.partition"
-CLUSTERING_OPTIONS = (
-    INLINE,
-    SCHEDULE_INLINE,
-    MAX_COMMITS,
-    ASYNC_MAX_COMMITS,
-    UPDATES,
-    DROP_ON_CONFLICT,
-    PLAN_CLASS,
-    RUN_CLASS,
-    LAYOUT,
-    FILTER_MODE,
-    SORT_COLUMNS,
-    SMALL_FILE_LIMIT,
-    MAX_GROUP_BYTES,
-    MAX_GROUPS,
-    TARGET_BYTES,
-    SINGLE_GROUP,
-    SELECTED,
-    PATTERN,
-    LOOKBACK,
-    SKIP_LATEST,
-    BEGIN,
-    END,
-)
-"""All options that `ClusteringOptions.of` reads."""
 
 RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
@@ -87,83 +74,155 @@ _RUNNERS = (
     "SingleSparkJobConsistentHashingExecutionStrategy",
 )
 _LAYOUTS = ("linear", "zorder", "hilbert")
+_REJECT = "SparkRejectUpdateStrategy"
 _ALLOW = "SparkAllowUpdateStrategy"
 _UPDATES = (
-    "SparkRejectUpdateStrategy",
+    _REJECT,
     _ALLOW,
     # Hudi then writes to the old and the new buckets; aborting on conflict is equivalent.
     "SparkConsistentBucketDuplicateUpdateStrategy",
 )
 
 
+_MAX_BUCKETS = "hoodie.bucket.index.max.num.buckets"
+_MIN_BUCKETS = "hoodie.bucket.index.min.num.buckets"
+
+
+def _bucket_bound(options: Mapping[str, str], name: str, outer: Callable[[int, int], int]) -> int:
+    """Return a bound; one that excludes the initial number is moved to it, as Hudi does."""
+    first = IndexOptions.of(options).buckets
+    return outer(first, parse_int(options, name, default=first))
+
+
+def _max_commits(options: Mapping[str, str]) -> int:
+    scheduled = parse_bool(options, SCHEDULE_INLINE, default=False)
+    return parse_int(options, ASYNC_MAX_COMMITS if scheduled else MAX_COMMITS, default=4)
+
+
+def _layout(options: Mapping[str, str]) -> Layout | None:
+    return cast("Layout", parse_enum(options, LAYOUT, _LAYOUTS, "")) if LAYOUT in options else None
+
+
+def _filter(options: Mapping[str, str]) -> Filter:
+    planner = parse_class(options, PLAN_CLASS, tuple(_PLANNERS), package=_PLAN_PACKAGE)
+    return cast(
+        "Filter", parse_enum(options, FILTER_MODE, _FILTERS, _PLANNERS.get(planner) or "NONE")
+    )
+
+
+def _allows_updates(options: Mapping[str, str]) -> bool:
+    return parse_class(options, UPDATES, _UPDATES, package=_UPDATE_PACKAGE) == _ALLOW
+
+
 @dataclass(frozen=True)
-class ClusteringOptions:
+class ClusteringOptions(OptionGroup):
     """When a table is clustered, which part of it and how. Sizes in bytes."""
 
-    inline: bool = False
-    """Schedule and execute a clustering after each commit if it is due."""
-    schedule_inline: bool = False
-    """Only schedule a clustering after each commit if it is due."""
-    max_commits: int = 4
-    """Commits since the last clustering that make the next one due."""
-    sort_columns: tuple[str, ...] = ()
-    layout: Layout | None = None
-    """Layout of a new plan; None for that of the plan, else linear."""
-    small_file_limit: int = 300 * 1024 * 1024
-    """Base files below this are clustered."""
-    max_group_bytes: int = 2 * 1024 * 1024 * 1024
-    max_groups: int = 30
-    """Maximum number of groups of one plan, and of one partition in it."""
-    target_bytes: int = 1024 * 1024 * 1024
-    """Approximate maximum size of the files that are written."""
-    single_group: bool = True
-    """Also rewrite groups of one file that would become one file."""
-    selected: tuple[str, ...] = ()
-    """Paths of the partitions to consider; empty for all."""
-    pattern: str = ""
-    filter_mode: Filter = "NONE"
-    lookback: int = 2
-    """Number of partitions to consider; 0 for all."""
-    skip_latest: int = 0
-    begin: str = ""
-    end: str = ""
-    allows_updates: bool = False
-    """Writers may change file groups with a pending clustering."""
-    drops_overtaken: bool = False
-    """A writer that does so cancels the plan."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> ClusteringOptions:
-        """Read the options from `hoodie.…` names.
-
-        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a strategy class
-        that pyhudi does not support.
-        """
-        inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
-        _parse_class(options, RUN_CLASS, RUN_PACKAGE, _RUNNERS)
-        return cls(
-            inline,
-            scheduled,
-            parse_int(
-                options, ASYNC_MAX_COMMITS if scheduled else MAX_COMMITS, default=cls.max_commits
-            ),
-            _names(options, SORT_COLUMNS),
-            _layout(options),
-            parse_int(options, SMALL_FILE_LIMIT, default=cls.small_file_limit, least=0),
-            parse_int(options, MAX_GROUP_BYTES, default=cls.max_group_bytes),
-            parse_int(options, MAX_GROUPS, default=cls.max_groups),
-            parse_int(options, TARGET_BYTES, default=cls.target_bytes),
-            parse_bool(options, SINGLE_GROUP, default=cls.single_group),
-            _names(options, SELECTED),
-            _pattern(options.get(PATTERN, "")),
-            _filter(options),
-            parse_int(options, LOOKBACK, default=cls.lookback, least=0),
-            parse_int(options, SKIP_LATEST, default=cls.skip_latest, least=0),
-            options.get(BEGIN, ""),
-            options.get(END, ""),
-            _parse_class(options, UPDATES, _UPDATE_PACKAGE, _UPDATES) == _ALLOW,
-            parse_bool(options, DROP_ON_CONFLICT, default=cls.drops_overtaken),
-        )
+    inline: bool = flag(INLINE, default=False, meaning="cluster after commits if it is due")
+    schedule_inline: bool = flag(
+        SCHEDULE_INLINE, default=False, meaning="plan a clustering after commits if it is due"
+    )
+    max_commits: int = parsed(
+        _max_commits,
+        option(
+            MAX_COMMITS,
+            ASYNC_MAX_COMMITS,
+            default=4,
+            meaning="commits until a clustering is due; the second if you only plan",
+        ),
+        default=4,
+    )
+    sort_columns: tuple[str, ...] = name_list(SORT_COLUMNS, meaning="columns to sort by")
+    layout: Layout | None = parsed(
+        _layout,
+        option(
+            LAYOUT,
+            default="linear",
+            meaning="or `zorder`, `hilbert`. Without the option, a plan's own layout",
+        ),
+        default=None,
+    )
+    small_file_limit: int = integer(
+        f"{_PLAN}small.file.limit",
+        default=300 * 1024 * 1024,
+        least=0,
+        meaning="cluster base files below this size",
+    )
+    max_group_bytes: int = integer(
+        f"{_PLAN}max.bytes.per.group",
+        default=2 * 1024 * 1024 * 1024,
+        meaning="maximum bytes of a group",
+    )
+    max_groups: int = integer(
+        f"{_PLAN}max.num.groups",
+        default=30,
+        meaning="maximum groups of a plan, and of a partition in it",
+    )
+    target_bytes: int = integer(
+        f"{_PLAN}target.file.max.bytes",
+        default=1024 * 1024 * 1024,
+        meaning="approximate maximum size of new files",
+    )
+    single_group: bool = flag(
+        f"{_PLAN}single.group.clustering.enabled",
+        default=True,
+        meaning="also rewrite a single file",
+    )
+    selected: tuple[str, ...] = name_list(
+        f"{_PLAN}partition.selected", shown="all partitions", meaning="partition paths"
+    )
+    pattern: str = pattern(
+        f"{_PLAN}partition.regex.pattern",
+        shown="all partitions",
+        meaning="a regular expression of partition paths",
+    )
+    filter_mode: Filter = parsed(
+        _filter,
+        option(
+            FILTER_MODE,
+            default="NONE",
+            meaning="or `RECENT_DAYS`, `SELECTED_PARTITIONS`, `DAY_ROLLING`",
+        ),
+        option(PLAN_CLASS, meaning="Hudi's class, which may imply a filter mode"),
+        default="NONE",
+    )
+    lookback: int = integer(
+        f"{_PLAN}daybased.lookback.partitions",
+        default=2,
+        least=0,
+        meaning="partitions of `RECENT_DAYS`; 0: all",
+    )
+    skip_latest: int = integer(
+        f"{_PLAN}daybased.skipfromlatest.partitions",
+        default=0,
+        least=0,
+        meaning="newest partitions to skip",
+    )
+    begin: str = text(
+        f"{_PLAN}cluster.begin.partition", meaning="first partition of `SELECTED_PARTITIONS`"
+    )
+    end: str = text(
+        f"{_PLAN}cluster.end.partition", meaning="last partition of `SELECTED_PARTITIONS`"
+    )
+    allows_updates: bool = parsed(
+        _allows_updates,
+        option(
+            UPDATES,
+            default=_REJECT,
+            meaning=f"or `{_ALLOW}`: writes may change files of a pending clustering",
+        ),
+        default=False,
+    )
+    drops_overtaken: bool = flag(
+        "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
+        default=False,
+        meaning="a write cancels the plan that it conflicts with",
+    )
+    switches: None = checked(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
+    runner: None = checked(
+        partial(parse_class, name=RUN_CLASS, supported=_RUNNERS, package=RUN_PACKAGE),
+        option(RUN_CLASS, meaning="Hudi's class"),
+    )
 
 
 def layout_of(name: str | None) -> Layout | None:
@@ -173,35 +232,45 @@ def layout_of(name: str | None) -> Layout | None:
     return cast("Layout | None", name)
 
 
-def _parse_class(
-    options: Mapping[str, str], name: str, package: str, supported: tuple[str, ...]
-) -> str:
-    """Return the class that an option names, without its package; "" if it names none."""
-    class_name = options.get(name, "").strip().removeprefix(package)
-    if class_name and class_name not in supported:
-        msg = f"{name} is {class_name}, which pyhudi does not support"
-        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(supported)}.")
-    return class_name
+@dataclass(frozen=True)
+class ResizeOptions(OptionGroup):
+    """Which buckets of a partition are split, and which are merged."""
 
+    most: int = parsed(
+        lambda options: _bucket_bound(options, _MAX_BUCKETS, max),
+        option(
+            _MAX_BUCKETS,
+            default="the number of buckets",
+            meaning="a partition with this many buckets splits none",
+        ),
+        default=IndexOptions.buckets,
+    )
+    fewest: int = parsed(
+        lambda options: _bucket_bound(options, _MIN_BUCKETS, min),
+        option(
+            _MIN_BUCKETS,
+            default="the number of buckets",
+            meaning="a partition with this many buckets merges none",
+        ),
+        default=IndexOptions.buckets,
+    )
+    split_bytes: int = decimal(
+        "hoodie.bucket.index.split.threshold",
+        *POSITIVE,
+        default=2.0,
+        meaning="a bucket above this many times the maximum file size is split",
+    )
+    merge_bytes: int = decimal(
+        "hoodie.bucket.index.merge.threshold",
+        *POSITIVE,
+        default=0.2,
+        meaning="adjacent buckets up to this many times the maximum file size are merged",
+    )
 
-def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
-
-
-def _layout(options: Mapping[str, str]) -> Layout | None:
-    if LAYOUT not in options:
-        return None
-    return cast("Layout", parse_enum(options, LAYOUT, _LAYOUTS, ""))
-
-
-def _filter(options: Mapping[str, str]) -> Filter:
-    by_class = _PLANNERS.get(_parse_class(options, PLAN_CLASS, _PLAN_PACKAGE, tuple(_PLANNERS)))
-    return cast("Filter", parse_enum(options, FILTER_MODE, _FILTERS, by_class or "NONE"))
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{PATTERN} is not a regular expression: {error}") from error
-    return text
+    @classmethod
+    def of(cls, options: Mapping[str, str], extension: str | None = None) -> ResizeOptions:
+        """Read the options as `OptionGroup.of`. extension: as in `WriteOptions.of`."""
+        values = parse_fields(cls, options)
+        largest = WriteOptions.of(options, extension).max_file_size
+        sizes = {name: int(largest * values[name]) for name in ("split_bytes", "merge_bytes")}
+        return cls(**{**values, **sizes})

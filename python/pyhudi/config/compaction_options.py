@@ -1,39 +1,29 @@
-"""The options of compaction, read once, with Hudi's names (`HoodieCompactionConfig`)."""
+"""The options of compaction and log compaction, read once, with Hudi's names.
+
+Source: `HoodieCompactionConfig`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from pyhudi.config.option_parsing import one_switch, parse_enum, parse_int
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    check_one_switch,
+    checked,
+    choice,
+    flag,
+    integer,
+    option,
+    parsed,
+    pattern,
+)
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 INLINE = "hoodie.compact.inline"
 SCHEDULE_INLINE = "hoodie.compact.schedule.inline"
-TRIGGER = "hoodie.compact.inline.trigger.strategy"
-MAX_DELTA_COMMITS = "hoodie.compact.inline.max.delta.commits"
-MAX_DELTA_SECONDS = "hoodie.compact.inline.max.delta.seconds"
 STRATEGY = "hoodie.compaction.strategy"
-TARGET_IO = "hoodie.compaction.target.io"
-LOG_SIZE = "hoodie.compaction.logfile.size.threshold"
-LOG_NUMBER = "hoodie.compaction.logfile.num.threshold"
-TARGET_DAYS = "hoodie.compaction.daybased.target.partitions"
-PARTITION_PATTERN = "hoodie.compaction.partition.path.regex"
-COMPACTION_OPTIONS = (
-    INLINE,
-    SCHEDULE_INLINE,
-    TRIGGER,
-    MAX_DELTA_COMMITS,
-    MAX_DELTA_SECONDS,
-    STRATEGY,
-    TARGET_IO,
-    LOG_SIZE,
-    LOG_NUMBER,
-    TARGET_DAYS,
-    PARTITION_PATTERN,
-)
-"""All options that `CompactionOptions.of` reads."""
 
 LOG_FILE_SIZE = "LogFileSizeBasedCompactionStrategy"
 LOG_FILE_NUMBER = "LogFileNumBasedCompactionStrategy"
@@ -62,52 +52,8 @@ NUM_AND_TIME = "num_and_time"
 NUM_OR_TIME = "num_or_time"
 _TRIGGERS = (NUM_COMMITS, AFTER_LAST_REQUEST, TIME_ELAPSED, NUM_AND_TIME, NUM_OR_TIME)
 
-
-@dataclass(frozen=True)
-class CompactionOptions:
-    """When a table is compacted, and which file groups."""
-
-    inline: bool = False
-    """Schedule and execute a compaction after each commit if it is due."""
-    schedule_inline: bool = False
-    """Only schedule a compaction after each commit if it is due."""
-    trigger: str = NUM_COMMITS
-    max_delta_commits: int = 5
-    max_delta_seconds: int = 3600
-    strategies: tuple[str, ...] = (LOG_FILE_SIZE,)
-    """Class names without their package; each strategy selects from the result of the one
-    before."""
-    target_io_mib: int = 512_000
-    log_size: int = 0
-    log_number: int = 0
-    target_days: int = 10
-    partition_pattern: str = ""
-    automatic: bool = True
-    """Neither switch is set: file groups with far too many log files are compacted automatically, a
-    few after some commits. Hudi does not compact them."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> CompactionOptions:
-        """Read the options from `hoodie.…` names.
-
-        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a strategy class
-        that pyhudi does not support.
-        """
-        inline, scheduled = one_switch(options, INLINE, SCHEDULE_INLINE)
-        return cls(
-            inline,
-            scheduled,
-            parse_enum(options, TRIGGER, _TRIGGERS, cls.trigger),
-            parse_int(options, MAX_DELTA_COMMITS, default=cls.max_delta_commits),
-            parse_int(options, MAX_DELTA_SECONDS, default=cls.max_delta_seconds),
-            strategies_of(options.get(STRATEGY, LOG_FILE_SIZE)),
-            parse_int(options, TARGET_IO, default=cls.target_io_mib),
-            parse_int(options, LOG_SIZE, default=cls.log_size, least=0),
-            parse_int(options, LOG_NUMBER, default=cls.log_number, least=0),
-            parse_int(options, TARGET_DAYS, default=cls.target_days),
-            _pattern(options.get(PARTITION_PATTERN, "")),
-            not options.keys() & {INLINE, SCHEDULE_INLINE},
-        )
+LEAST_LOG_FILES = 2
+"""Minimum number of log files of a log compaction: fewer need no merge."""
 
 
 def strategies_of(text: str) -> tuple[str, ...]:
@@ -125,9 +71,90 @@ def strategies_of(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{PARTITION_PATTERN} is not a regular expression: {error}") from error
-    return text
+@dataclass(frozen=True)
+class CompactionOptions(OptionGroup):
+    """When a table is compacted, and which file groups."""
+
+    inline: bool = flag(
+        INLINE,
+        default=False,
+        meaning="compact after commits if it is due. If you set neither this nor the next option, "
+        "pyhudi compacts file groups with "
+        "[too many log files](../how-to/compact.md#compact-after-commits)",
+    )
+    schedule_inline: bool = flag(
+        SCHEDULE_INLINE, default=False, meaning="plan a compaction after commits if it is due"
+    )
+    trigger: str = choice(
+        "hoodie.compact.inline.trigger.strategy",
+        _TRIGGERS,
+        default=NUM_COMMITS,
+        shown=NUM_COMMITS.upper(),
+        meaning=f"or {', '.join(f'`{name.upper()}`' for name in _TRIGGERS[1:])}",
+    )
+    max_delta_commits: int = integer(
+        "hoodie.compact.inline.max.delta.commits",
+        default=5,
+        meaning="commits until a compaction is due",
+    )
+    max_delta_seconds: int = integer(
+        "hoodie.compact.inline.max.delta.seconds",
+        default=3600,
+        meaning="seconds until a compaction is due",
+    )
+    strategies: tuple[str, ...] = parsed(
+        lambda options: strategies_of(options.get(STRATEGY, LOG_FILE_SIZE)),
+        option(
+            STRATEGY,
+            default=LOG_FILE_SIZE,
+            meaning="[which file groups](../how-to/compact.md) to compact; each of several classes "
+            "selects from the result of the one before",
+        ),
+        default=(LOG_FILE_SIZE,),
+    )
+    target_io_mib: int = integer(
+        "hoodie.compaction.target.io", default=512_000, meaning="MiB per compaction"
+    )
+    log_size: int = integer(
+        "hoodie.compaction.logfile.size.threshold",
+        default=0,
+        least=0,
+        meaning="minimum bytes of log files",
+    )
+    log_number: int = integer(
+        "hoodie.compaction.logfile.num.threshold",
+        default=0,
+        least=0,
+        meaning="minimum number of log files",
+    )
+    target_days: int = integer(
+        "hoodie.compaction.daybased.target.partitions",
+        default=10,
+        meaning="partitions of day-based strategies",
+    )
+    partition_pattern: str = pattern(
+        "hoodie.compaction.partition.path.regex", meaning="partitions of the regex strategy"
+    )
+    automatic: bool = parsed(
+        lambda options: not options.keys() & {INLINE, SCHEDULE_INLINE}, default=True
+    )
+    """Neither switch is set: file groups with far too many log files are compacted automatically, a
+    few after some commits. Hudi does not compact them."""
+    switches: None = checked(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
+
+
+@dataclass(frozen=True)
+class LogCompactionOptions(OptionGroup):
+    """When log files are merged with each other."""
+
+    inline: bool = flag(
+        "hoodie.log.compaction.inline",
+        default=False,
+        meaning="merge log files after commits if it is due",
+    )
+    least: int = integer(
+        "hoodie.log.compaction.blocks.threshold",
+        default=5,
+        least=LEAST_LOG_FILES,
+        meaning="minimum log files of a file group, and delta commits until it is due",
+    )

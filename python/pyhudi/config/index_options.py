@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.concurrency_mode import ConcurrencyMode, mode_of
-from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
+from pyhudi.config.lock_options import ConcurrencyMode, mode_of
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    integer,
+    name_list,
+    option,
+    parse_bool,
+    parse_enum,
+    parsed,
+)
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -19,17 +27,6 @@ BUCKET_ENGINE = "hoodie.index.bucket.engine"
 MOVE_SIMPLE = "hoodie.simple.index.update.partition.path"
 MOVE_BLOOM = "hoodie.bloom.index.update.partition.path"
 MOVE_RECORD = "hoodie.record.index.update.partition.path"
-
-INDEX_OPTIONS = (
-    INDEX_TYPE,
-    BUCKETS,
-    BUCKET_FIELDS,
-    BUCKET_ENGINE,
-    MOVE_SIMPLE,
-    MOVE_BLOOM,
-    MOVE_RECORD,
-)
-"""All options that `IndexOptions.of` reads."""
 
 RECORD_INDEX = "RECORD_INDEX"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
@@ -51,40 +48,8 @@ _KINDS = (
 _HUDIS_ALONE = ("HBASE", "INMEMORY", "FLINK_STATE")
 """Types that a handle may have and that writes do not support."""
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
-
-
-@dataclass(frozen=True)
-class IndexOptions:
-    """The index that a writer requests, and its settings."""
-
-    kind: str | None = None
-    """Index type in capitals, None for the one that is detected from the table."""
-    buckets: int = 256
-    """File groups of a partition with a simple bucket index, or initial buckets with consistent
-    hashing."""
-    bucket_fields: tuple[str, ...] = ()
-    """Key fields that are hashed; empty for all."""
-    consistent: bool = False
-    """Whether the bucket index uses consistent hashing."""
-    shares_buckets: bool = False
-    """Whether writers create the same buckets, and append to them concurrently."""
-    moves: frozenset[str] = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
-    """The options that let a row move when its partition path changes."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> IndexOptions:
-        """Read the options from `hoodie.…` names. Raises `ConfigError` for an unknown value."""
-        fields = options.get(BUCKET_FIELDS, "").split(",")
-        return cls(
-            kind=index_kind(options),
-            buckets=parse_int(options, BUCKETS, default=256, most=_MOST_BUCKETS),
-            bucket_fields=tuple(name.strip() for name in fields if name.strip()),
-            consistent=parse_enum(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
-            shares_buckets=mode_of(options) is ConcurrencyMode.NON_BLOCKING,
-            moves=frozenset(
-                name for name in _MOVES if parse_bool(options, name, default=name in cls.moves)
-            ),
-        )
+_MOST_BUCKETS = 99999
+"""More buckets would make file ids that look like random ones."""
 
 
 def index_kind(options: Mapping[str, str]) -> str | None:
@@ -100,5 +65,52 @@ def index_kind(options: Mapping[str, str]) -> str | None:
     return _SAME.get(index_type, index_type)
 
 
-_MOST_BUCKETS = 99999
-"""More buckets would make file ids that look like random ones."""
+_MOVED_BY_DEFAULT = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
+
+
+def _moves(options: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(
+        name for name in _MOVES if parse_bool(options, name, default=name in _MOVED_BY_DEFAULT)
+    )
+
+
+@dataclass(frozen=True)
+class IndexOptions(OptionGroup):
+    """The index that a writer requests, and its settings."""
+
+    kind: str | None = parsed(
+        index_kind,
+        option(INDEX_TYPE, default="what the table shows", meaning="how writes find keys"),
+        default=None,
+    )
+    """Index type in capitals, None for the one that is detected from the table."""
+    buckets: int = integer(
+        BUCKETS,
+        default=256,
+        most=_MOST_BUCKETS,
+        meaning="buckets per partition; with consistent hashing, initial buckets",
+    )
+    bucket_fields: tuple[str, ...] = name_list(
+        BUCKET_FIELDS, shown="all key columns", meaning="key columns to hash"
+    )
+    consistent: bool = parsed(
+        lambda options: parse_enum(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
+        option(BUCKET_ENGINE, default="SIMPLE", meaning=f"or `{CONSISTENT}`"),
+        default=False,
+    )
+    shares_buckets: bool = parsed(
+        lambda options: mode_of(options) is ConcurrencyMode.NON_BLOCKING, default=False
+    )
+    """Whether writers create the same buckets, and append to them concurrently."""
+    moves: frozenset[str] = parsed(
+        _moves,
+        option(
+            MOVE_SIMPLE,
+            default=True,
+            meaning="rows move to a new partition path under `GLOBAL_SIMPLE`",
+        ),
+        option(MOVE_BLOOM, default=True, meaning="the same under `GLOBAL_BLOOM`"),
+        option(MOVE_RECORD, default=False, meaning="the same under a record index"),
+        default=_MOVED_BY_DEFAULT,
+    )
+    """The options that let a row move when its partition path changes."""

@@ -7,18 +7,29 @@ Sources: `WriteConcurrencyMode`, `LockConfiguration`, `HoodieLockConfig`, `Stora
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any
 
-from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode, mode_of
-from pyhudi.config.option_parsing import parse_bool, parse_int
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    flag,
+    integer,
+    option,
+    option_names,
+    parse_class,
+    parse_int,
+    parsed,
+    text,
+)
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
+MODE = "hoodie.write.concurrency.mode"
 CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
-EARLY_DETECTION = "hoodie.write.concurrency.early.conflict.detection.enable"
 SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_ms"
 PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
-WAIT_MS = f"{PREFIX}wait_time_ms"
 RETRIES = f"{PREFIX}client.num_retries"
 VALIDITY_SECS = f"{PREFIX}storage.validity.timeout.secs"
 RENEW_SECS = f"{PREFIX}storage.renew.interval.secs"
@@ -27,7 +38,6 @@ FILE_EXPIRE = f"{PREFIX}filesystem.expire"
 ZOOKEEPER = f"{PREFIX}zookeeper."
 DYNAMODB = f"{PREFIX}dynamodb."
 HIVE = f"{PREFIX}hivemetastore."
-HEARTBEAT_MS = f"{PREFIX}heartbeat_interval_ms"
 STRATEGY = f"{PREFIX}conflict.resolution.strategy"
 
 STORAGE = "StorageBasedLockProvider"
@@ -63,100 +73,161 @@ _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "conne
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")
 _HIVE_NAMES = ("uris", "database", "table")
 
-LOCK_OPTIONS = (
-    MODE,
-    CONFLICT_RETRIES,
-    EARLY_DETECTION,
-    SKEW_MS,
-    PROVIDER,
-    WAIT_MS,
-    RETRIES,
-    VALIDITY_SECS,
-    RENEW_SECS,
-    FILE_PATH,
-    FILE_EXPIRE,
-    HEARTBEAT_MS,
-    STRATEGY,
-    *(f"{ZOOKEEPER}{name}" for name in _ZOOKEEPER_NAMES),
-    *(f"{DYNAMODB}{name}" for name in _DYNAMODB_NAMES),
-    *(f"{HIVE}{name}" for name in _HIVE_NAMES),
-)
-"""All options that `LockOptions.of` reads."""
 
-_MOST_ROUNDS = 10
-"""Default number of rounds in which a writer waits for the lock; Hudi's is 51."""
+class ConcurrencyMode(Enum):
+    """How the writers of a table handle conflicts."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    """There is one writer, so there are no conflicts."""
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+    """The writer that completes second aborts, if both changed the same file groups."""
+    NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+    """No writer aborts: writers append to the same buckets, and readers merge."""
+
+
+def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
+    """Read the mode from the options. Raises `UnsupportedTableFeature` for an unknown one."""
+    text = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
+    try:
+        return ConcurrencyMode(text.strip().upper())
+    except ValueError as error:
+        supported = ", ".join(mode.value for mode in ConcurrencyMode)
+        raise UnsupportedTableFeature(
+            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"One of {supported}."
+        ) from error
+
+
+def _validity(options: Mapping[str, str]) -> int:
+    return parse_int(options, VALIDITY_SECS, default=60, least=10)
+
+
+def _renewal(options: Mapping[str, str]) -> int:
+    validity = _validity(options)
+    renew = parse_int(options, RENEW_SECS, default=max(validity // 10, 1))
+    if validity < 10 * renew:
+        msg = f"{VALIDITY_SECS} is {validity}, less than ten times {RENEW_SECS}, {renew}"
+        raise ConfigError(msg)
+    return renew
+
+
+def _skew(options: Mapping[str, str]) -> int | None:
+    return parse_int(options, SKEW_MS, default=0, least=0) if SKEW_MS in options else None
+
+
+def _prefers_writers(options: Mapping[str, str]) -> bool:
+    return parse_class(options, STRATEGY, _STRATEGIES, _STRATEGIES[0]) == _PREFER_WRITERS
+
+
+def _settings(prefix: str, names: tuple[str, ...], meaning: str) -> Any:
+    """Declare a field with the settings of one lock service, by name."""
+
+    def parse(options: Mapping[str, str]) -> dict[str, str]:
+        return {name: options[prefix + name] for name in names if prefix + name in options}
+
+    shown = option(*(prefix + name for name in names), meaning=meaning)
+    return parsed(parse, shown, default={})
 
 
 @dataclass(frozen=True)
-class LockOptions:
+class LockOptions(OptionGroup):
     """The lock of a table's writers, and how long they wait for it."""
 
-    mode: ConcurrencyMode = ConcurrencyMode.OPTIMISTIC
-    """Hudi's default is a single writer."""
-    retries: int = 5
-    """How often a write is retried after a conflict; Hudi's default is 0."""
-    early_detection: bool = False
-    """Check before writing files whether an active writer changes the same file groups."""
-    given_skew_ms: int | None = None
-    """Maximum clock difference of writers, if an option sets it."""
-    provider: str = STORAGE
-    """Simple name of Hudi's class."""
-    is_given: bool = False
+    mode: ConcurrencyMode = parsed(
+        mode_of,
+        option(
+            MODE,
+            default=ConcurrencyMode.OPTIMISTIC.value,
+            meaning="or `SINGLE_WRITER` (Hudi's default), `NON_BLOCKING_CONCURRENCY_CONTROL`",
+        ),
+        default=ConcurrencyMode.OPTIMISTIC,
+    )
+    retries: int = integer(
+        CONFLICT_RETRIES,
+        default=5,
+        least=0,
+        meaning="retries after a conflict. Hudi's default is 0",
+    )
+    early_detection: bool = flag(
+        "hoodie.write.concurrency.early.conflict.detection.enable",
+        default=False,
+        meaning="check for conflicts with active writers before files are written",
+    )
+    given_skew_ms: int | None = parsed(
+        _skew,
+        option(
+            SKEW_MS,
+            default="200 in buckets and with a named lock, otherwise 0",
+            meaning="maximum clock skew between writers",
+        ),
+        default=None,
+    )
+    provider: str = parsed(
+        partial(
+            parse_class,
+            name=PROVIDER,
+            supported=PROVIDERS,
+            default=STORAGE,
+            why="All writers of a table need one lock. ",
+        ),
+        option(PROVIDER, default=STORAGE, meaning="the [lock](../how-to/locks.md): Hudi's class"),
+        default=STORAGE,
+    )
+    is_given: bool = parsed(lambda options: PROVIDER in options, default=False)
     """Whether the options name the provider."""
-    wait_ms: int = 60_000
-    """Length of one round; DynamoDB's lease is as long."""
-    rounds: int = _MOST_ROUNDS
-    validity_ms: int = 60_000
-    """How long a storage lock is valid unless it is renewed: other writers wait this long for a
-    holder that has failed. Hudi's default is 300 s."""
-    renew_ms: int = 6_000
-    """Interval of renewals. Hudi's default is 30 s."""
-    file_path: str = ""
-    """Directory of the file lock, "" for the table's `.hoodie`."""
-    file_expires_ms: int = 0
-    """Age at which a file lock belongs to a failed writer; 0 for never."""
-    zookeeper: Mapping[str, str] = field(default_factory=dict)
-    dynamodb: Mapping[str, str] = field(default_factory=dict)
-    hive: Mapping[str, str] = field(default_factory=dict)
-    heartbeat_ms: int = 60_000
-    """Interval at which a lock of the Hive metastore is renewed."""
-    prefers_writers: bool = False
-    """If a write and a clustering change the same file groups, the clustering aborts."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> LockOptions:
-        """Read the options from `hoodie.…` names.
-
-        Raises `ConfigError` for a number out of bounds and for a missing name,
-        `UnsupportedTableFeature` for a provider or strategy that pyhudi does not support.
-        """
-        provider = _class_of(options, PROVIDER, PROVIDERS, _ONE_LOCK)
-        validity = parse_int(options, VALIDITY_SECS, default=cls.validity_ms // 1000, least=10)
-        renew = parse_int(options, RENEW_SECS, default=max(validity // 10, 1))
-        if validity < 10 * renew:
-            msg = f"{VALIDITY_SECS} is {validity}, less than ten times {RENEW_SECS}, {renew}"
-            raise ConfigError(msg)
-        minutes = parse_int(options, FILE_EXPIRE, default=0, least=0)
-        skew = parse_int(options, SKEW_MS, default=-1, least=0)
-        return cls(
-            mode=mode_of(options),
-            retries=parse_int(options, CONFLICT_RETRIES, default=cls.retries, least=0),
-            early_detection=parse_bool(options, EARLY_DETECTION, default=False),
-            given_skew_ms=None if skew < 0 else skew,
-            provider=provider,
-            is_given=PROVIDER in options,
-            wait_ms=parse_int(options, WAIT_MS, default=cls.wait_ms),
-            rounds=1 + parse_int(options, RETRIES, default=_MOST_ROUNDS - 1, least=0),
-            validity_ms=validity * 1000,
-            renew_ms=renew * 1000,
-            file_path=options.get(FILE_PATH, cls.file_path),
-            file_expires_ms=minutes * 60_000,
-            zookeeper=_group(options, ZOOKEEPER, _ZOOKEEPER_NAMES),
-            dynamodb=_group(options, DYNAMODB, _DYNAMODB_NAMES),
-            hive=_group(options, HIVE, _HIVE_NAMES),
-            heartbeat_ms=parse_int(options, HEARTBEAT_MS, default=cls.heartbeat_ms),
-            prefers_writers=_class_of(options, STRATEGY, _STRATEGIES, "") == _PREFER_WRITERS,
-        )
+    wait_ms: int = integer(
+        f"{PREFIX}wait_time_ms",
+        default=60_000,
+        meaning="how long a writer waits for the lock in one try; DynamoDB's lease is as long",
+    )
+    rounds: int = parsed(
+        lambda options: 1 + parse_int(options, RETRIES, default=9, least=0),
+        option(RETRIES, default=9, meaning="more tries to take the lock. Hudi's default is 50"),
+        default=10,
+    )
+    validity_ms: int = parsed(
+        lambda options: _validity(options) * 1000,
+        option(
+            VALIDITY_SECS,
+            default=60,
+            meaning="lease of the storage lock: how long writers wait for a failed one. Hudi's "
+            "default is 300",
+        ),
+        default=60_000,
+    )
+    renew_ms: int = parsed(
+        lambda options: _renewal(options) * 1000,
+        option(
+            RENEW_SECS,
+            default=6,
+            meaning="renewal of the lease; at most a tenth of it. Hudi's default is 30",
+        ),
+        default=6_000,
+    )
+    file_path: str = text(
+        FILE_PATH, shown="the table's `.hoodie`", meaning="the directory of the lock"
+    )
+    file_expires_ms: int = parsed(
+        lambda options: parse_int(options, FILE_EXPIRE, default=0, least=0) * 60_000,
+        option(FILE_EXPIRE, default=0, meaning="minutes until a file lock expires; 0: never"),
+        default=0,
+    )
+    zookeeper: Mapping[str, str] = _settings(ZOOKEEPER, _ZOOKEEPER_NAMES, "ZooKeeper")
+    dynamodb: Mapping[str, str] = _settings(DYNAMODB, _DYNAMODB_NAMES, "DynamoDB")
+    hive: Mapping[str, str] = _settings(HIVE, _HIVE_NAMES, "Hive metastore")
+    heartbeat_ms: int = integer(
+        f"{PREFIX}heartbeat_interval_ms",
+        default=60_000,
+        meaning="renewal of a lock of the Hive metastore",
+    )
+    prefers_writers: bool = parsed(
+        _prefers_writers,
+        option(
+            STRATEGY,
+            default="by the index",
+            meaning=f"`{_PREFER_WRITERS}`: a clustering aborts if it conflicts with a write",
+        ),
+        default=False,
+    )
 
     @property
     def patience_ms(self) -> int:
@@ -177,20 +248,5 @@ class LockOptions:
 
 
 _SKEW_MS = 200
-_ONE_LOCK = "All writers of a table need one lock; "
 
-
-def _class_of(options: Mapping[str, str], key: str, supported: tuple[str, ...], why: str) -> str:
-    """Return the simple name of the class that an option names, by default the first."""
-    class_name = options.get(key, supported[0])
-    name = class_name.strip().rsplit(".", 1)[-1]
-    if name not in supported:
-        raise UnsupportedTableFeature(
-            f"{key} is {class_name!r}, which pyhudi does not support",
-            hint=f"{why}pyhudi has {', '.join(supported)}.",
-        )
-    return name
-
-
-def _group(options: Mapping[str, str], prefix: str, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: options[prefix + name] for name in names if prefix + name in options}
+LOCK_OPTIONS = option_names(LockOptions)

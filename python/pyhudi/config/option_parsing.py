@@ -1,19 +1,24 @@
 """Parses the text of `hoodie.…` options: booleans, numbers and enums, with the same errors.
 
 If several names are passed, the first one that is set counts. A dataclass of options declares each
-of its fields once, with `flag`, `integer`, `decimal` or `choice`: names, default and bounds.
-`option_names` and `parse_fields` derive from these fields.
+of its fields once: names, default, bounds and meaning. `declared_options` and `parse_fields` derive
+from these fields, and so do the options pages (`scripts/generate_docs.py`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import inf
 from typing import Any, TypeVar
 
-from pyhudi.errors import ConfigError
+from typing_extensions import Self
+
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
 Default = TypeVar("Default")
+Group = TypeVar("Group")
 
 
 def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> bool | Default:
@@ -27,15 +32,10 @@ def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> boo
     return text == "true"
 
 
-def one_switch(options: Mapping[str, str], first: str, second: str) -> tuple[bool, bool]:
-    """Return two switches of which at most one is on; both are off by default.
-
-    Raises `ConfigError` for anything else.
-    """
-    switches = parse_bool(options, first, default=False), parse_bool(options, second, default=False)
-    if all(switches):
+def check_one_switch(options: Mapping[str, str], first: str, second: str) -> None:
+    """Raise `ConfigError` if two switches are both on; both are off by default."""
+    if all(parse_bool(options, name, default=False) for name in (first, second)):
         raise ConfigError(f"{first} and {second} are both true", hint="Set one.")
-    return switches
 
 
 def parse_int(
@@ -81,47 +81,179 @@ def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], de
     return match
 
 
-def flag(*names: str, default: bool | None) -> Any:
-    """Declare a field that is true or false, under its name and its older names."""
-    return _declare(names, default, lambda options: parse_bool(options, *names, default=default))
+def parse_names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return strings that are separated by commas."""
+    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
-def integer(*names: str, default: int, least: int = 1, most: int | None = None) -> Any:
-    """Declare a field that is an integer within bounds."""
-    return _declare(
-        names,
-        default,
-        lambda options: parse_int(options, *names, default=default, least=least, most=most),
+def parse_class(
+    options: Mapping[str, str],
+    name: str,
+    supported: Sequence[str],
+    default: str = "",
+    *,
+    package: str = "",
+    why: str = "",
+) -> str:
+    """Return the simple name of a class. Raises `UnsupportedTableFeature` for an unsupported one.
+
+    package: the only one that is accepted; "" for any.
+    why: begins the hint.
+    """
+    text = options.get(name, default).strip()
+    class_name = text.removeprefix(package) if package else text.rsplit(".", 1)[-1]
+    if class_name not in (*supported, default):
+        raise refusal(options, name, f"{why}Give one of {', '.join(supported)}.")
+    return class_name
+
+
+def refusal(options: Mapping[str, str], name: str, hint: str) -> UnsupportedTableFeature:
+    """Return the error for an option whose value pyhudi does not support."""
+    msg = f"{name} is {options[name]!r}, which pyhudi does not support"
+    return UnsupportedTableFeature(msg, hint=hint)
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as the pages show it."""
+
+    names: tuple[str, ...]
+    """The name, and older names or others with the same meaning."""
+    default: str
+    """The value without the option, or in words what that depends on; "" for none."""
+    meaning: str
+
+
+def option(*names: str, meaning: str, default: object = "") -> Option:
+    """Declare how the pages show an option."""
+    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    return Option(names, shown, meaning)
+
+
+def flag(*names: str, default: bool | None, meaning: str, shown: str = "") -> Any:
+    """Declare a field that is true or false, under its name and its older names.
+
+    shown: the default as the pages show it, if it is not this value; also in the functions below.
+    """
+    return parsed(
+        lambda options: parse_bool(options, *names, default=default),
+        option(*names, default=shown or default, meaning=meaning),
+        default=default,
     )
 
 
-def decimal(name: str, fits: Callable[[float], bool], what: str, *, default: float) -> Any:
-    """Declare a field that is a number. The arguments are those of `number`."""
-    return _declare((name,), default, lambda options: number(options, name, fits, what, default))
+def integer(
+    *names: str, default: int, meaning: str, least: int = 1, most: int | None = None
+) -> Any:
+    """Declare a field that is an integer within bounds."""
+    return parsed(
+        lambda options: parse_int(options, *names, default=default, least=least, most=most),
+        option(*names, default=default, meaning=meaning),
+        default=default,
+    )
 
 
-def choice(name: str, allowed: Sequence[str], *, default: str) -> Any:
+def decimal(
+    name: str, fits: Callable[[float], bool], what: str, *, default: float, meaning: str
+) -> Any:
+    """Declare a field that is a number. The first arguments are those of `number`."""
+    return parsed(
+        lambda options: number(options, name, fits, what, default),
+        option(name, default=default, meaning=meaning),
+        default=default,
+    )
+
+
+def choice(
+    name: str, allowed: Sequence[str], *, default: str, meaning: str, shown: str = ""
+) -> Any:
     """Declare a field that is one of the allowed values."""
-    return _declare((name,), default, lambda options: parse_enum(options, name, allowed, default))
+    return parsed(
+        lambda options: parse_enum(options, name, allowed, default),
+        option(name, default=shown or default, meaning=meaning),
+        default=default,
+    )
+
+
+def text(name: str, *, meaning: str, default: str = "", shown: str = "") -> Any:
+    """Declare a field that is any string."""
+    return parsed(
+        lambda options: options.get(name, default),
+        option(name, default=shown or default, meaning=meaning),
+        default=default,
+    )
+
+
+def name_list(name: str, *, meaning: str, shown: str = "") -> Any:
+    """Declare a field of strings that are separated by commas."""
+    return parsed(
+        lambda options: parse_names(options, name),
+        option(name, default=shown, meaning=meaning),
+        default=(),
+    )
+
+
+def pattern(name: str, *, meaning: str, shown: str = "") -> Any:
+    """Declare a field that is a regular expression."""
+
+    def parse(options: Mapping[str, str]) -> str:
+        regex = options.get(name, "")
+        try:
+            re.compile(regex)
+        except re.error as error:
+            raise ConfigError(f"{name} is not a regular expression: {error}") from error
+        return regex
+
+    return parsed(parse, option(name, default=shown, meaning=meaning), default="")
+
+
+def parsed(parse: Callable[[Mapping[str, str]], object], *shown: Option, default: object) -> Any:
+    """Declare a field that a function reads from one or several options."""
+    metadata = {_PARSE: parse, _SHOWN: shown}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def checked(check: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
+    """Declare options that no field holds: the function raises for what is not supported."""
+    metadata = {_PARSE: check, _SHOWN: shown}
+    return field(default=None, init=False, repr=False, compare=False, metadata=metadata)
+
+
+def declared_options(group: type[Any]) -> tuple[Option, ...]:
+    """Return all options that the fields of a dataclass declare."""
+    declared = fields(group) if is_dataclass(group) else ()
+    return tuple(each for field in declared for each in field.metadata.get(_SHOWN, ()))
 
 
 def option_names(group: type[Any]) -> tuple[str, ...]:
     """Return the names of all options that the fields of a dataclass declare."""
-    return tuple(name for each in fields(group) for name in each.metadata.get(_NAMES, ()))
+    return tuple(name for each in declared_options(group) for name in each.names)
 
 
 def parse_fields(group: type[Any], options: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of all declared fields. Raises `ConfigError` for an invalid value."""
-    return {each.name: each.metadata[_PARSE](options) for each in fields(group) if each.metadata}
+    values = {each: each.metadata[_PARSE](options) for each in fields(group) if each.metadata}
+    return {each.name: value for each, value in values.items() if each.init}
 
 
-_NAMES, _PARSE = "names", "parse"
+class OptionGroup:
+    """Base class of dataclasses whose fields are all declared options."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """Read the options from `hoodie.…` names; options of other groups are ignored.
+
+        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for an unsupported one.
+        """
+        return cls(**parse_fields(cls, options))
 
 
-def _declare(
-    names: tuple[str, ...], default: object, parse: Callable[[Mapping[str, str]], object]
-) -> Any:
-    return field(default=default, metadata={_NAMES: names, _PARSE: parse})
+POSITIVE: tuple[Callable[[float], bool], str] = (lambda value: 0 < value < inf, "above 0")
+"""The arguments `fits` and `what` of a finite number above 0."""
+
+_PARSE, _SHOWN = "parse", "shown"
 
 
 def _lookup(options: Mapping[str, str], names: Sequence[str]) -> str | None:

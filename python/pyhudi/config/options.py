@@ -1,20 +1,19 @@
-"""The `hoodie.…` options of a table handle. Each is documented where it is read."""
+"""The `hoodie.…` options of a table handle. Each is declared once, with its meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pyhudi.config.archive_options import ARCHIVE_OPTIONS, ArchiveOptions
+from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.argument_checks import is_whole
-from pyhudi.config.bucket_resize_options import RESIZE_OPTIONS, ResizeOptions
-from pyhudi.config.catalog_sync_options import SYNC_OPTIONS, SyncOptions
-from pyhudi.config.clean_options import CLEAN_OPTIONS, CleanOptions
-from pyhudi.config.clustering_options import CLUSTERING_OPTIONS, ClusteringOptions
-from pyhudi.config.compaction_options import COMPACTION_OPTIONS, CompactionOptions
+from pyhudi.config.catalog_sync_options import SyncOptions
+from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
+from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.extra_metadata import COMMIT_METADATA_PREFIX
-from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
-from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
-from pyhudi.config.log_compaction_options import LOG_COMPACTION_OPTIONS, LogCompactionOptions
+from pyhudi.config.index_options import IndexOptions
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.merge_mode import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -23,9 +22,8 @@ from pyhudi.config.merge_mode import (
     PARTIAL_UPDATE_MODE,
     PAYLOAD_CLASS,
 )
-from pyhudi.config.metadata_options import METADATA_ENABLE, METADATA_OPTIONS, MetadataOptions
-from pyhudi.config.metadata_service_options import SERVICE_OPTIONS, SERVICES_ENABLED, ServiceOptions
-from pyhudi.config.option_parsing import parse_bool
+from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.option_parsing import OptionGroup, flag, option, option_names
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
@@ -34,71 +32,140 @@ from pyhudi.config.property_names import (
     HIVE_STYLE,
     KEY_GENERATOR_TYPE,
     META_FIELDS,
+    PARTITION_SPEC,
     SLASH_DATES,
     TIMEZONE,
     URL_ENCODE,
 )
-from pyhudi.config.ttl_options import TTL_OPTIONS, TtlOptions
+from pyhudi.config.timestamp_keygen_options import TIME_KEYS
+from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.config.unknown_options import option_error
 from pyhudi.config.version_properties import UNAVAILABLE
-from pyhudi.config.write_options import WRITE_OPTIONS, WriteOptions
+from pyhudi.config.write_options import OrcOptions, WriteOptions
 from pyhudi.errors import ConfigError
 
-DATA_SKIPPING = "hoodie.enable.data.skipping"
-"""Whether indexes prune files; true by default."""
 CHECK_SIZES = "pyhudi.read.check.file.sizes"
-"""Whether a data file whose size differs from the written one is an error; true by default."""
 
-READ_OPTIONS = (METADATA_ENABLE, DATA_SKIPPING, BUCKETS, BUCKET_FIELDS, CHECK_SIZES)
 
-KNOWN_OPTIONS = frozenset(
-    (
-        *WRITE_OPTIONS,
-        *READ_OPTIONS,
-        *METADATA_OPTIONS,
-        *SERVICE_OPTIONS,
-        *LOCK_OPTIONS,
-        *COMPACTION_OPTIONS,
-        *LOG_COMPACTION_OPTIONS,
-        *TTL_OPTIONS,
-        *CLUSTERING_OPTIONS,
-        *RESIZE_OPTIONS,
-        *CLEAN_OPTIONS,
-        *ARCHIVE_OPTIONS,
-        *SYNC_OPTIONS,
+@dataclass(frozen=True)
+class ReadOptions(OptionGroup):
+    """How files are read."""
+
+    data_skipping: bool = flag(
+        "hoodie.enable.data.skipping", default=True, meaning="skip files by indexes"
+    )
+    check_sizes: bool = flag(
+        CHECK_SIZES,
+        default=True,
+        meaning="raise an error if files are missing or their sizes differ",
+    )
+
+
+@dataclass(frozen=True)
+class ServiceOptions(OptionGroup):
+    """Whether services run at all."""
+
+    enabled: bool = flag(
+        "hoodie.table.services.enabled", default=True, meaning="run services after commits"
+    )
+
+
+GROUPS = (
+    ReadOptions,
+    WriteOptions,
+    OrcOptions,
+    IndexOptions,
+    MetadataOptions,
+    LockOptions,
+    ServiceOptions,
+    CompactionOptions,
+    LogCompactionOptions,
+    TtlOptions,
+    ClusteringOptions,
+    ResizeOptions,
+    CleanOptions,
+    ArchiveOptions,
+    HistoryOptions,
+    SyncOptions,
+)
+"""All groups of options of a handle. Names and meanings are Hudi's, except those that begin with
+`pyhudi`."""
+
+TIME_PARTITIONS = (
+    option(
+        PARTITION_SPEC,
+        default="stored in the table",
+        meaning="types of partition columns for tables of Hudi 0.15: `city:simple,at:timestamp`",
+    ),
+    *TIME_KEYS,
+)
+DELETE_RULE = (
+    option(
         DELETE_FIELD,
         DELETE_MARKER,
-    )
+        meaning="the column and the value that mark a delete. Also for `open_table`",
+    ),
 )
-"""Names and meanings are Hudi's, except those that begin with `pyhudi`."""
 
 WRITE_MERGE_MODE = "hoodie.write.record.merge.mode"
 WRITE_PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 MERGE_PROPERTIES = tuple(
     MERGE_PROPERTY + name for name in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
 )
-CREATE_OPTIONS = (
-    TABLE_NAME,
-    DATABASE_NAME,
-    HIVE_STYLE,
-    URL_ENCODE,
+SLASHES = option(
     SLASH_DATES,
-    KEY_GENERATOR_TYPE,
-    TIMEZONE,
-    META_FIELDS,
-    MERGE_MODE,
-    WRITE_MERGE_MODE,
-    PAYLOAD_CLASS,
-    WRITE_PAYLOAD_CLASS,
-    PARTIAL_UPDATE_MODE,
-    *MERGE_PROPERTIES,
-    CDC_ENABLED,
-    CDC_MODE,
-    BASE_FILE_FORMAT,
+    default=False,
+    meaning="dates become nested directories: `2024/02/29`. Also for `open_table`",
+)
+NEW_TABLE = (
+    option(TABLE_NAME, default="the last part of the location", meaning="the table's name"),
+    option(DATABASE_NAME, meaning="the database's name"),
+    option(BASE_FILE_FORMAT, default="PARQUET", meaning="or [ORC](../how-to/write-orc.md)"),
+    option(
+        KEY_GENERATOR_TYPE,
+        default="from the columns",
+        meaning="the [key generator](keys-and-partitions.md#key-generators)",
+    ),
+    option(TIMEZONE, default="UTC", meaning="the time zone of the timeline's instants"),
+    option(HIVE_STYLE, default=False, meaning="directories are named `city=lisbon`"),
+    option(
+        URL_ENCODE,
+        default=False,
+        meaning="special characters in partition paths are encoded",
+    ),
+    SLASHES,
+    option(
+        META_FIELDS,
+        default=True,
+        meaning="store the [meta columns](keys-and-partitions.md#tables-without-meta-columns)",
+    ),
+    option(
+        MERGE_MODE,
+        WRITE_MERGE_MODE,
+        default="from `order_by`",
+        meaning="the [merge mode](../explanation/merge-modes.md)",
+    ),
+    option(PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS, meaning="a payload class"),
+    option(PARTIAL_UPDATE_MODE, meaning="`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`"),
+    option(MERGE_PROPERTIES[2], meaning="the marker of `FILL_UNAVAILABLE`"),
+    option(*MERGE_PROPERTIES[:2], meaning=f"as `{DELETE_FIELD}` and `{DELETE_MARKER}`"),
+    option(
+        CDC_ENABLED,
+        default=False,
+        meaning="write change logs for "
+        "[change data capture](../how-to/create-tables.md#record-changes-for-change-data-capture)",
+    ),
+    option(CDC_MODE, default="DATA_BEFORE_AFTER", meaning="or `DATA_BEFORE`, `OP_KEY_ONLY`"),
 )
 """Additional options of `create_table`: the table stores them, or what follows from them."""
 
-_SWITCHES = (METADATA_ENABLE, DATA_SKIPPING, CHECK_SIZES, SERVICES_ENABLED)
+KNOWN_OPTIONS = frozenset(
+    (
+        *(name for group in GROUPS for name in option_names(group)),
+        *(name for each in (*TIME_PARTITIONS, *DELETE_RULE, SLASHES) for name in each.names),
+    )
+)
+CREATE_OPTIONS = tuple(name for each in NEW_TABLE for name in each.names)
 
 
 def check_options(
@@ -119,20 +186,8 @@ def check_options(
     if bool(checked.get(DELETE_FIELD)) != bool(checked.get(DELETE_MARKER)):
         msg = f"only one of {DELETE_FIELD} and {DELETE_MARKER} is given"
         raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")
-    for name in _SWITCHES:
-        parse_bool(checked, name, default=True)
-    WriteOptions.of(checked)
-    MetadataOptions.of(checked)
-    ServiceOptions.of(checked)
-    LockOptions.of(checked)
-    CompactionOptions.of(checked)
-    LogCompactionOptions.of(checked)
-    TtlOptions.of(checked)
-    ClusteringOptions.of(checked)
-    ResizeOptions.of(checked)
-    CleanOptions.of(checked)
-    ArchiveOptions.of(checked)
-    SyncOptions.of(checked)
+    for group in GROUPS:
+        group.of(checked)
     return checked
 
 

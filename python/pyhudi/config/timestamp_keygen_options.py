@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyhudi.config.option_parsing import option
+
 PREFIX = "hoodie.keygen.timebased."
 OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 
@@ -15,15 +17,14 @@ OUTPUT_ZONE = PREFIX + "output.timezone"
 ZONE = PREFIX + "timezone"
 PARSER_CLASS = "hoodie.keygen.datetime.parser.class"
 
-TIME_OPTIONS = (
-    TYPE,
-    UNIT,
-    INPUT_FORMAT,
-    INPUT_DELIMITER,
-    INPUT_ZONE,
-    OUTPUT_FORMAT,
-    OUTPUT_ZONE,
-    ZONE,
+TIME_KEYS = (
+    option(TYPE, meaning="what the column stores"),
+    option(UNIT, meaning="the unit of `SCALAR`"),
+    option(INPUT_FORMAT, meaning="the formats of strings"),
+    option(INPUT_DELIMITER, meaning="what separates these formats: a regular expression"),
+    option(OUTPUT_FORMAT, meaning="the format of the directory"),
+    option(ZONE, INPUT_ZONE, OUTPUT_ZONE, default="UTC in new tables", meaning="time zones"),
 )
+TIME_OPTIONS = tuple(name for each in TIME_KEYS for name in each.names)
 """Names that a table may store, or that its writer must pass: Hudi 0.15 does not store all of
 them."""

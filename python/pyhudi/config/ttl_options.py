@@ -5,54 +5,70 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.option_parsing import parse_bool, parse_enum, parse_int
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    checked,
+    flag,
+    integer,
+    name_list,
+    option,
+    parse_enum,
+    parse_int,
+    parsed,
+    refusal,
+)
 
-INLINE = "hoodie.partition.ttl.inline"
 BY = "hoodie.partition.ttl.management.strategy.type"
 CLASS = "hoodie.partition.ttl.strategy.class"
 DAYS = "hoodie.partition.ttl.strategy.days.retain"
-SELECTED = "hoodie.partition.ttl.strategy.partition.selected"
-MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
-TTL_OPTIONS = (INLINE, BY, CLASS, DAYS, SELECTED, MOST)
-"""All options that `TtlOptions.of` reads."""
-
 BY_TIME = "keep_by_time"
 BY_CREATION = "keep_by_creation_time"
 
 
+def _by_creation(options: Mapping[str, str]) -> bool:
+    return parse_enum(options, BY, (BY_TIME, BY_CREATION), BY_TIME) == BY_CREATION
+
+
+def _days(options: Mapping[str, str]) -> int:
+    forever = options.get(DAYS, "").strip() == "-1"
+    return 0 if forever else parse_int(options, DAYS, default=0, least=0)
+
+
+def _check_class(options: Mapping[str, str]) -> None:
+    if options.get(CLASS):
+        raise refusal(options, CLASS, f"{BY} is KEEP_BY_TIME or KEEP_BY_CREATION_TIME.")
+
+
 @dataclass(frozen=True)
-class TtlOptions:
+class TtlOptions(OptionGroup):
     """Which partitions are too old."""
 
-    inline: bool = False
-    """Expire partitions after each commit."""
-    by_creation: bool = False
-    """Use the time of a partition's creation, else that of its last write."""
-    days: int = 0
-    """Maximum age; 0 for no limit."""
-    selected: tuple[str, ...] = ()
-    """Paths of the partitions to check; empty for all."""
-    most: int = 1000
-    """Maximum number of partitions that one run drops."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> TtlOptions:
-        """Read the options from `hoodie.…` names.
-
-        Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for a custom strategy.
-        """
-        if options.get(CLASS):
-            msg = f"{CLASS} is {options[CLASS]}, which pyhudi does not support"
-            raise UnsupportedTableFeature(
-                msg, hint=f"{BY} is KEEP_BY_TIME or KEEP_BY_CREATION_TIME."
-            )
-        days = options.get(DAYS, "0").strip()
-        selected = options.get(SELECTED, "").split(",")
-        return cls(
-            parse_bool(options, INLINE, default=cls.inline),
-            parse_enum(options, BY, (BY_TIME, BY_CREATION), BY_TIME) == BY_CREATION,
-            0 if days == "-1" else parse_int({DAYS: days}, DAYS, default=0, least=0),
-            tuple(path.strip() for path in selected if path.strip()),
-            parse_int(options, MOST, default=cls.most),
-        )
+    inline: bool = flag(
+        "hoodie.partition.ttl.inline",
+        default=False,
+        meaning="drop expired partitions after commits",
+    )
+    by_creation: bool = parsed(
+        _by_creation,
+        option(
+            BY,
+            default="KEEP_BY_TIME",
+            meaning="the age begins at a partition's last write; `KEEP_BY_CREATION_TIME`: at its "
+            "creation",
+        ),
+        default=False,
+    )
+    days: int = parsed(
+        _days, option(DAYS, default=0, meaning="days to retain; 0: forever"), default=0
+    )
+    selected: tuple[str, ...] = name_list(
+        "hoodie.partition.ttl.strategy.partition.selected",
+        shown="all partitions",
+        meaning="partition paths",
+    )
+    most: int = integer(
+        "hoodie.partition.ttl.strategy.max.delete.partitions",
+        default=1000,
+        meaning="maximum per commit",
+    )
+    strategy: None = checked(_check_class, option(CLASS, meaning="a class raises an error"))

@@ -3,64 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
-from pyhudi.config.index_options import INDEX_OPTIONS, IndexOptions
+from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.option_parsing import (
+    OptionGroup,
+    checked,
     choice,
     decimal,
     flag,
     integer,
-    option_names,
+    option,
     parse_bool,
     parse_enum,
     parse_fields,
     parse_int,
+    parsed,
 )
-from pyhudi.config.property_names import PARTITION_SPEC, SLASH_DATES
-from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
 InsertDuplicates = Literal["none", "drop", "fail"]
 LogBlocks = Literal["avro", "parquet", "hfile"]
 BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
 
-SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit"
-REWRITE_FACTOR = "pyhudi.small.file.rewrite.factor"
-MAX_FILE_SIZE = "hoodie.parquet.max.file.size"
-ROW_GROUP_SIZE = "hoodie.parquet.block.size"
-CODEC = "hoodie.parquet.compression.codec"
-RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
-RECORD_SIZE_THRESHOLD = "hoodie.record.size.estimation.threshold"
 INSERT_SPLIT_SIZE = "hoodie.copyonwrite.insert.split.size"
 AUTO_SPLIT = "hoodie.copyonwrite.insert.auto.split"
-SMALL_SLICES = "hoodie.merge.small.file.group.candidates.limit"
 BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
-BLOOM_FPP = "hoodie.index.bloom.fpp"
-BLOOM_MAX_ENTRIES = "hoodie.bloom.index.filter.dynamic.max.entries"
-BLOOM_TYPE = "hoodie.bloom.index.filter.type"
-PAGE_SIZE = "hoodie.parquet.page.size"
-DICTIONARY = "hoodie.parquet.dictionary.enabled"
-LOG_BLOCK_SIZE = "hoodie.logfile.data.block.max.size"
 COMBINE_INSERTS = "hoodie.combine.before.insert"
 COMBINE_UPSERTS = "hoodie.combine.before.upsert"
-COMBINE_DELETES = "hoodie.combine.before.delete"
-ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts"
 INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"
-LOG_FILE_SIZE = "hoodie.logfile.max.size"
 LOG_BLOCKS = "hoodie.logfile.data.block.format"
-POSITIONS = "hoodie.write.record.positions"
-ALLOW_EMPTY_COMMIT = "hoodie.allow.empty.commit"
 OLD_LISTS = "parquet.avro.write-old-list-structure"
 """A setting of Parquet for Java, which Hudi's writers read from Hadoop's configuration."""
-ORC_FILE_SIZE = "hoodie.orc.max.file.size"
-STRIPE_SIZE = "hoodie.orc.stripe.size"
 ORC_CODEC = "hoodie.orc.compression.codec"
 ORC_BLOCK_SIZE = "hoodie.orc.block.size"
-"""Block size of a file system, which nothing here depends on."""
 
 TINY = 1024 * 1024
 """Size of a base file that inserts may always rewrite, however few they are."""
@@ -74,66 +53,189 @@ _ORC_CODECS: Mapping[str, Codec] = {
     "none": "uncompressed",
 }
 """Codecs by their names in ORC (`CompressionKind`)."""
+_FILE_SIZE = 120 * 1024 * 1024
+_INSERT_SPLIT_ROWS = 500_000
+
+
+def _insert_split(options: Mapping[str, str]) -> int | None:
+    """Return the rows of a new file, unless they follow from sizes (`UpsertPartitioner`, 1.2.0)."""
+    rows = parse_int(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
+    return None if parse_bool(options, AUTO_SPLIT, default=True) else rows
 
 
 @dataclass(frozen=True)
-class WriteOptions:
+class RowOptions(OptionGroup):
+    """Which rows a write stores."""
+
+    combine_upserts: bool = flag(
+        COMBINE_UPSERTS, default=True, meaning="combine rows of one key within the data"
+    )
+    combine_inserts: bool = flag(
+        COMBINE_INSERTS,
+        default=False,
+        meaning="the same for insert, bulk_insert and the overwriting methods",
+    )
+    combine_deletes: bool = flag(
+        "hoodie.combine.before.delete", default=True, meaning="the same for deletes"
+    )
+    insert_duplicates: InsertDuplicates = choice(
+        INSERT_DUPLICATES,
+        ("none", "drop", "fail"),
+        default="none",
+        meaning="what `insert` does with existing keys: `none`, `drop`, `fail`. Without the "
+        "option, they are added with a warning",
+    )
+    allow_duplicates: bool = flag(
+        "hoodie.merge.allow.duplicate.on.inserts",
+        default=True,
+        meaning="rows inserted into a small file do not replace rows of their key",
+    )
+    allow_empty_commit: bool = flag(
+        "hoodie.allow.empty.commit",
+        default=False,
+        meaning="commit even if you change nothing. Hudi's default is true",
+    )
+
+
+@dataclass(frozen=True)
+class OrcOptions(OptionGroup):
+    """The options that replace those of Parquet for ORC base files."""
+
+    max_file_size: int = integer(
+        "hoodie.orc.max.file.size", default=_FILE_SIZE, meaning="for ORC, instead of Parquet's"
+    )
+    row_group_bytes: int = integer(
+        "hoodie.orc.stripe.size", default=64 * 1024 * 1024, meaning="size of stripes"
+    )
+    codec: Codec = parsed(
+        lambda options: _ORC_CODECS[parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")],
+        option(ORC_CODEC, default="zlib", meaning="or `snappy`, `zstd`, `lz4`, `none`"),
+        default="gzip",
+    )
+    block_size: None = checked(
+        lambda options: parse_int(options, ORC_BLOCK_SIZE, default=_FILE_SIZE),
+        option(ORC_BLOCK_SIZE, default=_FILE_SIZE, meaning="no effect"),
+    )
+
+
+@dataclass(frozen=True)
+class WriteOptions(RowOptions):
     """How files are sized and encoded. Sizes in bytes."""
 
-    small_file_limit: int = integer(SMALL_FILE_LIMIT, default=100 * 1024 * 1024, least=0)
-    """Base files below this get inserts; 0 for none."""
-    rewrite_factor: int = integer(REWRITE_FACTOR, default=20, least=0)
-    """A base file is rewritten to get inserts if it has at most this many times their bytes, or is
-    tiny (`TINY`); 0 for every small file, as in Hudi."""
-    max_file_size: int = integer(MAX_FILE_SIZE, default=120 * 1024 * 1024)
-    row_group_bytes: int = integer(ROW_GROUP_SIZE, default=120 * 1024 * 1024)
-    codec: Codec = choice(CODEC, _CODECS, default="zstd")
-    """See `docs/decisions/0008-base-files-are-zstd.md`; Hudi's own default is gzip."""
-    record_size_estimate: int = integer(RECORD_SIZE, default=1024)
-    """Bytes of a row, until a commit gives a better estimate."""
-    record_size_threshold: float = decimal(
-        RECORD_SIZE_THRESHOLD, lambda value: 0 <= value < inf, "of at least 0", default=1.0
+    max_file_size: int = integer(
+        "hoodie.parquet.max.file.size", default=_FILE_SIZE, meaning="size of new base files"
     )
-    """A commit gives an estimate if it wrote more than this many small-file limits."""
-    insert_split_rows: int | None = None
-    """Rows of a new file of inserts; None for as many as fit into the maximum file size."""
-    small_slices_per_partition: int = integer(SMALL_SLICES, default=1, least=0)
-    """Merge-on-read: number of small file groups of a partition that get inserts."""
-    bloom_entries: int = integer(BLOOM_ENTRIES, default=60000)
-    bloom_by_keys: bool = True
+    small_file_limit: int = integer(
+        "hoodie.parquet.small.file.limit",
+        default=100 * 1024 * 1024,
+        least=0,
+        meaning="inserts fill base files below this size, also of ORC; 0 turns it off",
+    )
+    rewrite_factor: int = integer(
+        "pyhudi.small.file.rewrite.factor",
+        default=20,
+        least=0,
+        meaning="inserts rewrite a file of at most this many times their bytes, or below 1 MiB; 0: "
+        "any small file, as in Hudi",
+    )
+    small_slices_per_partition: int = integer(
+        "hoodie.merge.small.file.group.candidates.limit",
+        default=1,
+        least=0,
+        meaning="small file groups per partition that take inserts (merge-on-read)",
+    )
+    record_size_estimate: int = integer(
+        "hoodie.copyonwrite.record.size.estimate",
+        default=1024,
+        meaning="bytes per row, before a commit shows it",
+    )
+    record_size_threshold: float = decimal(
+        "hoodie.record.size.estimation.threshold",
+        lambda value: 0 <= value < inf,
+        "of at least 0",
+        default=1.0,
+        meaning="a commit shows it if it wrote more than this many small-file limits",
+    )
+    insert_split_rows: int | None = parsed(
+        _insert_split,
+        option(AUTO_SPLIT, default=True, meaning="size new files by bytes"),
+        option(
+            INSERT_SPLIT_SIZE,
+            default=_INSERT_SPLIT_ROWS,
+            meaning="rows per new file, if auto split is false",
+        ),
+        default=None,
+    )
+    row_group_bytes: int = integer(
+        "hoodie.parquet.block.size", default=_FILE_SIZE, meaning="size of row groups"
+    )
+    page_bytes: int = integer(
+        "hoodie.parquet.page.size", default=1024 * 1024, meaning="size of pages"
+    )
+    codec: Codec = choice(
+        "hoodie.parquet.compression.codec",
+        _CODECS,
+        default="zstd",
+        meaning="or `gzip` (Hudi's default), `snappy`, `lz4_raw`, `uncompressed`; base files and "
+        "Parquet log blocks. Readers before Spark 3 or Hive 4 may not support zstd",
+    )
+    """See `docs/decisions/0008-base-files-are-zstd.md`."""
+    dictionary: bool = flag(
+        "hoodie.parquet.dictionary.enabled", default=True, meaning="dictionary encoding"
+    )
+    old_lists: bool = flag(
+        OLD_LISTS,
+        default=True,
+        meaning="two-level lists; false allows [null elements](types.md#lists-with-null-elements)",
+    )
+    log_blocks: LogBlocks = choice(
+        LOG_BLOCKS,
+        ("avro", "parquet", "hfile"),
+        default="avro",
+        meaning="or `parquet`, in version 6 also `hfile`",
+    )
+    log_block_bytes: int = integer(
+        "hoodie.logfile.data.block.max.size",
+        default=256 * 1024 * 1024,
+        meaning="size of a log block",
+    )
+    log_file_bytes: int = integer(
+        "hoodie.logfile.max.size",
+        default=1024 * 1024 * 1024,
+        meaning="a larger log file is followed by a new one",
+    )
+    positions: bool = flag(
+        "hoodie.write.record.positions",
+        default=True,
+        meaning="log blocks store row positions in the base file (versions 8 and 9)",
+    )
+    bloom_entries: int = integer(
+        BLOOM_ENTRIES,
+        default=60000,
+        meaning="keys of a bloom filter; without the option, filters of fewer keys fit these",
+    )
+    bloom_by_keys: bool = parsed(lambda options: BLOOM_ENTRIES not in options, default=True)
     """Size the filter of a file with fewer keys by them, unless the option sets the number."""
     bloom_fpp: float = decimal(
-        BLOOM_FPP, lambda value: 0 < value < 1, "between 0 and 1", default=1e-9
+        "hoodie.index.bloom.fpp",
+        lambda value: 0 < value < 1,
+        "between 0 and 1",
+        default=1e-9,
+        meaning="false positive rate",
     )
-    bloom_max_entries: int = integer(BLOOM_MAX_ENTRIES, default=100000)
-    bloom_type: BloomType = choice(BLOOM_TYPE, ("DYNAMIC_V0", "SIMPLE"), default="DYNAMIC_V0")
-    page_bytes: int = integer(PAGE_SIZE, default=1024 * 1024)
-    dictionary: bool = flag(DICTIONARY, default=True)
-    log_block_bytes: int = integer(LOG_BLOCK_SIZE, default=256 * 1024 * 1024)
-    combine_inserts: bool = flag(COMBINE_INSERTS, default=False)
-    """Combine rows of one key within the data by the table's merge mode, also in bulk_insert and
-    the overwriting methods."""
-    combine_upserts: bool = flag(COMBINE_UPSERTS, default=True)
-    combine_deletes: bool = flag(COMBINE_DELETES, default=True)
-    allow_duplicates: bool = flag(ALLOW_DUPLICATES, default=True)
-    """Rows inserted into a small file become additional rows of their keys (else: they are
-    merged)."""
-    insert_duplicates: InsertDuplicates = choice(
-        INSERT_DUPLICATES, ("none", "drop", "fail"), default="none"
+    bloom_max_entries: int = integer(
+        "hoodie.bloom.index.filter.dynamic.max.entries",
+        default=100000,
+        meaning="maximum keys of a dynamic filter",
     )
-    """What happens to inserted rows whose keys are in the table; "none": no check."""
-    index: IndexOptions = field(default_factory=IndexOptions)
+    bloom_type: BloomType = choice(
+        "hoodie.bloom.index.filter.type",
+        ("DYNAMIC_V0", "SIMPLE"),
+        default="DYNAMIC_V0",
+        meaning="or `SIMPLE`",
+    )
+    index: IndexOptions = parsed(IndexOptions.of, default=IndexOptions())
     """How keys are found."""
-    log_file_bytes: int = integer(LOG_FILE_SIZE, default=1024 * 1024 * 1024)
-    """A log file above this is followed by another one."""
-    log_blocks: LogBlocks = choice(LOG_BLOCKS, ("avro", "parquet", "hfile"), default="avro")
-    positions: bool = flag(POSITIONS, default=True)
-    """Log blocks record the rows of the base file that they update, if the version supports
-    that."""
-    allow_empty_commit: bool = flag(ALLOW_EMPTY_COMMIT, default=False)
-    """A write that changes nothing makes a commit too. Hudi's own default is true."""
-    old_lists: bool = flag(OLD_LISTS, default=True)
-    """Lists in Parquet have two levels, Hudi's default, which does not allow null elements."""
     extension: str = BASE_EXTENSION
     """Extension of base files."""
 
@@ -144,61 +246,15 @@ class WriteOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], extension: str | None = None) -> WriteOptions:
-        """Read the options from `hoodie.…` names; options outside `WRITE_OPTIONS` are ignored.
-
-        Raises `ConfigError` for a value that is not a number, is negative, or is not allowed.
+        """Read the options as `OptionGroup.of`.
 
         extension: that of the table's base files, if it is known.
         """
-        of_orc = _of_orc(options)
-        parsed = cls(
-            **parse_fields(cls, options),
-            insert_split_rows=_insert_split(options),
-            bloom_by_keys=BLOOM_ENTRIES not in options,
-            index=IndexOptions.of(options),
+        orc = parse_fields(OrcOptions, options)
+        parsed = cls(**parse_fields(cls, options))
+        if extension != ORC_EXTENSION:
+            return parsed
+        # ORC has one list format, and Hudi's readers number rows of Parquet only.
+        return replace(
+            parsed, **orc, extension=extension, dictionary=False, old_lists=False, positions=False
         )
-        return replace(parsed, **of_orc) if extension == ORC_EXTENSION else parsed
-
-
-def _of_orc(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options that differ for ORC base files; `SMALL_FILE_LIMIT` applies to both.
-
-    ORC has one list format. Positions have no use: Hudi's readers number rows of Parquet only.
-    """
-    largest = WriteOptions.max_file_size
-    codec = parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")
-    parse_int(options, ORC_BLOCK_SIZE, default=largest)
-    return {
-        "extension": ORC_EXTENSION,
-        "max_file_size": parse_int(options, ORC_FILE_SIZE, default=largest),
-        "row_group_bytes": parse_int(options, STRIPE_SIZE, default=_STRIPE_BYTES),
-        "codec": _ORC_CODECS[codec],
-        "dictionary": False,
-        "old_lists": False,
-        "positions": False,
-    }
-
-
-def _insert_split(options: Mapping[str, str]) -> int | None:
-    """Return the rows of a new file, unless they follow from sizes (`UpsertPartitioner`, 1.2.0)."""
-    rows = parse_int(options, INSERT_SPLIT_SIZE, default=_INSERT_SPLIT_ROWS)
-    return None if parse_bool(options, AUTO_SPLIT, default=True) else rows
-
-
-_INSERT_SPLIT_ROWS = 500_000
-_STRIPE_BYTES = 64 * 1024 * 1024
-
-WRITE_OPTIONS = (
-    *option_names(WriteOptions),
-    INSERT_SPLIT_SIZE,
-    AUTO_SPLIT,
-    *INDEX_OPTIONS,
-    PARTITION_SPEC,
-    SLASH_DATES,
-    *TIME_OPTIONS,
-    ORC_FILE_SIZE,
-    STRIPE_SIZE,
-    ORC_CODEC,
-    ORC_BLOCK_SIZE,
-)
-"""All options that `WriteOptions.of` and `keys.key_spec` read."""

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.config.concurrency_mode import MODE
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.lock_options import MODE
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.option_parsing import parse_bool
-from pyhudi.config.options import DATA_SKIPPING
+from pyhudi.config.options import ReadOptions
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable
@@ -49,8 +48,7 @@ class PruningContext:
     @cached_property
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """The conditions of the filter."""
-        skips = parse_bool(self.table.options, DATA_SKIPPING, default=True)
-        if self.request.where is None or not skips:
+        if self.request.where is None or not ReadOptions.of(self.table.options).data_skipping:
             return ()
         return self.request.where.conjuncts
 

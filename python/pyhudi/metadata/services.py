@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, Instant
-from pyhudi.config.archive_file_options import HistoryOptions
-from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
-from pyhudi.config.metadata_service_options import ServiceOptions
+from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.consistency import is_ordinary
@@ -67,7 +66,7 @@ def run_services(data: TableSnapshot) -> None:
     if FILES not in data.config.metadata_partitions:
         return
     try:
-        _run(data, ServiceOptions.of(data.options))
+        _run(data, MetadataOptions.of(data.options))
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
         warn(
@@ -77,7 +76,7 @@ def run_services(data: TableSnapshot) -> None:
         )
 
 
-def _run(data: TableSnapshot, options: ServiceOptions) -> None:
+def _run(data: TableSnapshot, options: MetadataOptions) -> None:
     metadata_table = open_metadata_table(data)
     observe(metadata_table)
     remove_staged(metadata_table.storage, metadata_table.timeline.beside[1], metadata_table.clock)
@@ -139,7 +138,7 @@ def _is_just_compacted(timeline: Timeline) -> bool:
 
 
 def _compact(
-    data: TableSnapshot, metadata_table: TableSnapshot, options: ServiceOptions
+    data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOptions
 ) -> str | None:
     """Compact every slice with log files, after a number of delta commits."""
     instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)

@@ -23,8 +23,7 @@ from pyhudi.config.actions import (
     ROLLBACK,
     Instant,
 )
-from pyhudi.config.archive_file_options import HistoryOptions
-from pyhudi.config.archive_options import ArchiveOptions
+from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import ConfigError

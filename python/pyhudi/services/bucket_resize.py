@@ -15,8 +15,7 @@ from dataclasses import replace
 from itertools import chain
 
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT
-from pyhudi.config.bucket_resize_options import ResizeOptions
-from pyhudi.config.clustering_options import ClusteringOptions
+from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
 from pyhudi.config.index_options import BUCKET_ENGINE, BUCKET_FIELDS, CONSISTENT, IndexOptions
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.property_names import META_FIELDS

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pyhudi.config.bucket_resize_options import ResizeOptions
+from pyhudi.config.clustering_options import ResizeOptions
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import Child, Ring, StoredRing, file_id_of, middle_of

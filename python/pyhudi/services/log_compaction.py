@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
-from pyhudi.config.log_compaction_options import LogCompactionOptions
+from pyhudi.config.compaction_options import LogCompactionOptions
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyhudi.config.option_parsing import parse_bool
-from pyhudi.config.options import CHECK_SIZES
+from pyhudi.config.options import CHECK_SIZES, ReadOptions
 from pyhudi.errors import CorruptTable
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.storage.options import is_bucket
@@ -22,7 +21,7 @@ from pyhudi.timeline import Instant, Timeline
 
 def checks_sizes(options: Mapping[str, str]) -> bool:
     """Return whether the options enable the check of file sizes."""
-    return parse_bool(options, CHECK_SIZES, default=True)
+    return ReadOptions.of(options).check_sizes
 
 
 def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:

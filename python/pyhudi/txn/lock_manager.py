@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.concurrency_mode import ConcurrencyMode
-from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.lock_options import ConcurrencyMode, LockOptions
 from pyhudi.config.log import warn
 from pyhudi.errors import (
     CommitConflict,

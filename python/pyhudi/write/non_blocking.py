@@ -9,8 +9,8 @@ file slice are merged in the order of their requested times, as in Hudi
 
 from __future__ import annotations
 
-from pyhudi.config.concurrency_mode import MODE, ConcurrencyMode
 from pyhudi.config.index_options import INDEX_TYPE
+from pyhudi.config.lock_options import MODE, ConcurrencyMode
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.write.write_context import WriteContext
 

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from pyhudi.clock import Clock, Zone, parse_instant
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT, Instant
-from pyhudi.config.concurrency_mode import ConcurrencyMode
-from pyhudi.config.lock_options import PROVIDER, LockOptions
+from pyhudi.config.lock_options import PROVIDER, ConcurrencyMode, LockOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
