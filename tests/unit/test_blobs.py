@@ -229,3 +229,13 @@ def test_read_blob_refuses_other_columns_and_storages(tmp_path: Path) -> None:
         table.scan().read_blob("other")
     with pytest.raises((UnsupportedTableFeature, StorageError), match="ftp"):
         table.scan().read_blob("content").read_all()
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_null_in_place_of_blob_may_hide_any_type(tmp_path: Path, kind: Any) -> None:
+    """Arrow leaves "" under a null struct whose child is required, which is no symbol."""
+    table = written(tmp_path / "t", inline(b"a"), type=kind)
+    hidden = pa.array([None], SCHEMA.field("content").type)
+    assert hidden.storage.field("type").to_pylist() == [""]
+    table.upsert(pa.table({"id": ["k0"], "content": hidden, "ts": [2]}, SCHEMA))
+    assert table.scan().to_arrow()["content"].to_pylist() == [None]

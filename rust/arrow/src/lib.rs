@@ -22,7 +22,7 @@ pub mod compute {
     pub use arrow_arith::boolean::*;
     pub use arrow_cast::cast::*;
     pub use arrow_ord::sort::*;
-    pub use arrow_select::{concat::*, filter::*, interleave::*, take::*};
+    pub use arrow_select::{concat::*, filter::*, interleave::*, nullif::*, take::*};
 
     /// The kernels by module.
     pub mod kernels {

@@ -10,7 +10,7 @@ use arrow::array::{
     TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
+use arrow::datatypes::{DataType, Field, Fields, Int8Type, Int32Type, Schema};
 use pyhudi_avro::{AvroError, DatumDecoder, encode};
 
 fn record(fields: &str) -> String {
@@ -245,6 +245,29 @@ fn enums_from_strings() {
         &DataType::Utf8
     );
     assert!(bytes(union, StringArray::from(vec!["C"])).is_err());
+}
+
+#[test]
+fn null_records_hide_any_value() {
+    let inner = r#"{"name":"e","type":{"type":"enum","name":"E","symbols":["A"]}},
+        {"name":"d","type":{"type":"bytes","logicalType":"decimal","precision":2,"scale":0}}"#;
+    let union = format!(r#"["null",{{"type":"record","name":"S","fields":[{inner}]}}]"#);
+    let symbols = |first| Arc::new(StringArray::from(vec![first, "A"])) as ArrayRef;
+    let decimals = Decimal128Array::from(vec![1000, 1]).with_precision_and_scale(2, 0);
+    let decimals: ArrayRef = Arc::new(decimals.unwrap());
+    let rows = |symbols: ArrayRef, nulls: Option<NullBuffer>| {
+        let fields = [("e", &symbols), ("d", &decimals)];
+        let field = |(name, array): (&str, &ArrayRef)| {
+            Field::new(name, array.data_type().clone(), nulls.is_some())
+        };
+        let fields: Fields = fields.into_iter().map(field).collect();
+        let array = StructArray::new(fields, vec![symbols, Arc::clone(&decimals)], nulls);
+        bytes(&union, array)
+    };
+    let hidden = rows(symbols(""), Some(NullBuffer::from(vec![false, true]))).unwrap();
+    assert_eq!(hidden, [vec![0], vec![2, 0, 2, 1]]);
+    assert!(rows(symbols(""), None).is_err());
+    assert!(rows(symbols("A"), None).is_err());
 }
 
 #[test]

@@ -8,8 +8,9 @@ mod nested;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StructArray, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StructArray, new_null_array};
 use arrow::buffer::NullBuffer;
+use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, Fields};
 
 use crate::arrow_type::{data_type, map_entries};
@@ -39,9 +40,17 @@ pub(crate) fn conform(
         Type::Record(record) => conform_record(array, record, parent, path),
         Type::Array(items) => conform_list(array, items, parent, path),
         Type::Map(values) => conform_map(array, values, parent, path),
-        Type::Enum(symbols) => indices(array, symbols, path),
         Type::Vector(vector) => conform_vector(array, *vector, path),
-        ty => leaf(array, ty, path),
+        Type::Enum(symbols) => indices(&hide(array, parent)?, symbols, path),
+        ty => leaf(&hide(array, parent)?, ty, path),
+    }
+}
+
+/// The column with nulls inside null structs, where any value may lie.
+fn hide(array: &ArrayRef, parent: Option<&NullBuffer>) -> Result<ArrayRef> {
+    match parent.filter(|nulls| nulls.null_count() > 0) {
+        None => Ok(Arc::clone(array)),
+        Some(nulls) => Ok(nullif(array, &BooleanArray::new(!nulls.inner(), None))?),
     }
 }
 
