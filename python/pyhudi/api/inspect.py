@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyhudi.api.history import row_counts
 from pyhudi.config import argument_checks as arg
 from pyhudi.schema.predicates import column_type
-from pyhudi.slices.file_slice import BaseFile, LogFile, slices_table
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, LogFile, slices_table
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
@@ -292,7 +292,7 @@ class Inspect:
 def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:
     for _, group in sorted(view.groups.items()):
         yield from sorted(group.bases, key=lambda file: file.name)
-        yield from sorted(group.logs, key=lambda file: file.order)
+        yield from sorted(group.logs, key=LOG_ORDER)
 
 
 def _commit(instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:

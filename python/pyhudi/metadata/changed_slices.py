@@ -16,7 +16,7 @@ from pyhudi.cached_property import cached_property
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
@@ -189,7 +189,7 @@ def _after(
 
 
 def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
-    return tuple(sorted((log for log in logs if not log.suffix), key=lambda log: log.order))
+    return tuple(sorted((log for log in logs if not log.suffix), key=LOG_ORDER))
 
 
 def _base(partition: str, stat: WriteStat) -> BaseFile | None:

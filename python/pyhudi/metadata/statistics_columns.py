@@ -26,6 +26,13 @@ _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"
 
 
 _MOST = MetadataOptions.most_stats_columns
+_IDS_WITH_BOUNDS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.string(), pa.binary(), pa.date32()),
+    )
+)
 _UNTYPED_DIGITS = 15
 """Maximum digits of a decimal before and after its point, if statistics have no types."""
 
@@ -198,8 +205,7 @@ def has_bounds(kind: pa.DataType, *, typed: bool) -> bool:
         return kind.unit in ("ms", "us")
     if at.is_decimal128(kind):
         return typed or not _is_wide(kind)
-    numbers = (at.is_boolean, at.is_int32, at.is_int64, at.is_float32, at.is_float64)
-    return any(test(kind) for test in (*numbers, at.is_string, at.is_binary, at.is_date32))
+    return kind.id in _IDS_WITH_BOUNDS
 
 
 def _is_told_rightly(kind: pa.DataType, *, typed: bool) -> bool:

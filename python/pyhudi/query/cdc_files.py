@@ -18,7 +18,7 @@ from pyhudi.query.row_pairing import MatchTask, image_schema, plan_side
 from pyhudi.schema.predicates import Where
 from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
 from pyhudi.storage.storage import Storage
@@ -333,9 +333,7 @@ def _slice(
     partition: str, stat: WriteStat, base: BaseFile | None, logs: tuple[LogFile, ...]
 ) -> FileSlice:
     instant = base.instant if base else stat.prev_commit
-    return FileSlice(
-        partition, stat.file_id, instant, base, tuple(sorted(logs, key=lambda log: log.order))
-    )
+    return FileSlice(partition, stat.file_id, instant, base, tuple(sorted(logs, key=LOG_ORDER)))
 
 
 def _present(file: File | None, name: str, instant: Instant) -> File:

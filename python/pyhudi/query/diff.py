@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.cached_property import cached_property
 from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, plan_side
 from pyhudi.query.snapshot import scan_slices
-from pyhudi.slices.file_slice import FileSlice, LogFile
+from pyhudi.slices.file_slice import LOG_ORDER, FileSlice, LogFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -138,4 +138,4 @@ def _logs_that_differ(old: FileSlice | None, new: FileSlice | None) -> list[LogF
         for log in logs.values()
         if log.path not in both or log.may_hold_several(new.base_instant)
     )
-    return sorted(touched, key=lambda log: log.order)
+    return sorted(touched, key=LOG_ORDER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -90,11 +91,6 @@ class LogFile:
         """Relative to the table."""
         return f"{self.partition}/{self.name}" if self.partition else self.name
 
-    @property
-    def order(self) -> tuple[str, int, str, str]:
-        """Sort key: oldest first (`HoodieLogFile.LogFileComparator`, 1.2.0)."""
-        return (self.instant, self.version, self.write_token, self.suffix)
-
     def may_hold_several(self, base_instant: str) -> bool:
         """Return whether it may have blocks of several commits, in a slice of that base instant.
 
@@ -103,6 +99,10 @@ class LogFile:
         it has a later instant of its own, except in a slice that it opened itself.
         """
         return self.appended or self.instant == base_instant
+
+
+LOG_ORDER = attrgetter("instant", "version", "write_token", "suffix")
+"""Sort key of log files: oldest first (`HoodieLogFile.LogFileComparator`, 1.2.0)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from pyhudi.slices.slice_builder import CommitFacts, GroupFiles, GroupKey
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
+_MAX_CACHED_GROUPS = 1_000
+"""Maximum number of file groups of a view whose slices are cached."""
+
 
 class NamedFile(NamedTuple):
     """A data file that a commit, or an earlier listing, names."""
@@ -65,6 +68,8 @@ class FileSystemView:
         self._change_logs = change_logs
         self._with_replaced = with_replaced
         self._check = check
+        # Writes ask for the newest slices and for those of a snapshot.
+        self._slices: dict[GroupKey, list[FileSlice]] = {}
 
     def slices(self) -> list[FileSlice]:
         """Return the slices of a snapshot: one per group, by partition and file id.
@@ -73,9 +78,7 @@ class FileSystemView:
         """
         compactions = self._facts.pending_compactions
         merged = (
-            slice_builder.snapshot_slice(
-                slice_builder.find_committed_slices(group, self._facts), compactions.get(key)
-            )
+            slice_builder.snapshot_slice(self._find_slices(group), compactions.get(key))
             for key, group in self._live_groups()
         )
         return self._with_sources(slice_ for slice_ in merged if slice_ is not None)
@@ -83,8 +86,7 @@ class FileSystemView:
     def base_slices(self) -> list[FileSlice]:
         """Return the slices of a read-optimized query: each group's newest committed base file."""
         newest = (
-            slice_builder.base_slice(slice_builder.find_committed_slices(group, self._facts))
-            for _, group in self._live_groups()
+            slice_builder.base_slice(self._find_slices(group)) for _, group in self._live_groups()
         )
         return self._with_sources(slice_ for slice_ in newest if slice_ is not None)
 
@@ -94,18 +96,13 @@ class FileSystemView:
         A pending compaction's slice is one of them, without base file and perhaps without log
         files.
         """
-        slices_by_group = (
-            slice_builder.find_committed_slices(group, self._facts)
-            for _, group in self._live_groups()
-        )
+        slices_by_group = (self._find_slices(group) for _, group in self._live_groups())
         return self._with_sources(slices[0] for slices in slices_by_group if slices)
 
     def all_slices(self) -> list[FileSlice]:
         """Return every committed slice of groups that are not replaced, newest first."""
         return self._with_sources(
-            slice_
-            for _, group in self._live_groups()
-            for slice_ in slice_builder.find_committed_slices(group, self._facts)
+            slice_ for _, group in self._live_groups() for slice_ in self._find_slices(group)
         )
 
     def slices_of(self, key: GroupKey) -> list[FileSlice]:
@@ -113,7 +110,7 @@ class FileSystemView:
         group = self.groups.get(key)
         if group is None:
             return []
-        return self._with_sources(slice_builder.find_committed_slices(group, self._facts))
+        return self._with_sources(self._find_slices(group))
 
     def snapshot_slice_of(self, key: GroupKey) -> FileSlice | None:
         """Return the slice that a snapshot reads of one group, as if it were not replaced."""
@@ -138,6 +135,14 @@ class FileSystemView:
             for key in self._timeline.commit_metadata(instant).replaced:
                 times.setdefault(key, instant.requested)
         return times
+
+    def _find_slices(self, group: GroupFiles) -> list[FileSlice]:
+        slices = self._slices.get(group.key)
+        if slices is None:
+            slices = slice_builder.find_committed_slices(group, self._facts)
+            if len(self._slices) < _MAX_CACHED_GROUPS:
+                self._slices[group.key] = slices
+        return slices
 
     def _with_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
         return with_sources(self._storage, self._config, list(slices))

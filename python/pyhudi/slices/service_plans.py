@@ -11,7 +11,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.bootstrap import with_sources
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.slices.missing_files import GO_ON
 from pyhudi.slices.slice_builder import records_of_plan
 from pyhudi.storage.storage import Storage
@@ -82,7 +82,7 @@ def _slice(storage: Storage, operation: Mapping[str, Any], extension: str | None
         operation["fileId"],
         operation["baseInstantTime"],
         _base(storage, partition, data, extension) if data else None,
-        tuple(sorted((log for log in logs if not log.suffix), key=lambda log: log.order)),
+        tuple(sorted((log for log in logs if not log.suffix), key=LOG_ORDER)),
     )
 
 

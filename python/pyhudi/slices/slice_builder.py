@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyhudi.config.file_names import BASE_EXTENSION, PARSED, parse_base_name, parse_log_name
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.storage.storage import Entry
 
 GroupKey = tuple[str, str]
@@ -148,7 +148,7 @@ def _logs_by_name(
     compaction = facts.pending_compactions.get(group.key)
     openings = {*bases, *([] if compaction is None else [compaction])}
     logs: dict[str, list[LogFile]] = {}
-    for log in sorted(group.logs, key=lambda log: log.order):
+    for log in sorted(group.logs, key=LOG_ORDER):
         if log.instant == compaction or facts.is_committed(log.instant):
             earlier = (opening for opening in openings if opening <= log.instant)
             home = max(earlier, default=log.instant)
@@ -165,7 +165,7 @@ def _logs_by_completion(
     openings = _newest_first({*bases, *([] if compaction is None else [compaction])})
     homes = facts.homes.setdefault(openings, {})
     logs: dict[str, list[LogFile]] = {}
-    for log in sorted(group.logs, key=lambda log: log.order):
+    for log in sorted(group.logs, key=LOG_ORDER):
         if log.instant not in homes:
             homes[log.instant] = _home(log.instant, openings, facts)
         home = homes[log.instant]
@@ -217,7 +217,7 @@ def snapshot_slice(slices: Sequence[FileSlice], compaction: str | None) -> FileS
     if newest.base_instant != compaction or newest.base is not None or len(filled) == 1:
         return newest
     before = filled[1]
-    logs = sorted((*before.logs, *newest.logs), key=lambda log: log.order)
+    logs = sorted((*before.logs, *newest.logs), key=LOG_ORDER)
     return replace(before, logs=tuple(logs))
 
 

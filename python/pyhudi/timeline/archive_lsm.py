@@ -104,10 +104,15 @@ class LsmHistory:
         return None
 
     def _completions(self, name: str) -> dict[str, str]:
-        """Return completion times of one file, cached for the log files of a slice."""
+        """Return completion times of one file, cached, because files never change."""
         if name not in self._times:
-            rows = self._rows(name, (_TIME, _COMPLETION), ())
-            self._times[name] = {row[_TIME]: row[_COMPLETION] for row in rows}
+            key = (self._storage.uri, f"{self._folder}/{name}#completions")
+            times: dict[str, str] | None = self._storage.kept.get(key)
+            if times is None:
+                rows = self._rows(name, (_TIME, _COMPLETION), ())
+                times = {row[_TIME]: row[_COMPLETION] for row in rows}
+                self._storage.kept.put(key, times, weight=len(times) // 8 + 1)
+            self._times[name] = times
         return self._times[name]
 
     def _instants(self, name: str, span: InstantRange) -> list[Instant]:

@@ -328,8 +328,12 @@ _NAMES_BY_KEY = {
 
 
 def _record_of(model: Any, skipped: Iterable[str]) -> dict[str, Any]:
-    by_key = _NAMES_BY_KEY[type(model)].items()
-    record = {key: _plain(getattr(model, n)) for key, n in by_key if n not in skipped}
+    by_key, values = _NAMES_BY_KEY[type(model)].items(), vars(model)
+    record = {key: values[name] for key, name in by_key if name not in skipped}
+    for key, value in record.items():
+        # Nearly all are scalars: no call for those.
+        if type(value) not in _SCALARS:
+            record[key] = _plain(value)
     return {**record, **model.unknown}
 
 
