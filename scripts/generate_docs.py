@@ -23,7 +23,7 @@ from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOpt
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_parsing import Option, declared_options
+from pyhudi.config.option_parsing import Option, list_options
 from pyhudi.config.options import (
     DELETE_RULE,
     NEW_TABLE,
@@ -143,8 +143,8 @@ def of_groups(*groups: type[Any]) -> Callable[[], str]:
     own = [
         option
         for group in groups
-        for option in declared_options(group)
-        if all(option not in declared_options(base) for base in group.__bases__)
+        for option in list_options(group)
+        if all(option not in list_options(base) for base in group.__bases__)
     ]
     return lambda: option_table(own)
 

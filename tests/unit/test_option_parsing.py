@@ -14,12 +14,13 @@ import pytest
 import pyhudi
 from pyhudi.config.option_parsing import (
     OptionGroup,
-    checked,
+    check_only,
     choice,
+    custom,
     decimal,
-    declared_options,
     flag,
     integer,
+    list_options,
     name_list,
     number,
     option,
@@ -28,7 +29,6 @@ from pyhudi.config.option_parsing import (
     parse_class,
     parse_enum,
     parse_int,
-    parsed,
     pattern,
     refusal,
     text,
@@ -80,22 +80,19 @@ def check_old_mode(options: Mapping[str, str]) -> None:
 @dataclass(frozen=True)
 class Declared(OptionGroup):
     derived: str = "no option"
-    switch: bool | None = flag("s", "old.s", default=None, shown="it depends", meaning="a")
-    count: int = integer("i", default=3, least=2, most=9, meaning="b")
-    share: float = decimal(
-        "x", lambda value: 0 < value < 1, "between 0 and 1", default=0.5, meaning="c"
-    )
-    codec: str = choice("c", ("gzip", "SNAPPY"), default="gzip", meaning="d")
-    word: str = text("t", meaning="e")
-    words: tuple[str, ...] = name_list("n", shown="all", meaning="f")
-    regex: str = pattern("r", meaning="g")
-    pairs: Mapping[str, str] = parsed(
+    switch: bool | None = flag(("s", "old.s"), "a", default=None, shown="it depends")
+    count: int = integer("i", "b", default=3, least=2, most=9)
+    share: float = decimal("x", "c", lambda value: 0 < value < 1, "between 0 and 1", default=0.5)
+    codec: str = choice("c", "d", ("gzip", "SNAPPY"), default="gzip")
+    word: str = text("t", "e")
+    words: tuple[str, ...] = name_list("n", "f", shown="all")
+    regex: str = pattern("r", "g")
+    pairs: Mapping[str, str] = custom(
         lambda options: {name: options[name] for name in ("p", "q") if name in options},
-        option("p", meaning="h"),
-        option("q", default=False, meaning="i"),
-        default={},
+        option("p", "h"),
+        option("q", "i", default=False),
     )
-    mode: None = checked(check_old_mode, option("old.mode", meaning="an error"))
+    mode: None = check_only(check_old_mode, option("old.mode", "an error"))
 
 
 def test_declared_fields_give_names_defaults_and_values() -> None:
@@ -116,8 +113,8 @@ def test_declared_fields_give_names_defaults_and_values() -> None:
         Declared.of({"old.mode": "1"})
 
 
-def test_declared_options_show_defaults_and_meanings() -> None:
-    shown = [(each.names[0], each.default, each.meaning) for each in declared_options(Declared)]
+def test_list_options_show_defaults_and_meanings() -> None:
+    shown = [(each.names[0], each.default, each.meaning) for each in list_options(Declared)]
     assert shown == [
         ("s", "it depends", "a"),
         ("i", "3", "b"),

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from pyhudi.config.option_parsing import (
     OptionGroup,
-    checked,
+    check_only,
+    custom,
     flag,
     integer,
     option,
     parse_bool,
     parse_fields,
-    parsed,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 
@@ -33,23 +33,19 @@ class HistoryOptions(OptionGroup):
     """
 
     block_records: int = integer(
-        "hoodie.commits.archival.batch",
-        default=10,
-        meaning="records per block of archive logs (version 6)",
+        "hoodie.commits.archival.batch", "records per block of archive logs (version 6)", default=10
     )
     merged_files: int = integer(
         MERGED_FILES,
+        "archive files merged into one (versions 8 and 9); 1 disables merging",
         default=10,
-        meaning="archive files merged into one (versions 8 and 9); 1 disables merging",
     )
     merged_bytes: int = integer(
         MERGED_BYTES,
+        "a merge above this size takes no more files. Hudi's default is 1048576000",
         default=64 << 20,
-        meaning="a merge above this size takes no more files. Hudi's default is 1048576000",
     )
-    kept_manifests: int = integer(
-        KEPT_MANIFESTS, default=3, meaning="manifests that stay for readers"
-    )
+    kept_manifests: int = integer(KEPT_MANIFESTS, "manifests that stay for readers", default=3)
 
 
 def _check_savepoints(options: Mapping[str, str]) -> None:
@@ -72,16 +68,14 @@ def _check_savepoints(options: Mapping[str, str]) -> None:
 class ArchiveOptions(OptionGroup):
     """How many commits stay on the active timeline, and when the others are archived."""
 
-    automatic: bool = flag(
-        "hoodie.archive.automatic", default=True, meaning="archive after commits"
-    )
-    least: int = integer(LEAST, default=20, meaning="commits that stay active")
-    most: int = integer(MOST, default=30, meaning="archive if there are more commits")
-    savepoints: None = checked(
+    automatic: bool = flag("hoodie.archive.automatic", "archive after commits", default=True)
+    least: int = integer(LEAST, "commits that stay active", default=20)
+    most: int = integer(MOST, "archive if there are more commits", default=30)
+    savepoints: None = check_only(
         _check_savepoints,
-        option(BEYOND_SAVEPOINT, default=False, meaning="true raises an error"),
+        option(BEYOND_SAVEPOINT, "true raises an error", default=False),
     )
-    history: HistoryOptions = parsed(HistoryOptions.of, default=HistoryOptions())
+    history: HistoryOptions = custom(HistoryOptions.of)
     """How the archive's files are written."""
 
     @classmethod

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from pyhudi.config.option_parsing import (
     OptionGroup,
-    checked,
+    check_only,
     choice,
+    custom,
     flag,
     integer,
     option,
@@ -22,7 +23,6 @@ from pyhudi.config.option_parsing import (
     parse_bool,
     parse_class,
     parse_names,
-    parsed,
     refusal,
     text,
 )
@@ -131,86 +131,71 @@ def _only(name: str, value: str) -> Any:
         if name in options and options[name].strip().lower() != value.lower():
             raise refusal(options, name, f"Give {value}.")
 
-    return checked(check, option(name, default=value, meaning="other values raise an error"))
+    return check_only(check, option(name, "other values raise an error", default=value))
 
 
 def _key_values(name: str, meaning: str) -> Any:
-    return parsed(partial(_pairs, name=name), option(name, meaning=meaning), default={})
+    return custom(partial(_pairs, name=name), option(name, meaning))
 
 
 @dataclass(frozen=True)
 class SyncOptions(OptionGroup):
     """The catalog that a table is synced with, and how it is registered there."""
 
-    enabled: bool = parsed(
+    enabled: bool = custom(
         lambda options: any(
             parse_bool(options, name, default=False) for name in (ENABLE, HIVE_ENABLE)
         ),
-        option(ENABLE, HIVE_ENABLE, default=False, meaning="sync after each commit"),
-        default=False,
+        option((ENABLE, HIVE_ENABLE), "sync after each commit", default=False),
     )
-    catalogs: tuple[Literal["hive", "glue"], ...] = parsed(
+    catalogs: tuple[Literal["hive", "glue"], ...] = custom(
         _catalogs,
-        option(
-            TOOLS,
-            default=_HIVE_TOOL,
-            meaning=f"that, `{_GLUE_TOOL}`, or both separated by a comma",
-        ),
-        default=("hive",),
+        option(TOOLS, f"that, `{_GLUE_TOOL}`, or both separated by a comma", default=_HIVE_TOOL),
     )
-    uris: str = text(URIS, meaning="required for Hive: pyhudi does not read `hive-site.xml`")
-    database: str = text(f"{_HIVE}database", default="default", meaning="the catalog's database")
-    table: str = text(f"{_HIVE}table", shown="the table's name", meaning="the name in the catalog")
+    uris: str = text(URIS, "required for Hive: pyhudi does not read `hive-site.xml`")
+    database: str = text(f"{_HIVE}database", "the catalog's database", default="default")
+    table: str = text(f"{_HIVE}table", "the name in the catalog", shown="the table's name")
     create_database: bool = flag(
-        f"{_HIVE}auto_create_database",
-        default=True,
-        meaning="create the database if it does not exist",
+        f"{_HIVE}auto_create_database", "create the database if it does not exist", default=True
     )
     strategy: str = choice(
         f"{_HIVE}table.strategy",
+        "merge-on-read: `RO` or `RT` for one view only, under the plain name",
         ("ALL", "RO", "RT"),
         default="ALL",
-        meaning="merge-on-read: `RO` or `RT` for one view only, under the plain name",
     )
     skip_ro_suffix: bool = flag(
-        f"{_HIVE}skip_ro_suffix",
-        default=False,
-        meaning="the plain name is the read-optimized view",
+        f"{_HIVE}skip_ro_suffix", "the plain name is the read-optimized view", default=False
     )
     snapshot_by_name: bool = flag(
         f"{_META}sync_snapshot_with_table_name",
+        "merge-on-read: register the plain name, in addition to those with suffixes",
         default=True,
-        meaning="merge-on-read: register the plain name, in addition to those with suffixes",
     )
-    partition_fields: tuple[str, ...] | None = parsed(
+    partition_fields: tuple[str, ...] | None = custom(
         _partition_fields,
         option(
             PARTITION_FIELDS,
+            "other names for the partition columns, as text",
             default="the table's",
-            meaning="other names for the partition columns, as text",
         ),
-        default=None,
     )
-    extractor: str = parsed(
+    extractor: str = custom(
         partial(parse_class, name=EXTRACTOR, supported=EXTRACTORS),
         option(
             EXTRACTOR,
+            ", ".join(f"`{name}`" for name in reversed(EXTRACTORS)),
             default="by the table",
-            meaning=", ".join(f"`{name}`" for name in reversed(EXTRACTORS)),
         ),
-        default="",
     )
     timestamps: bool = flag(
-        f"{_HIVE}support_timestamp", default=False, meaning="timestamps are no `bigint` in Hive"
+        f"{_HIVE}support_timestamp", "timestamps are no `bigint` in Hive", default=False
     )
-    meta_columns: bool = parsed(
+    meta_columns: bool = custom(
         lambda options: not parse_bool(options, OMIT_META_COLUMNS, default=False),
-        option(OMIT_META_COLUMNS, default=False, meaning="leave out the meta columns"),
-        default=True,
+        option(OMIT_META_COLUMNS, "leave out the meta columns", default=False),
     )
-    comments: bool = flag(
-        f"{_HIVE}sync_comment", default=False, meaning="sync the comments of columns"
-    )
+    comments: bool = flag(f"{_HIVE}sync_comment", "sync the comments of columns", default=False)
     table_properties: Mapping[str, str] = _key_values(
         f"{_HIVE}table_properties", "lines of `key=value`"
     )
@@ -218,38 +203,34 @@ class SyncOptions(OptionGroup):
         f"{_HIVE}serde_properties", "lines of `key=value`"
     )
     as_spark_table: bool = flag(
-        f"{_HIVE}sync_as_datasource", default=True, meaning="store the schema for Spark"
+        f"{_HIVE}sync_as_datasource", "store the schema for Spark", default=True
     )
     part_length: int = integer(
         f"{_HIVE}schema_string_length_thresh",
+        "maximum characters of that schema in one property",
         default=4000,
-        meaning="maximum characters of that schema in one property",
     )
     spark_version: str = text(
-        "hoodie.meta_sync.spark.version", meaning="the Spark version that is stored with it"
+        "hoodie.meta_sync.spark.version", "the Spark version that is stored with it"
     )
     batch: int = integer(
-        f"{_HIVE}batch_num", default=1000, meaning="partitions per request; Glue takes 100"
+        f"{_HIVE}batch_num", "partitions per request; Glue takes 100", default=1000
     )
     conditional: bool = flag(
         "hoodie.datasource.meta_sync.condition.sync",
+        "record the commit only if something else changed",
         default=False,
-        meaning="record the commit only if something else changed",
     )
     metadata_listing: bool = flag(
-        f"{_GLUE}metadata_file_listing",
-        default=False,
-        meaning="Athena lists files with the metadata table",
+        f"{_GLUE}metadata_file_listing", "Athena lists files with the metadata table", default=False
     )
     skip_archive: bool = flag(
-        f"{_GLUE}skip_table_archive",
-        default=True,
-        meaning="Glue keeps no earlier versions of the table",
+        f"{_GLUE}skip_table_archive", "Glue keeps no earlier versions of the table", default=True
     )
     mode: None = _only(f"{_HIVE}mode", "hms")
     base_file_format: None = _only(f"{_HIVE}base_file_format", "PARQUET")
-    off: None = checked(_check_off, option(*_OFF, default=False, meaning="true raises an error"))
-    without_effect: None = checked(lambda _: None, option(*_WITHOUT_EFFECT, meaning="no effect"))
+    off: None = check_only(_check_off, option(_OFF, "true raises an error", default=False))
+    without_effect: None = check_only(lambda _: None, option(_WITHOUT_EFFECT, "no effect"))
 
 
 SYNC_OPTIONS = option_names(SyncOptions)

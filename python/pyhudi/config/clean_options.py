@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pyhudi.config.option_parsing import OptionGroup, flag, integer, option, parse_enum, parsed
+from pyhudi.config.option_parsing import OptionGroup, custom, flag, integer, option, parse_enum
 
 KEEP_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_HOURS = "KEEP_LATEST_BY_HOURS"
@@ -38,36 +38,30 @@ def _policy(options: Mapping[str, str]) -> str:
 class CleanOptions(OptionGroup):
     """What of a table's past is retained, and when the rest is removed."""
 
-    policy: str = parsed(
-        _policy,
-        option(*_POLICY, default=KEEP_COMMITS, meaning=f"or `{KEEP_HOURS}`, `{KEEP_VERSIONS}`"),
-        default=KEEP_COMMITS,
+    policy: str = custom(
+        _policy, option(_POLICY, f"or `{KEEP_HOURS}`, `{KEEP_VERSIONS}`", default=KEEP_COMMITS)
     )
-    commits: int = integer(*_COMMITS, default=10, meaning="commits to retain")
+    commits: int = integer(_COMMITS, "commits to retain", default=10)
     hours: int = integer(
-        *_HOURS,
-        default=24,
-        meaning="hours to retain. If you set no policy, this option selects its policy",
+        _HOURS, "hours to retain. If you set no policy, this option selects its policy", default=24
     )
     versions: int = integer(
-        *_VERSIONS,
+        _VERSIONS,
+        "file slices of each file group to retain. This option selects its policy, too",
         default=3,
-        meaning="file slices of each file group to retain. This option selects its policy, too",
     )
     automatic: bool = flag(
-        "hoodie.clean.automatic", default=True, meaning="clean after commits if it is due"
+        "hoodie.clean.automatic", "clean after commits if it is due", default=True
     )
     incremental: bool = flag(
-        "hoodie.clean.incremental.enabled",
-        "hoodie.cleaner.incremental.mode",
+        ("hoodie.clean.incremental.enabled", "hoodie.cleaner.incremental.mode"),
+        "inspect only partitions that changed",
         default=True,
-        meaning="inspect only partitions that changed",
     )
     after_commits: int = integer(
-        "hoodie.clean.trigger.max.commits",
-        "hoodie.clean.max.commits",
+        ("hoodie.clean.trigger.max.commits", "hoodie.clean.max.commits"),
+        "commits between cleans. Hudi 1 cleans with each one",
         default=5,
-        meaning="commits between cleans. Hudi 1 cleans with each one",
     )
 
     def keeping(self, policy: str | None, retain: int | None) -> CleanOptions:

@@ -16,7 +16,8 @@ from pyhudi.config.option_parsing import (
     POSITIVE,
     OptionGroup,
     check_one_switch,
-    checked,
+    check_only,
+    custom,
     decimal,
     flag,
     integer,
@@ -27,7 +28,6 @@ from pyhudi.config.option_parsing import (
     parse_enum,
     parse_fields,
     parse_int,
-    parsed,
     pattern,
     text,
 )
@@ -118,110 +118,93 @@ def _allows_updates(options: Mapping[str, str]) -> bool:
 class ClusteringOptions(OptionGroup):
     """When a table is clustered, which part of it and how. Sizes in bytes."""
 
-    inline: bool = flag(INLINE, default=False, meaning="cluster after commits if it is due")
+    inline: bool = flag(INLINE, "cluster after commits if it is due", default=False)
     schedule_inline: bool = flag(
-        SCHEDULE_INLINE, default=False, meaning="plan a clustering after commits if it is due"
+        SCHEDULE_INLINE, "plan a clustering after commits if it is due", default=False
     )
-    max_commits: int = parsed(
+    max_commits: int = custom(
         _max_commits,
         option(
-            MAX_COMMITS,
-            ASYNC_MAX_COMMITS,
+            (MAX_COMMITS, ASYNC_MAX_COMMITS),
+            "commits until a clustering is due; the second if you only plan",
             default=4,
-            meaning="commits until a clustering is due; the second if you only plan",
         ),
-        default=4,
     )
-    sort_columns: tuple[str, ...] = name_list(SORT_COLUMNS, meaning="columns to sort by")
-    layout: Layout | None = parsed(
+    sort_columns: tuple[str, ...] = name_list(SORT_COLUMNS, "columns to sort by")
+    layout: Layout | None = custom(
         _layout,
         option(
             LAYOUT,
+            "or `zorder`, `hilbert`. Without the option, a plan's own layout",
             default="linear",
-            meaning="or `zorder`, `hilbert`. Without the option, a plan's own layout",
         ),
-        default=None,
     )
     small_file_limit: int = integer(
         f"{_PLAN}small.file.limit",
+        "cluster base files below this size",
         default=300 * 1024 * 1024,
         least=0,
-        meaning="cluster base files below this size",
     )
     max_group_bytes: int = integer(
-        f"{_PLAN}max.bytes.per.group",
-        default=2 * 1024 * 1024 * 1024,
-        meaning="maximum bytes of a group",
+        f"{_PLAN}max.bytes.per.group", "maximum bytes of a group", default=2 * 1024 * 1024 * 1024
     )
     max_groups: int = integer(
-        f"{_PLAN}max.num.groups",
-        default=30,
-        meaning="maximum groups of a plan, and of a partition in it",
+        f"{_PLAN}max.num.groups", "maximum groups of a plan, and of a partition in it", default=30
     )
     target_bytes: int = integer(
         f"{_PLAN}target.file.max.bytes",
+        "approximate maximum size of new files",
         default=1024 * 1024 * 1024,
-        meaning="approximate maximum size of new files",
     )
     single_group: bool = flag(
-        f"{_PLAN}single.group.clustering.enabled",
-        default=True,
-        meaning="also rewrite a single file",
+        f"{_PLAN}single.group.clustering.enabled", "also rewrite a single file", default=True
     )
     selected: tuple[str, ...] = name_list(
-        f"{_PLAN}partition.selected", shown="all partitions", meaning="partition paths"
+        f"{_PLAN}partition.selected", "partition paths", shown="all partitions"
     )
     pattern: str = pattern(
         f"{_PLAN}partition.regex.pattern",
+        "a regular expression of partition paths",
         shown="all partitions",
-        meaning="a regular expression of partition paths",
     )
-    filter_mode: Filter = parsed(
+    filter_mode: Filter = custom(
         _filter,
         option(
-            FILTER_MODE,
-            default="NONE",
-            meaning="or `RECENT_DAYS`, `SELECTED_PARTITIONS`, `DAY_ROLLING`",
+            FILTER_MODE, "or `RECENT_DAYS`, `SELECTED_PARTITIONS`, `DAY_ROLLING`", default="NONE"
         ),
-        option(PLAN_CLASS, meaning="Hudi's class, which may imply a filter mode"),
-        default="NONE",
+        option(PLAN_CLASS, "Hudi's class, which may imply a filter mode"),
     )
     lookback: int = integer(
         f"{_PLAN}daybased.lookback.partitions",
+        "partitions of `RECENT_DAYS`; 0: all",
         default=2,
         least=0,
-        meaning="partitions of `RECENT_DAYS`; 0: all",
     )
     skip_latest: int = integer(
         f"{_PLAN}daybased.skipfromlatest.partitions",
+        "newest partitions to skip",
         default=0,
         least=0,
-        meaning="newest partitions to skip",
     )
-    begin: str = text(
-        f"{_PLAN}cluster.begin.partition", meaning="first partition of `SELECTED_PARTITIONS`"
-    )
-    end: str = text(
-        f"{_PLAN}cluster.end.partition", meaning="last partition of `SELECTED_PARTITIONS`"
-    )
-    allows_updates: bool = parsed(
+    begin: str = text(f"{_PLAN}cluster.begin.partition", "first partition of `SELECTED_PARTITIONS`")
+    end: str = text(f"{_PLAN}cluster.end.partition", "last partition of `SELECTED_PARTITIONS`")
+    allows_updates: bool = custom(
         _allows_updates,
         option(
             UPDATES,
+            f"or `{_ALLOW}`: writes may change files of a pending clustering",
             default=_REJECT,
-            meaning=f"or `{_ALLOW}`: writes may change files of a pending clustering",
         ),
-        default=False,
     )
     drops_overtaken: bool = flag(
         "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
+        "a write cancels the plan that it conflicts with",
         default=False,
-        meaning="a write cancels the plan that it conflicts with",
     )
-    switches: None = checked(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
-    runner: None = checked(
+    switches: None = check_only(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
+    runner: None = check_only(
         partial(parse_class, name=RUN_CLASS, supported=_RUNNERS, package=RUN_PACKAGE),
-        option(RUN_CLASS, meaning="Hudi's class"),
+        option(RUN_CLASS, "Hudi's class"),
     )
 
 
@@ -236,35 +219,33 @@ def layout_of(name: str | None) -> Layout | None:
 class ResizeOptions(OptionGroup):
     """Which buckets of a partition are split, and which are merged."""
 
-    most: int = parsed(
+    most: int = custom(
         lambda options: _bucket_bound(options, _MAX_BUCKETS, max),
         option(
             _MAX_BUCKETS,
+            "a partition with this many buckets splits none",
             default="the number of buckets",
-            meaning="a partition with this many buckets splits none",
         ),
-        default=IndexOptions.buckets,
     )
-    fewest: int = parsed(
+    fewest: int = custom(
         lambda options: _bucket_bound(options, _MIN_BUCKETS, min),
         option(
             _MIN_BUCKETS,
+            "a partition with this many buckets merges none",
             default="the number of buckets",
-            meaning="a partition with this many buckets merges none",
         ),
-        default=IndexOptions.buckets,
     )
     split_bytes: int = decimal(
         "hoodie.bucket.index.split.threshold",
+        "a bucket above this many times the maximum file size is split",
         *POSITIVE,
         default=2.0,
-        meaning="a bucket above this many times the maximum file size is split",
     )
     merge_bytes: int = decimal(
         "hoodie.bucket.index.merge.threshold",
+        "adjacent buckets up to this many times the maximum file size are merged",
         *POSITIVE,
         default=0.2,
-        meaning="adjacent buckets up to this many times the maximum file size are merged",
     )
 
     @classmethod

@@ -11,12 +11,12 @@ from functools import partial
 from pyhudi.config.option_parsing import (
     OptionGroup,
     check_one_switch,
-    checked,
+    check_only,
     choice,
+    custom,
     flag,
     integer,
     option,
-    parsed,
     pattern,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -77,70 +77,57 @@ class CompactionOptions(OptionGroup):
 
     inline: bool = flag(
         INLINE,
-        default=False,
-        meaning="compact after commits if it is due. If you set neither this nor the next option, "
+        "compact after commits if it is due. If you set neither this nor the next option, "
         "pyhudi compacts file groups with "
         "[too many log files](../how-to/compact.md#compact-after-commits)",
+        default=False,
     )
     schedule_inline: bool = flag(
-        SCHEDULE_INLINE, default=False, meaning="plan a compaction after commits if it is due"
+        SCHEDULE_INLINE, "plan a compaction after commits if it is due", default=False
     )
     trigger: str = choice(
         "hoodie.compact.inline.trigger.strategy",
+        f"or {', '.join(f'`{name.upper()}`' for name in _TRIGGERS[1:])}",
         _TRIGGERS,
         default=NUM_COMMITS,
         shown=NUM_COMMITS.upper(),
-        meaning=f"or {', '.join(f'`{name.upper()}`' for name in _TRIGGERS[1:])}",
     )
     max_delta_commits: int = integer(
-        "hoodie.compact.inline.max.delta.commits",
-        default=5,
-        meaning="commits until a compaction is due",
+        "hoodie.compact.inline.max.delta.commits", "commits until a compaction is due", default=5
     )
     max_delta_seconds: int = integer(
-        "hoodie.compact.inline.max.delta.seconds",
-        default=3600,
-        meaning="seconds until a compaction is due",
+        "hoodie.compact.inline.max.delta.seconds", "seconds until a compaction is due", default=3600
     )
-    strategies: tuple[str, ...] = parsed(
+    strategies: tuple[str, ...] = custom(
         lambda options: strategies_of(options.get(STRATEGY, LOG_FILE_SIZE)),
         option(
             STRATEGY,
-            default=LOG_FILE_SIZE,
-            meaning="[which file groups](../how-to/compact.md) to compact; each of several classes "
+            "[which file groups](../how-to/compact.md) to compact; each of several classes "
             "selects from the result of the one before",
+            default=LOG_FILE_SIZE,
         ),
-        default=(LOG_FILE_SIZE,),
     )
     target_io_mib: int = integer(
-        "hoodie.compaction.target.io", default=512_000, meaning="MiB per compaction"
+        "hoodie.compaction.target.io", "MiB per compaction", default=512_000
     )
     log_size: int = integer(
-        "hoodie.compaction.logfile.size.threshold",
-        default=0,
-        least=0,
-        meaning="minimum bytes of log files",
+        "hoodie.compaction.logfile.size.threshold", "minimum bytes of log files", default=0, least=0
     )
     log_number: int = integer(
-        "hoodie.compaction.logfile.num.threshold",
-        default=0,
-        least=0,
-        meaning="minimum number of log files",
+        "hoodie.compaction.logfile.num.threshold", "minimum number of log files", default=0, least=0
     )
     target_days: int = integer(
         "hoodie.compaction.daybased.target.partitions",
+        "partitions of day-based strategies",
         default=10,
-        meaning="partitions of day-based strategies",
     )
     partition_pattern: str = pattern(
-        "hoodie.compaction.partition.path.regex", meaning="partitions of the regex strategy"
+        "hoodie.compaction.partition.path.regex", "partitions of the regex strategy"
     )
-    automatic: bool = parsed(
-        lambda options: not options.keys() & {INLINE, SCHEDULE_INLINE}, default=True
-    )
+    automatic: bool = custom(lambda options: not options.keys() & {INLINE, SCHEDULE_INLINE})
     """Neither switch is set: file groups with far too many log files are compacted automatically, a
     few after some commits. Hudi does not compact them."""
-    switches: None = checked(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
+    switches: None = check_only(partial(check_one_switch, first=INLINE, second=SCHEDULE_INLINE))
 
 
 @dataclass(frozen=True)
@@ -148,13 +135,11 @@ class LogCompactionOptions(OptionGroup):
     """When log files are merged with each other."""
 
     inline: bool = flag(
-        "hoodie.log.compaction.inline",
-        default=False,
-        meaning="merge log files after commits if it is due",
+        "hoodie.log.compaction.inline", "merge log files after commits if it is due", default=False
     )
     least: int = integer(
         "hoodie.log.compaction.blocks.threshold",
+        "minimum log files of a file group, and delta commits until it is due",
         default=5,
         least=LEAST_LOG_FILES,
-        meaning="minimum log files of a file group, and delta commits until it is due",
     )

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pyhudi.config.lock_options import ConcurrencyMode, mode_of
 from pyhudi.config.option_parsing import (
     OptionGroup,
+    custom,
     integer,
     name_list,
     option,
     parse_bool,
     parse_enum,
-    parsed,
 )
 
 INDEX_TYPE = "hoodie.index.type"
@@ -78,39 +78,31 @@ def _moves(options: Mapping[str, str]) -> frozenset[str]:
 class IndexOptions(OptionGroup):
     """The index that a writer requests, and its settings."""
 
-    kind: str | None = parsed(
-        index_kind,
-        option(INDEX_TYPE, default="what the table shows", meaning="how writes find keys"),
-        default=None,
+    kind: str | None = custom(
+        index_kind, option(INDEX_TYPE, "how writes find keys", default="what the table shows")
     )
     """Index type in capitals, None for the one that is detected from the table."""
     buckets: int = integer(
         BUCKETS,
+        "buckets per partition; with consistent hashing, initial buckets",
         default=256,
         most=_MOST_BUCKETS,
-        meaning="buckets per partition; with consistent hashing, initial buckets",
     )
     bucket_fields: tuple[str, ...] = name_list(
-        BUCKET_FIELDS, shown="all key columns", meaning="key columns to hash"
+        BUCKET_FIELDS, "key columns to hash", shown="all key columns"
     )
-    consistent: bool = parsed(
+    consistent: bool = custom(
         lambda options: parse_enum(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,
-        option(BUCKET_ENGINE, default="SIMPLE", meaning=f"or `{CONSISTENT}`"),
-        default=False,
+        option(BUCKET_ENGINE, f"or `{CONSISTENT}`", default="SIMPLE"),
     )
-    shares_buckets: bool = parsed(
-        lambda options: mode_of(options) is ConcurrencyMode.NON_BLOCKING, default=False
-    )
+    shares_buckets: bool = custom(lambda options: mode_of(options) is ConcurrencyMode.NON_BLOCKING)
     """Whether writers create the same buckets, and append to them concurrently."""
-    moves: frozenset[str] = parsed(
+    moves: frozenset[str] = custom(
         _moves,
         option(
-            MOVE_SIMPLE,
-            default=True,
-            meaning="rows move to a new partition path under `GLOBAL_SIMPLE`",
+            MOVE_SIMPLE, "rows move to a new partition path under `GLOBAL_SIMPLE`", default=True
         ),
-        option(MOVE_BLOOM, default=True, meaning="the same under `GLOBAL_BLOOM`"),
-        option(MOVE_RECORD, default=False, meaning="the same under a record index"),
-        default=_MOVED_BY_DEFAULT,
+        option(MOVE_BLOOM, "the same under `GLOBAL_BLOOM`", default=True),
+        option(MOVE_RECORD, "the same under a record index", default=False),
     )
     """The options that let a row move when its partition path changes."""

@@ -14,13 +14,13 @@ from typing import Any
 
 from pyhudi.config.option_parsing import (
     OptionGroup,
+    custom,
     flag,
     integer,
     option,
     option_names,
     parse_class,
     parse_int,
-    parsed,
     text,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -124,44 +124,39 @@ def _settings(prefix: str, names: tuple[str, ...], meaning: str) -> Any:
     def parse(options: Mapping[str, str]) -> dict[str, str]:
         return {name: options[prefix + name] for name in names if prefix + name in options}
 
-    shown = option(*(prefix + name for name in names), meaning=meaning)
-    return parsed(parse, shown, default={})
+    shown = option(tuple(prefix + name for name in names), meaning)
+    return custom(parse, shown)
 
 
 @dataclass(frozen=True)
 class LockOptions(OptionGroup):
     """The lock of a table's writers, and how long they wait for it."""
 
-    mode: ConcurrencyMode = parsed(
+    mode: ConcurrencyMode = custom(
         mode_of,
         option(
             MODE,
+            "or `SINGLE_WRITER` (Hudi's default), `NON_BLOCKING_CONCURRENCY_CONTROL`",
             default=ConcurrencyMode.OPTIMISTIC.value,
-            meaning="or `SINGLE_WRITER` (Hudi's default), `NON_BLOCKING_CONCURRENCY_CONTROL`",
         ),
-        default=ConcurrencyMode.OPTIMISTIC,
     )
     retries: int = integer(
-        CONFLICT_RETRIES,
-        default=5,
-        least=0,
-        meaning="retries after a conflict. Hudi's default is 0",
+        CONFLICT_RETRIES, "retries after a conflict. Hudi's default is 0", default=5, least=0
     )
     early_detection: bool = flag(
         "hoodie.write.concurrency.early.conflict.detection.enable",
+        "check for conflicts with active writers before files are written",
         default=False,
-        meaning="check for conflicts with active writers before files are written",
     )
-    given_skew_ms: int | None = parsed(
+    given_skew_ms: int | None = custom(
         _skew,
         option(
             SKEW_MS,
+            "maximum clock skew between writers",
             default="200 in buckets and with a named lock, otherwise 0",
-            meaning="maximum clock skew between writers",
         ),
-        default=None,
     )
-    provider: str = parsed(
+    provider: str = custom(
         partial(
             parse_class,
             name=PROVIDER,
@@ -169,64 +164,54 @@ class LockOptions(OptionGroup):
             default=STORAGE,
             why="All writers of a table need one lock. ",
         ),
-        option(PROVIDER, default=STORAGE, meaning="the [lock](../how-to/locks.md): Hudi's class"),
-        default=STORAGE,
+        option(PROVIDER, "the [lock](../how-to/locks.md): Hudi's class", default=STORAGE),
     )
-    is_given: bool = parsed(lambda options: PROVIDER in options, default=False)
+    is_given: bool = custom(lambda options: PROVIDER in options)
     """Whether the options name the provider."""
     wait_ms: int = integer(
         f"{PREFIX}wait_time_ms",
+        "how long a writer waits for the lock in one try; DynamoDB's lease is as long",
         default=60_000,
-        meaning="how long a writer waits for the lock in one try; DynamoDB's lease is as long",
     )
-    rounds: int = parsed(
+    rounds: int = custom(
         lambda options: 1 + parse_int(options, RETRIES, default=9, least=0),
-        option(RETRIES, default=9, meaning="more tries to take the lock. Hudi's default is 50"),
-        default=10,
+        option(RETRIES, "more tries to take the lock. Hudi's default is 50", default=9),
     )
-    validity_ms: int = parsed(
+    validity_ms: int = custom(
         lambda options: _validity(options) * 1000,
         option(
             VALIDITY_SECS,
-            default=60,
-            meaning="lease of the storage lock: how long writers wait for a failed one. Hudi's "
+            "lease of the storage lock: how long writers wait for a failed one. Hudi's "
             "default is 300",
+            default=60,
         ),
-        default=60_000,
     )
-    renew_ms: int = parsed(
+    renew_ms: int = custom(
         lambda options: _renewal(options) * 1000,
         option(
             RENEW_SECS,
+            "renewal of the lease; at most a tenth of it. Hudi's default is 30",
             default=6,
-            meaning="renewal of the lease; at most a tenth of it. Hudi's default is 30",
         ),
-        default=6_000,
     )
-    file_path: str = text(
-        FILE_PATH, shown="the table's `.hoodie`", meaning="the directory of the lock"
-    )
-    file_expires_ms: int = parsed(
+    file_path: str = text(FILE_PATH, "the directory of the lock", shown="the table's `.hoodie`")
+    file_expires_ms: int = custom(
         lambda options: parse_int(options, FILE_EXPIRE, default=0, least=0) * 60_000,
-        option(FILE_EXPIRE, default=0, meaning="minutes until a file lock expires; 0: never"),
-        default=0,
+        option(FILE_EXPIRE, "minutes until a file lock expires; 0: never", default=0),
     )
     zookeeper: Mapping[str, str] = _settings(ZOOKEEPER, _ZOOKEEPER_NAMES, "ZooKeeper")
     dynamodb: Mapping[str, str] = _settings(DYNAMODB, _DYNAMODB_NAMES, "DynamoDB")
     hive: Mapping[str, str] = _settings(HIVE, _HIVE_NAMES, "Hive metastore")
     heartbeat_ms: int = integer(
-        f"{PREFIX}heartbeat_interval_ms",
-        default=60_000,
-        meaning="renewal of a lock of the Hive metastore",
+        f"{PREFIX}heartbeat_interval_ms", "renewal of a lock of the Hive metastore", default=60_000
     )
-    prefers_writers: bool = parsed(
+    prefers_writers: bool = custom(
         _prefers_writers,
         option(
             STRATEGY,
+            f"`{_PREFER_WRITERS}`: a clustering aborts if it conflicts with a write",
             default="by the index",
-            meaning=f"`{_PREFER_WRITERS}`: a clustering aborts if it conflicts with a write",
         ),
-        default=False,
     )
 
     @property

@@ -14,13 +14,13 @@ from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, 
 from pyhudi.config.option_parsing import (
     POSITIVE,
     OptionGroup,
+    custom,
     decimal,
     flag,
     integer,
     name_list,
     option,
     parse_bool,
-    parsed,
 )
 from pyhudi.errors import ConfigError
 
@@ -66,105 +66,102 @@ class MetadataOptions(OptionGroup):
 
     enable: bool | None = flag(
         METADATA_ENABLE,
+        "create the metadata table with a new table, and use an existing one. If you set "
+        "it to true, the next write creates a missing one",
         default=None,
         shown="true",
-        meaning="create the metadata table with a new table, and use an existing one. If you set "
-        "it to true, the next write creates a missing one",
     )
     column_stats: bool | None = flag(
-        COLUMN_STATS_ENABLE,
-        default=None,
-        shown="true, in version 6 false",
-        meaning="column statistics",
+        COLUMN_STATS_ENABLE, "column statistics", default=None, shown="true, in version 6 false"
     )
     stats_columns: tuple[str, ...] = name_list(
-        STATS_COLUMNS, shown="the first columns", meaning="columns with statistics"
+        STATS_COLUMNS, "columns with statistics", shown="the first columns"
     )
     most_stats_columns: int = integer(
-        MOST_STATS_COLUMNS, default=32, meaning="how many of the first columns; in version 6 all"
+        MOST_STATS_COLUMNS, "how many of the first columns; in version 6 all", default=32
     )
     partition_stats: bool | None = flag(
         PARTITION_STATS_ENABLE,
+        "partition statistics, in partitioned tables with column statistics",
         default=None,
         shown="true, in version 6 false",
-        meaning="partition statistics, in partitioned tables with column statistics",
     )
-    bloom_filters: bool = flag(BLOOM_ENABLE, default=False, meaning="bloom filters")
-    record_index: bool | None = parsed(
+    bloom_filters: bool = flag(BLOOM_ENABLE, "bloom filters", default=False)
+    record_index: bool | None = custom(
         _record_index,
         option(
-            *RECORD_INDEX_ENABLE,
+            RECORD_INDEX_ENABLE,
+            "a record index of the whole table",
             default="true in new tables with keys",
-            meaning="a record index of the whole table",
         ),
-        default=None,
     )
-    record_index_by_partition: bool | None = parsed(
+    record_index_by_partition: bool | None = custom(
         _by_partition,
         option(
             PARTITIONED_RECORD_INDEX_ENABLE,
+            "a record index per data partition (version 9)",
             default=False,
-            meaning="a record index per data partition (version 9)",
         ),
-        default=None,
     )
     column_stats_groups: int = integer(
         "hoodie.metadata.index.column.stats.file.group.count",
+        "file groups of column statistics",
         default=2,
-        meaning="file groups of column statistics",
     )
     partition_stats_groups: int = integer(
         "hoodie.metadata.index.partition.stats.file.group.count",
+        "file groups of partition statistics",
         default=1,
-        meaning="file groups of partition statistics",
     )
     bloom_groups: int = integer(
         "hoodie.metadata.index.bloom.filter.file.group.count",
+        "file groups of bloom filters",
         default=4,
-        meaning="file groups of bloom filters",
     )
     expression_groups: int = integer(
         "hoodie.metadata.index.expression.file.group.count",
+        "file groups of an expression index",
         default=2,
-        meaning="file groups of an expression index",
     )
     least_record_groups: int = integer(
-        "hoodie.metadata.global.record.level.index.min.filegroup.count",
-        "hoodie.metadata.record.index.min.filegroup.count",
+        (
+            "hoodie.metadata.global.record.level.index.min.filegroup.count",
+            "hoodie.metadata.record.index.min.filegroup.count",
+        ),
+        "minimum file groups of the record index",
         default=10,
-        meaning="minimum file groups of the record index",
     )
     most_record_groups: int = integer(
-        "hoodie.metadata.global.record.level.index.max.filegroup.count",
-        "hoodie.metadata.record.index.max.filegroup.count",
+        (
+            "hoodie.metadata.global.record.level.index.max.filegroup.count",
+            "hoodie.metadata.record.index.max.filegroup.count",
+        ),
+        "maximum file groups of the record index",
         default=10000,
-        meaning="maximum file groups of the record index",
     )
     least_partitioned_groups: int = integer(
         "hoodie.metadata.record.level.index.min.filegroup.count",
+        "minimum file groups per data partition",
         default=1,
-        meaning="minimum file groups per data partition",
     )
     most_partitioned_groups: int = integer(
         "hoodie.metadata.record.level.index.max.filegroup.count",
+        "maximum file groups per data partition",
         default=10,
-        meaning="maximum file groups per data partition",
     )
     record_growth: float = decimal(
         "hoodie.metadata.record.index.growth.factor",
+        "create file groups for this many times the keys",
         *POSITIVE,
         default=2.0,
-        meaning="create file groups for this many times the keys",
     )
     record_group_bytes: int = integer(
         "hoodie.metadata.record.index.max.filegroup.size",
+        "size that file groups are planned for",
         default=1 << 30,
-        meaning="size that file groups are planned for",
     )
     compact_after: int = integer(
-        COMPACT_AFTER,
-        default=10,
-        meaning="compact the metadata table after this many delta commits",
+        COMPACT_AFTER, "compact the metadata table after this many delta commits", default=10
     )
 
     @property

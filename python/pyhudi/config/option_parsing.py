@@ -1,7 +1,7 @@
 """Parses the text of `hoodie.…` options: booleans, numbers and enums, with the same errors.
 
 If several names are passed, the first one that is set counts. A dataclass of options declares each
-of its fields once: names, default, bounds and meaning. `declared_options` and `parse_fields` derive
+of its fields once: names, default, bounds and meaning. `list_options` and `parse_fields` derive
 from these fields, and so do the options pages (`scripts/generate_docs.py`).
 """
 
@@ -113,87 +113,83 @@ def refusal(options: Mapping[str, str], name: str, hint: str) -> UnsupportedTabl
     return UnsupportedTableFeature(msg, hint=hint)
 
 
+_PARSE, _SHOWN = "parse", "shown"
+
+
 @dataclass(frozen=True)
 class Option:
     """An option as the pages show it."""
 
     names: tuple[str, ...]
     """The name, and older names or others with the same meaning."""
+    meaning: str
     default: str
     """The value without the option, or in words what that depends on; "" for none."""
-    meaning: str
 
 
-def option(*names: str, meaning: str, default: object = "") -> Option:
+Names = str | tuple[str, ...]
+
+
+def option(names: Names, meaning: str, default: object = "") -> Option:
     """Declare how the pages show an option."""
     shown = str(default).lower() if isinstance(default, bool) else str(default)
-    return Option(names, shown, meaning)
+    return Option(_tuple(names), meaning, shown)
 
 
-def flag(*names: str, default: bool | None, meaning: str, shown: str = "") -> Any:
-    """Declare a field that is true or false, under its name and its older names.
+def flag(names: Names, meaning: str, *, default: bool | None, shown: str = "") -> Any:
+    """Declare a field that is true or false.
 
+    names: the name, with its older names.
     shown: the default as the pages show it, if it is not this value; also in the functions below.
     """
-    return parsed(
-        lambda options: parse_bool(options, *names, default=default),
-        option(*names, default=shown or default, meaning=meaning),
-        default=default,
+    return custom(
+        lambda options: parse_bool(options, *_tuple(names), default=default),
+        option(names, meaning, shown or default),
     )
 
 
 def integer(
-    *names: str, default: int, meaning: str, least: int = 1, most: int | None = None
+    names: Names, meaning: str, *, default: int, least: int = 1, most: int | None = None
 ) -> Any:
     """Declare a field that is an integer within bounds."""
-    return parsed(
-        lambda options: parse_int(options, *names, default=default, least=least, most=most),
-        option(*names, default=default, meaning=meaning),
-        default=default,
+    return custom(
+        lambda options: parse_int(options, *_tuple(names), default=default, least=least, most=most),
+        option(names, meaning, default),
     )
 
 
 def decimal(
-    name: str, fits: Callable[[float], bool], what: str, *, default: float, meaning: str
+    name: str, meaning: str, fits: Callable[[float], bool], what: str, *, default: float
 ) -> Any:
-    """Declare a field that is a number. The first arguments are those of `number`."""
-    return parsed(
-        lambda options: number(options, name, fits, what, default),
-        option(name, default=default, meaning=meaning),
-        default=default,
+    """Declare a field that is a number that `fits`. what: describes the valid numbers."""
+    return custom(
+        lambda options: number(options, name, fits, what, default), option(name, meaning, default)
     )
 
 
 def choice(
-    name: str, allowed: Sequence[str], *, default: str, meaning: str, shown: str = ""
+    name: str, meaning: str, allowed: Sequence[str], *, default: str, shown: str = ""
 ) -> Any:
     """Declare a field that is one of the allowed values."""
-    return parsed(
+    return custom(
         lambda options: parse_enum(options, name, allowed, default),
-        option(name, default=shown or default, meaning=meaning),
-        default=default,
+        option(name, meaning, shown or default),
     )
 
 
-def text(name: str, *, meaning: str, default: str = "", shown: str = "") -> Any:
+def text(name: str, meaning: str, *, default: str = "", shown: str = "") -> Any:
     """Declare a field that is any string."""
-    return parsed(
-        lambda options: options.get(name, default),
-        option(name, default=shown or default, meaning=meaning),
-        default=default,
+    return custom(
+        lambda options: options.get(name, default), option(name, meaning, shown or default)
     )
 
 
-def name_list(name: str, *, meaning: str, shown: str = "") -> Any:
+def name_list(name: str, meaning: str, *, shown: str = "") -> Any:
     """Declare a field of strings that are separated by commas."""
-    return parsed(
-        lambda options: parse_names(options, name),
-        option(name, default=shown, meaning=meaning),
-        default=(),
-    )
+    return custom(lambda options: parse_names(options, name), option(name, meaning, shown))
 
 
-def pattern(name: str, *, meaning: str, shown: str = "") -> Any:
+def pattern(name: str, meaning: str, *, shown: str = "") -> Any:
     """Declare a field that is a regular expression."""
 
     def parse(options: Mapping[str, str]) -> str:
@@ -204,24 +200,28 @@ def pattern(name: str, *, meaning: str, shown: str = "") -> Any:
             raise ConfigError(f"{name} is not a regular expression: {error}") from error
         return regex
 
-    return parsed(parse, option(name, default=shown, meaning=meaning), default="")
+    return custom(parse, option(name, meaning, shown))
 
 
-def parsed(parse: Callable[[Mapping[str, str]], object], *shown: Option, default: object) -> Any:
-    """Declare a field that a function reads from one or several options."""
+def custom(parse: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
+    """Declare a field that a function reads from one or several options.
+
+    The default is what it returns without options.
+    """
     metadata = {_PARSE: parse, _SHOWN: shown}
+    default = parse({})
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def checked(check: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
+def check_only(check: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
     """Declare options that no field holds: the function raises for what is not supported."""
     metadata = {_PARSE: check, _SHOWN: shown}
     return field(default=None, init=False, repr=False, compare=False, metadata=metadata)
 
 
-def declared_options(group: type[Any]) -> tuple[Option, ...]:
+def list_options(group: type[Any]) -> tuple[Option, ...]:
     """Return all options that the fields of a dataclass declare."""
     declared = fields(group) if is_dataclass(group) else ()
     return tuple(each for field in declared for each in field.metadata.get(_SHOWN, ()))
@@ -229,7 +229,7 @@ def declared_options(group: type[Any]) -> tuple[Option, ...]:
 
 def option_names(group: type[Any]) -> tuple[str, ...]:
     """Return the names of all options that the fields of a dataclass declare."""
-    return tuple(name for each in declared_options(group) for name in each.names)
+    return tuple(name for each in list_options(group) for name in each.names)
 
 
 def parse_fields(group: type[Any], options: Mapping[str, str]) -> dict[str, Any]:
@@ -253,7 +253,9 @@ class OptionGroup:
 POSITIVE: tuple[Callable[[float], bool], str] = (lambda value: 0 < value < inf, "above 0")
 """The arguments `fits` and `what` of a finite number above 0."""
 
-_PARSE, _SHOWN = "parse", "shown"
+
+def _tuple(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 def _lookup(options: Mapping[str, str], names: Sequence[str]) -> str | None:

@@ -51,13 +51,9 @@ CHECK_SIZES = "pyhudi.read.check.file.sizes"
 class ReadOptions(OptionGroup):
     """How files are read."""
 
-    data_skipping: bool = flag(
-        "hoodie.enable.data.skipping", default=True, meaning="skip files by indexes"
-    )
+    data_skipping: bool = flag("hoodie.enable.data.skipping", "skip files by indexes", default=True)
     check_sizes: bool = flag(
-        CHECK_SIZES,
-        default=True,
-        meaning="raise an error if files are missing or their sizes differ",
+        CHECK_SIZES, "raise an error if files are missing or their sizes differ", default=True
     )
 
 
@@ -66,7 +62,7 @@ class ServiceOptions(OptionGroup):
     """Whether services run at all."""
 
     enabled: bool = flag(
-        "hoodie.table.services.enabled", default=True, meaning="run services after commits"
+        "hoodie.table.services.enabled", "run services after commits", default=True
     )
 
 
@@ -94,16 +90,15 @@ GROUPS = (
 TIME_PARTITIONS = (
     option(
         PARTITION_SPEC,
+        "types of partition columns for tables of Hudi 0.15: `city:simple,at:timestamp`",
         default="stored in the table",
-        meaning="types of partition columns for tables of Hudi 0.15: `city:simple,at:timestamp`",
     ),
     *TIME_KEYS,
 )
 DELETE_RULE = (
     option(
-        DELETE_FIELD,
-        DELETE_MARKER,
-        meaning="the column and the value that mark a delete. Also for `open_table`",
+        (DELETE_FIELD, DELETE_MARKER),
+        "the column and the value that mark a delete. Also for `open_table`",
     ),
 )
 
@@ -114,48 +109,43 @@ MERGE_PROPERTIES = tuple(
 )
 SLASHES = option(
     SLASH_DATES,
+    "dates become nested directories: `2024/02/29`. Also for `open_table`",
     default=False,
-    meaning="dates become nested directories: `2024/02/29`. Also for `open_table`",
 )
 NEW_TABLE = (
-    option(TABLE_NAME, default="the last part of the location", meaning="the table's name"),
-    option(DATABASE_NAME, meaning="the database's name"),
-    option(BASE_FILE_FORMAT, default="PARQUET", meaning="or [ORC](../how-to/write-orc.md)"),
+    option(TABLE_NAME, "the table's name", default="the last part of the location"),
+    option(DATABASE_NAME, "the database's name"),
+    option(BASE_FILE_FORMAT, "or [ORC](../how-to/write-orc.md)", default="PARQUET"),
     option(
         KEY_GENERATOR_TYPE,
+        "the [key generator](keys-and-partitions.md#key-generators)",
         default="from the columns",
-        meaning="the [key generator](keys-and-partitions.md#key-generators)",
     ),
-    option(TIMEZONE, default="UTC", meaning="the time zone of the timeline's instants"),
-    option(HIVE_STYLE, default=False, meaning="directories are named `city=lisbon`"),
-    option(
-        URL_ENCODE,
-        default=False,
-        meaning="special characters in partition paths are encoded",
-    ),
+    option(TIMEZONE, "the time zone of the timeline's instants", default="UTC"),
+    option(HIVE_STYLE, "directories are named `city=lisbon`", default=False),
+    option(URL_ENCODE, "special characters in partition paths are encoded", default=False),
     SLASHES,
     option(
         META_FIELDS,
+        "store the [meta columns](keys-and-partitions.md#tables-without-meta-columns)",
         default=True,
-        meaning="store the [meta columns](keys-and-partitions.md#tables-without-meta-columns)",
     ),
     option(
-        MERGE_MODE,
-        WRITE_MERGE_MODE,
+        (MERGE_MODE, WRITE_MERGE_MODE),
+        "the [merge mode](../explanation/merge-modes.md)",
         default="from `order_by`",
-        meaning="the [merge mode](../explanation/merge-modes.md)",
     ),
-    option(PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS, meaning="a payload class"),
-    option(PARTIAL_UPDATE_MODE, meaning="`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`"),
-    option(MERGE_PROPERTIES[2], meaning="the marker of `FILL_UNAVAILABLE`"),
-    option(*MERGE_PROPERTIES[:2], meaning=f"as `{DELETE_FIELD}` and `{DELETE_MARKER}`"),
+    option((PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS), "a payload class"),
+    option(PARTIAL_UPDATE_MODE, "`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`"),
+    option(MERGE_PROPERTIES[2], "the marker of `FILL_UNAVAILABLE`"),
+    option(MERGE_PROPERTIES[:2], f"as `{DELETE_FIELD}` and `{DELETE_MARKER}`"),
     option(
         CDC_ENABLED,
-        default=False,
-        meaning="write change logs for "
+        "write change logs for "
         "[change data capture](../how-to/create-tables.md#record-changes-for-change-data-capture)",
+        default=False,
     ),
-    option(CDC_MODE, default="DATA_BEFORE_AFTER", meaning="or `DATA_BEFORE`, `OP_KEY_ONLY`"),
+    option(CDC_MODE, "or `DATA_BEFORE`, `OP_KEY_ONLY`", default="DATA_BEFORE_AFTER"),
 )
 """Additional options of `create_table`: the table stores them, or what follows from them."""
 

@@ -18,12 +18,12 @@ ZONE = PREFIX + "timezone"
 PARSER_CLASS = "hoodie.keygen.datetime.parser.class"
 
 TIME_KEYS = (
-    option(TYPE, meaning="what the column stores"),
-    option(UNIT, meaning="the unit of `SCALAR`"),
-    option(INPUT_FORMAT, meaning="the formats of strings"),
-    option(INPUT_DELIMITER, meaning="what separates these formats: a regular expression"),
-    option(OUTPUT_FORMAT, meaning="the format of the directory"),
-    option(ZONE, INPUT_ZONE, OUTPUT_ZONE, default="UTC in new tables", meaning="time zones"),
+    option(TYPE, "what the column stores"),
+    option(UNIT, "the unit of `SCALAR`"),
+    option(INPUT_FORMAT, "the formats of strings"),
+    option(INPUT_DELIMITER, "what separates these formats: a regular expression"),
+    option(OUTPUT_FORMAT, "the format of the directory"),
+    option((ZONE, INPUT_ZONE, OUTPUT_ZONE), "time zones", default="UTC in new tables"),
 )
 TIME_OPTIONS = tuple(name for each in TIME_KEYS for name in each.names)
 """Names that a table may store, or that its writer must pass: Hudi 0.15 does not store all of

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from pyhudi.config.option_parsing import (
     OptionGroup,
-    checked,
+    check_only,
+    custom,
     flag,
     integer,
     name_list,
     option,
     parse_enum,
     parse_int,
-    parsed,
     refusal,
 )
 
@@ -44,31 +44,23 @@ class TtlOptions(OptionGroup):
     """Which partitions are too old."""
 
     inline: bool = flag(
-        "hoodie.partition.ttl.inline",
-        default=False,
-        meaning="drop expired partitions after commits",
+        "hoodie.partition.ttl.inline", "drop expired partitions after commits", default=False
     )
-    by_creation: bool = parsed(
+    by_creation: bool = custom(
         _by_creation,
         option(
             BY,
+            "the age begins at a partition's last write; `KEEP_BY_CREATION_TIME`: at its creation",
             default="KEEP_BY_TIME",
-            meaning="the age begins at a partition's last write; `KEEP_BY_CREATION_TIME`: at its "
-            "creation",
         ),
-        default=False,
     )
-    days: int = parsed(
-        _days, option(DAYS, default=0, meaning="days to retain; 0: forever"), default=0
-    )
+    days: int = custom(_days, option(DAYS, "days to retain; 0: forever", default=0))
     selected: tuple[str, ...] = name_list(
         "hoodie.partition.ttl.strategy.partition.selected",
+        "partition paths",
         shown="all partitions",
-        meaning="partition paths",
     )
     most: int = integer(
-        "hoodie.partition.ttl.strategy.max.delete.partitions",
-        default=1000,
-        meaning="maximum per commit",
+        "hoodie.partition.ttl.strategy.max.delete.partitions", "maximum per commit", default=1000
     )
-    strategy: None = checked(_check_class, option(CLASS, meaning="a class raises an error"))
+    strategy: None = check_only(_check_class, option(CLASS, "a class raises an error"))

@@ -11,8 +11,9 @@ from pyhudi.config.file_names import BASE_EXTENSION, ORC_EXTENSION
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.option_parsing import (
     OptionGroup,
-    checked,
+    check_only,
     choice,
+    custom,
     decimal,
     flag,
     integer,
@@ -21,7 +22,6 @@ from pyhudi.config.option_parsing import (
     parse_enum,
     parse_fields,
     parse_int,
-    parsed,
 )
 
 Codec = Literal["gzip", "snappy", "zstd", "lz4_raw", "uncompressed"]
@@ -68,32 +68,32 @@ class RowOptions(OptionGroup):
     """Which rows a write stores."""
 
     combine_upserts: bool = flag(
-        COMBINE_UPSERTS, default=True, meaning="combine rows of one key within the data"
+        COMBINE_UPSERTS, "combine rows of one key within the data", default=True
     )
     combine_inserts: bool = flag(
         COMBINE_INSERTS,
+        "the same for insert, bulk_insert and the overwriting methods",
         default=False,
-        meaning="the same for insert, bulk_insert and the overwriting methods",
     )
     combine_deletes: bool = flag(
-        "hoodie.combine.before.delete", default=True, meaning="the same for deletes"
+        "hoodie.combine.before.delete", "the same for deletes", default=True
     )
     insert_duplicates: InsertDuplicates = choice(
         INSERT_DUPLICATES,
+        "what `insert` does with existing keys: `none`, `drop`, `fail`. Without the "
+        "option, they are added with a warning",
         ("none", "drop", "fail"),
         default="none",
-        meaning="what `insert` does with existing keys: `none`, `drop`, `fail`. Without the "
-        "option, they are added with a warning",
     )
     allow_duplicates: bool = flag(
         "hoodie.merge.allow.duplicate.on.inserts",
+        "rows inserted into a small file do not replace rows of their key",
         default=True,
-        meaning="rows inserted into a small file do not replace rows of their key",
     )
     allow_empty_commit: bool = flag(
         "hoodie.allow.empty.commit",
+        "commit even if you change nothing. Hudi's default is true",
         default=False,
-        meaning="commit even if you change nothing. Hudi's default is true",
     )
 
 
@@ -102,19 +102,18 @@ class OrcOptions(OptionGroup):
     """The options that replace those of Parquet for ORC base files."""
 
     max_file_size: int = integer(
-        "hoodie.orc.max.file.size", default=_FILE_SIZE, meaning="for ORC, instead of Parquet's"
+        "hoodie.orc.max.file.size", "for ORC, instead of Parquet's", default=_FILE_SIZE
     )
     row_group_bytes: int = integer(
-        "hoodie.orc.stripe.size", default=64 * 1024 * 1024, meaning="size of stripes"
+        "hoodie.orc.stripe.size", "size of stripes", default=64 * 1024 * 1024
     )
-    codec: Codec = parsed(
+    codec: Codec = custom(
         lambda options: _ORC_CODECS[parse_enum(options, ORC_CODEC, tuple(_ORC_CODECS), "zlib")],
-        option(ORC_CODEC, default="zlib", meaning="or `snappy`, `zstd`, `lz4`, `none`"),
-        default="gzip",
+        option(ORC_CODEC, "or `snappy`, `zstd`, `lz4`, `none`", default="zlib"),
     )
-    block_size: None = checked(
+    block_size: None = check_only(
         lambda options: parse_int(options, ORC_BLOCK_SIZE, default=_FILE_SIZE),
-        option(ORC_BLOCK_SIZE, default=_FILE_SIZE, meaning="no effect"),
+        option(ORC_BLOCK_SIZE, "no effect", default=_FILE_SIZE),
     )
 
 
@@ -123,118 +122,113 @@ class WriteOptions(RowOptions):
     """How files are sized and encoded. Sizes in bytes."""
 
     max_file_size: int = integer(
-        "hoodie.parquet.max.file.size", default=_FILE_SIZE, meaning="size of new base files"
+        "hoodie.parquet.max.file.size", "size of new base files", default=_FILE_SIZE
     )
     small_file_limit: int = integer(
         "hoodie.parquet.small.file.limit",
+        "inserts fill base files below this size, also of ORC; 0 turns it off",
         default=100 * 1024 * 1024,
         least=0,
-        meaning="inserts fill base files below this size, also of ORC; 0 turns it off",
     )
     rewrite_factor: int = integer(
         "pyhudi.small.file.rewrite.factor",
+        "inserts rewrite a file of at most this many times their bytes, or below 1 MiB; 0: "
+        "any small file, as in Hudi",
         default=20,
         least=0,
-        meaning="inserts rewrite a file of at most this many times their bytes, or below 1 MiB; 0: "
-        "any small file, as in Hudi",
     )
     small_slices_per_partition: int = integer(
         "hoodie.merge.small.file.group.candidates.limit",
+        "small file groups per partition that take inserts (merge-on-read)",
         default=1,
         least=0,
-        meaning="small file groups per partition that take inserts (merge-on-read)",
     )
     record_size_estimate: int = integer(
         "hoodie.copyonwrite.record.size.estimate",
+        "bytes per row, before a commit shows it",
         default=1024,
-        meaning="bytes per row, before a commit shows it",
     )
     record_size_threshold: float = decimal(
         "hoodie.record.size.estimation.threshold",
+        "a commit shows it if it wrote more than this many small-file limits",
         lambda value: 0 <= value < inf,
         "of at least 0",
         default=1.0,
-        meaning="a commit shows it if it wrote more than this many small-file limits",
     )
-    insert_split_rows: int | None = parsed(
+    insert_split_rows: int | None = custom(
         _insert_split,
-        option(AUTO_SPLIT, default=True, meaning="size new files by bytes"),
+        option(AUTO_SPLIT, "size new files by bytes", default=True),
         option(
             INSERT_SPLIT_SIZE,
+            "rows per new file, if auto split is false",
             default=_INSERT_SPLIT_ROWS,
-            meaning="rows per new file, if auto split is false",
         ),
-        default=None,
     )
     row_group_bytes: int = integer(
-        "hoodie.parquet.block.size", default=_FILE_SIZE, meaning="size of row groups"
+        "hoodie.parquet.block.size", "size of row groups", default=_FILE_SIZE
     )
-    page_bytes: int = integer(
-        "hoodie.parquet.page.size", default=1024 * 1024, meaning="size of pages"
-    )
+    page_bytes: int = integer("hoodie.parquet.page.size", "size of pages", default=1024 * 1024)
     codec: Codec = choice(
         "hoodie.parquet.compression.codec",
+        "or `gzip` (Hudi's default), `snappy`, `lz4_raw`, `uncompressed`; base files and "
+        "Parquet log blocks. Readers before Spark 3 or Hive 4 may not support zstd",
         _CODECS,
         default="zstd",
-        meaning="or `gzip` (Hudi's default), `snappy`, `lz4_raw`, `uncompressed`; base files and "
-        "Parquet log blocks. Readers before Spark 3 or Hive 4 may not support zstd",
     )
     """See `docs/decisions/0008-base-files-are-zstd.md`."""
     dictionary: bool = flag(
-        "hoodie.parquet.dictionary.enabled", default=True, meaning="dictionary encoding"
+        "hoodie.parquet.dictionary.enabled", "dictionary encoding", default=True
     )
     old_lists: bool = flag(
         OLD_LISTS,
+        "two-level lists; false allows [null elements](types.md#lists-with-null-elements)",
         default=True,
-        meaning="two-level lists; false allows [null elements](types.md#lists-with-null-elements)",
     )
     log_blocks: LogBlocks = choice(
         LOG_BLOCKS,
+        "or `parquet`, in version 6 also `hfile`",
         ("avro", "parquet", "hfile"),
         default="avro",
-        meaning="or `parquet`, in version 6 also `hfile`",
     )
     log_block_bytes: int = integer(
-        "hoodie.logfile.data.block.max.size",
-        default=256 * 1024 * 1024,
-        meaning="size of a log block",
+        "hoodie.logfile.data.block.max.size", "size of a log block", default=256 * 1024 * 1024
     )
     log_file_bytes: int = integer(
         "hoodie.logfile.max.size",
+        "a larger log file is followed by a new one",
         default=1024 * 1024 * 1024,
-        meaning="a larger log file is followed by a new one",
     )
     positions: bool = flag(
         "hoodie.write.record.positions",
+        "log blocks store row positions in the base file (versions 8 and 9)",
         default=True,
-        meaning="log blocks store row positions in the base file (versions 8 and 9)",
     )
     bloom_entries: int = integer(
         BLOOM_ENTRIES,
+        "keys of a bloom filter; without the option, filters of fewer keys fit these",
         default=60000,
-        meaning="keys of a bloom filter; without the option, filters of fewer keys fit these",
     )
-    bloom_by_keys: bool = parsed(lambda options: BLOOM_ENTRIES not in options, default=True)
+    bloom_by_keys: bool = custom(lambda options: BLOOM_ENTRIES not in options)
     """Size the filter of a file with fewer keys by them, unless the option sets the number."""
     bloom_fpp: float = decimal(
         "hoodie.index.bloom.fpp",
+        "false positive rate",
         lambda value: 0 < value < 1,
         "between 0 and 1",
         default=1e-9,
-        meaning="false positive rate",
     )
     bloom_max_entries: int = integer(
         "hoodie.bloom.index.filter.dynamic.max.entries",
+        "maximum keys of a dynamic filter",
         default=100000,
-        meaning="maximum keys of a dynamic filter",
     )
     bloom_type: BloomType = choice(
         "hoodie.bloom.index.filter.type",
+        "or `SIMPLE`",
         ("DYNAMIC_V0", "SIMPLE"),
         default="DYNAMIC_V0",
-        meaning="or `SIMPLE`",
     )
-    index: IndexOptions = parsed(IndexOptions.of, default=IndexOptions())
+    index: IndexOptions = custom(IndexOptions.of)
     """How keys are found."""
     extension: str = BASE_EXTENSION
     """Extension of base files."""
