@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
-from pyhudi.spark.stream_sink import SinkVerb, sink
+from pyhudi.spark.stream_sink import SinkMethod, sink
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
 ROWS = 40
@@ -64,7 +64,7 @@ def next_batch(folder: str, name: str) -> int:
 def write(spark: SparkSession, base: str, name: str, number: int) -> None:
     """In one of two ways that write a batch once."""
     rows = batch(spark, name, number)
-    verb: SinkVerb = "bulk_insert"
+    verb: SinkMethod = "bulk_insert"
     if number % 3 < 2:
         both = spark.createDataFrame([(name,), ("shared",)], "id string").select(
             "id", sf.lit("rome").alias("city"), sf.lit(number).cast("long").alias("v")

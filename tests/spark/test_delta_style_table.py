@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.spark import SparkEngine, SparkHudiTable, create_table, delta_style_dml, read
-from pyhudi.spark.delta_style_merge import OLDER, SparkClause, TargetFacts, merge_frame
+from pyhudi.spark.delta_style_merge import OLDER, MergeTarget, SparkClause, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -144,7 +144,7 @@ def test_merge_refuses_condition_without_key(spark: SparkSession, tmp_path: Path
 def test_merge_compares_values_as_stored(spark: SparkSession) -> None:
     """Were it worked out twice, a row could lose unseen."""
     target = spark.range(100).selectExpr("string(id) id", "0L v")
-    facts = TargetFacts(("id", "v"), ("id",), ("v",))
+    facts = MergeTarget(("id", "v"), ("id",), ("v",))
     clause = SparkClause("matched", "update", None, {"v": "floor(rand() * 9) - 4"})
     found = merge_frame(target, None, None, facts, [clause]).collect()
     assert [row[OLDER] for row in found] == [row["v"] < 0 for row in found]
@@ -172,7 +172,7 @@ def test_merge_compares_null_ordering_values(
     pairs = [(f"{old}", old, new) for old in texts for new in texts]
     target = spark.createDataFrame(pairs, "id string, v string, new string")
     target = target.selectExpr("id", f"CAST(v AS {kind}) v", f"CAST(new AS {kind}) new")
-    facts = TargetFacts(("id", "v", "new"), ("id",), ("v",), null_loses=null_loses)
+    facts = MergeTarget(("id", "v", "new"), ("id",), ("v",), null_loses=null_loses)
     clause = SparkClause("matched", "update", None, {"v": "new", "new": "new"})
     found = merge_frame(target, None, None, facts, [clause]).collect()
     rank = {None: 0, below: 1 if kind == "string" else -1, above: 2}

@@ -510,14 +510,14 @@ def test_names_of_one_key_generator_agree_by_what_they_mean() -> None:
     request = WriteRequest.of(
         {W + "keygenerator.type": "complex_avro", W + "keygenerator.class": COMPLEX}
     )
-    assert request.making == {"hoodie.table.keygenerator.type": "COMPLEX"}
+    assert request.table_options == {"hoodie.table.keygenerator.type": "COMPLEX"}
 
 
 def test_create_accepts_orc() -> None:
     request = WriteRequest.of(
         {"hoodie.table.base.file.format": "ORC", "hoodie.orc.stripe.size": "1000"}
     )
-    assert request.making == {"hoodie.table.base.file.format": "ORC"}
+    assert request.table_options == {"hoodie.table.base.file.format": "ORC"}
     assert request.handle == {"hoodie.orc.stripe.size": "1000"}
 
 

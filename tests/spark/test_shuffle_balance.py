@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.shuffle_balance import number_of, route_names, shuffle_partitions, spark_hash
+from pyhudi.spark.shuffle_balance import route_names, route_number, shuffle_partitions, spark_hash
 
 pytestmark = [
     pytest.mark.spark35,
@@ -23,7 +23,7 @@ def test_balance_hash_equals_spark_hash(spark: SparkSession) -> None:
 @pytest.mark.parametrize(("count", "partitions"), [(4, 4), (3, 200), (100, 200), (1000, 8), (5, 1)])
 def test_balance_partitions_have_similar_sizes(count: int, partitions: int) -> None:
     names = route_names(count, partitions)
-    assert [number_of(name) for name in names] == list(range(count))
+    assert [route_number(name) for name in names] == list(range(count))
     slots = [spark_hash(name.encode()) % partitions for name in names]
     loads = [slots.count(slot) for slot in range(partitions)]
     assert max(loads) <= -(-count // partitions) + 1

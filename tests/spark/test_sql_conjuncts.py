@@ -26,7 +26,7 @@ from pyhudi.spark.sql_conjuncts import conjuncts_of
 )
 def test_plain_comparisons_are_the_whole_condition(sql: str, tuples: list[Any]) -> None:
     found = conjuncts_of(sql)
-    assert found.whole
+    assert found.complete
     assert list(found.tuples) == tuples
 
 
@@ -40,7 +40,7 @@ def test_plain_comparisons_are_the_whole_condition(sql: str, tuples: list[Any]) 
 )
 def test_conjuncts_leave_rest_to_spark(sql: str, tuples: list[Any]) -> None:
     found = conjuncts_of(sql)
-    assert not found.whole
+    assert not found.complete
     assert list(found.tuples) == tuples
 
 

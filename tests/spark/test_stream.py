@@ -17,7 +17,7 @@ from pyhudi.config.extra_metadata import STREAM_BATCHES
 from pyhudi.errors import ConfigError
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark import register_source, sink
-from pyhudi.spark.stream_sink import DEFAULT_IDENTIFIER, Sink, SinkVerb
+from pyhudi.spark.stream_sink import DEFAULT_IDENTIFIER, Sink, SinkMethod
 from pyhudi.spark.types import spark_schema, wire_schema
 from tests.spark.arrow import frame_of
 
@@ -217,7 +217,7 @@ def test_sink_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> Non
 @pytest.mark.spark35
 @pytest.mark.parametrize("verb", ["upsert", "insert"])
 def test_sink_skips_batch_of_faster_driver(
-    verb: SinkVerb, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb: SinkMethod, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver stood still after its look, and Spark has started another one."""
     base = tmp_path / "table"

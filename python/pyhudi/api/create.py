@@ -260,7 +260,7 @@ def create_and_fill(
         if mode == "overwrite":
             if frame is not None and has_table(storage):
                 check_rows = partial(_check_rows, config=config, options=handle_options)
-                frame = stack.enter_context(spark("materialize").materialize(frame, check_rows))
+                frame = stack.enter_context(spark("executor_steps").materialize(frame, check_rows))
             handle = Handle(storage, engine or LocalEngine(), handle_options)
             trial = fill if rows is not None or frame is not None else None
             _make_room(handle, config, partitions, clock, trial)

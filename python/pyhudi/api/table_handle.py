@@ -158,7 +158,7 @@ class TableHandle:
             if earlier is not None:
                 return earlier
             if is_spark_frame(data):
-                on_engine = spark("session_engine").on_session(handle, data, operation.__name__)
+                on_engine = spark("write_rows").on_session(handle, data, operation.__name__)
             else:
                 on_engine = with_progress(handle, progress)
             with on_engine as table:

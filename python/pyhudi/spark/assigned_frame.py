@@ -1,4 +1,4 @@
-"""Rows of a DataFrame by destination: counted on the driver, written by file on executors."""
+"""Rows of a DataFrame by destination: the driver counts them, executors write them by file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pyhudi.spark.internal_columns import (
     CROSSED,
     DELETED,
     DESTINATION,
+    EXISTING,
     GROUP,
-    KNOWN,
     MEASURED,
     NEW,
     NUMBERED,
@@ -42,7 +42,7 @@ from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
 from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
-_AWAY = "away"
+_MOVED = "moved"
 _DROPPED = "dropped"
 
 
@@ -58,7 +58,7 @@ class AssignedFrame:
     names: Sequence[tuple[str, str]] = ()
     """For each file group, the values of `DESTINATION` and `GROUP` in its rows."""
     away: int = 0
-    """Rows for file groups in another partition than the row names."""
+    """Number of rows that go to another partition than they name."""
     cross_partition_duplicates: int = 0
     inserted_duplicates: int = 0
     order: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class AssignedFrame:
     """For append-only rows: see `Route`."""
     seen: FileGroups = frozenset()
     sizes: Mapping[str, Sequence[RowRange]] = field(default_factory=dict)
-    """For append-only rows: see `Placed.row_ranges`."""
+    """For append-only rows: see `AssignedRows.row_ranges`."""
 
     @classmethod
     def of_tagged(
@@ -77,17 +77,17 @@ class AssignedFrame:
         schema: pa.Schema,
         *,
         order: tuple[str, ...] = (),
-        anew: bool = False,
+        rewrite: bool = False,
     ) -> AssignedFrame:
-        """Return rows with `PLACED` columns, counted.
+        """Return rows with `ASSIGNED` columns, counted.
 
-        anew: the existing file groups are replaced, so rows go to buckets that are to be created.
+        rewrite: the write replaces the existing file groups, so rows go to new buckets.
         """
         away = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
         dropped = sf.col(CROSSED) if CROSSED in tagged.columns else sf.lit(0)
         counted = tagged.groupBy(DESTINATION, GROUP, ACTION, DELETED).agg(
             sf.count("*").alias("count"),
-            sf.sum(away).alias(_AWAY),
+            sf.sum(away).alias(_MOVED),
             sf.sum(dropped).alias(_DROPPED),
             _count_existing(tagged),
         )
@@ -96,7 +96,7 @@ class AssignedFrame:
         assigned = [row for row in rows if row[ACTION] != NEW]
         locations = sorted({(row[DESTINATION], row[GROUP]) for row in assigned})
         paths = sorted({row[DESTINATION] for row in rows})
-        groups = [] if anew else context.groups(paths)[0]
+        groups = [] if rewrite else context.groups(paths)[0]
         groups = context.index.with_new(context, groups, locations)
         names = [context.index.place(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
@@ -114,12 +114,12 @@ class AssignedFrame:
         for row in new:
             inserts[row[DESTINATION]] += row["count"]
         away_rows = [
-            row[_AWAY] or 0 for row in assigned if row[ACTION] == UPDATE and not row[DELETED]
+            row[_MOVED] or 0 for row in assigned if row[ACTION] == UPDATE and not row[DELETED]
         ]
-        # A row that changes its partition is there twice: once to be removed.
+        # A row that changes its partition comes twice: one of the two is to be removed.
         crossed = sum(row[_DROPPED] for row in rows if row[ACTION] != REMOVE)
         counts = Counts(groups, updates, deleted_keys, inserts)
-        known = sum(row[KNOWN] for row in new)
+        known = sum(row[EXISTING] for row in new)
         return cls(context, tagged, schema, counts, names, sum(away_rows), crossed, known, order)
 
     @classmethod
@@ -137,8 +137,8 @@ class AssignedFrame:
 
         known: count rows whose keys are in the table.
         """
-        known_field = pa.schema([(KNOWN, pa.bool_())] if known else [])
-        counted = with_fields(with_fields(with_fields(schema, NUMBERED), known_field), COUNTED)
+        existing_field = pa.schema([(EXISTING, pa.bool_())] if known else [])
+        counted = with_fields(with_fields(with_fields(schema, NUMBERED), existing_field), COUNTED)
         counted = with_fields(counted, MEASURED)
         remote = RemoteContext.of(context, None if known else ())
         frame = keep.keep(map_batches(rows, Count(remote, known), counted))
@@ -155,14 +155,14 @@ class AssignedFrame:
             sizes[path].append(stretch)
         counts = Counts((), inserts=totals)
         live = frame.where(sf.col(AT).isNotNull()).drop(STRETCH, BYTES)
-        known_rows = sum(row[KNOWN] for row in rows_of)
+        existing_rows = sum(row[EXISTING] for row in rows_of)
         context = context.recover()
         new = cls(
             context,
             live,
             schema,
             counts,
-            inserted_duplicates=known_rows,
+            inserted_duplicates=existing_rows,
             order=order,
             firsts=firsts,
         )
@@ -175,7 +175,10 @@ class AssignedFrame:
 
     @property
     def kept_in_partition(self) -> int:
-        """Rows that keep another partition than they name, if the index does not move rows."""
+        """Number of rows that stay in another partition than they name.
+
+        There are none if the index moves rows.
+        """
         index = self.context.index
         return self.away if index.is_global and not index.moves else 0
 
@@ -190,7 +193,7 @@ class AssignedFrame:
         return
 
     def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
-        """Return the stretches of append-only rows; see `AssignedRows`."""
+        """Return the row_ranges of append-only rows; see `AssignedRows`."""
         return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
@@ -218,9 +221,9 @@ class AssignedFrame:
 
     def _count_existing(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
         """Return for each file the number of rows and keys that are not new."""
-        updates, deletes = self.counts.updates, self.counts.deletes
+        updates, leaving = self.counts.updates, self.counts.deletes
         return tuple(
-            updates.get(file.group, Updates(0)).rows + deletes.get(file.group, 0)
+            updates.get(file.group, Updates(0)).rows + leaving.get(file.group, 0)
             if file.group is not None
             else 0
             for file in files
@@ -229,8 +232,8 @@ class AssignedFrame:
 
 def _count_existing(frame: DataFrame) -> Column:
     """Return the number of rows whose keys are in the table."""
-    known = sf.col(KNOWN).cast("long") if KNOWN in frame.columns else sf.lit(0)
-    return sf.sum(known).alias(KNOWN)
+    known = sf.col(EXISTING).cast("long") if EXISTING in frame.columns else sf.lit(0)
+    return sf.sum(known).alias(EXISTING)
 
 
 def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -243,12 +246,12 @@ def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ..
 
 
 def _firsts(
-    found: list[tuple[str, int, int]],
+    counts: list[tuple[str, int, int]],
 ) -> tuple[dict[tuple[str, int], int], dict[str, int]]:
     """Return the offset of each task's first row among all of its path, and the total rows."""
     firsts: dict[tuple[str, int], int] = {}
     totals: dict[str, int] = {}
-    for path, task, count in found:
+    for path, task, count in counts:
         firsts.setdefault((path, task), totals.get(path, 0))
         totals[path] = totals.get(path, 0) + count
     return firsts, totals

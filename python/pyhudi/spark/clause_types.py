@@ -1,7 +1,7 @@
 """Types of the values that several clauses set in one column.
 
-In one expression, Spark gives all values one type. It may change some of them, such as integers
-together with a double, before pyhudi can check that they match the table.
+Spark gives all values of an expression one type. It may change values, such as integers next to a
+double, before pyhudi can check that they match the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import types as st
 
 from pyhudi.errors import SchemaMismatch
 
-Made = Sequence[tuple[int, Column]]
+ClauseValues = Sequence[tuple[int, Column]]
 """Values of a column with the numbers of their clauses."""
 
 _DIGITS = {st.ByteType: 3, st.ShortType: 5, st.IntegerType: 10, st.LongType: 19}
@@ -22,12 +22,12 @@ _FLOATING = {st.FloatType: (5, 6), st.DoubleType: (10, 15)}
 """Digits of integers and of decimals that the type stores exactly."""
 
 
-def by_clause(made: Made, chosen: Column) -> Column:
+def by_clause(values: ClauseValues, chosen: Column) -> Column:
     """Return for each row the value of its clause; null for clauses without a value.
 
-    made: at least one value.
+    values: at least one.
     """
-    (first, value), *rest = made
+    (first, value), *rest = values
     result = sf.when(chosen == first, value)
     for at, value in rest:
         result = result.when(chosen == at, value)
@@ -35,8 +35,11 @@ def by_clause(made: Made, chosen: Column) -> Column:
 
 
 def cast_values(
-    rows: DataFrame, made: Mapping[str, Made], types: Mapping[str, st.DataType], chosen: Column
-) -> dict[str, Made]:
+    rows: DataFrame,
+    by_column: Mapping[str, ClauseValues],
+    types: Mapping[str, st.DataType],
+    chosen: Column,
+) -> dict[str, ClauseValues]:
     """Return the values, with casts if they have several types, or only nulls.
 
     Timestamps with and without a zone are converted as Spark casts them, with the session's zone.
@@ -44,10 +47,10 @@ def cast_values(
 
     types: the table's types.
     """
-    values = [(name, at, value) for name, each in made.items() for at, value in each]
+    values = [(name, at, value) for name, column in by_column.items() for at, value in column]
     schema = rows.select(*(value.alias(str(n)) for n, (_, _, value) in enumerate(values))).schema
-    types_by_column: dict[str, list[st.DataType]] = {name: [] for name in made}
-    result: dict[str, Made] = {name: [] for name in made}
+    types_by_column: dict[str, list[st.DataType]] = {name: [] for name in by_column}
+    result: dict[str, ClauseValues] = {name: [] for name in by_column}
     for (name, at, value), field in zip(values, schema, strict=True):
         value_type = _match_time_zones(field.dataType, types[name])
         same = value_type == field.dataType
@@ -55,7 +58,7 @@ def cast_values(
         if not isinstance(value_type, st.NullType):
             types_by_column[name].append(value_type)
     for name, own in types_by_column.items():
-        # A value that is always null has no type of its own.
+        # A value that is always null has no type.
         if len({value_type.simpleString() for value_type in own}) == 1:
             continue
         if all(carries(value_type, types[name]) for value_type in own):
@@ -69,77 +72,83 @@ def cast_values(
     return result
 
 
-def _match_time_zones(kind: st.DataType, wanted: st.DataType) -> st.DataType:
+def _match_time_zones(data_type: st.DataType, target: st.DataType) -> st.DataType:
     """Return a type with its timestamps zoned as in another type."""
-    match kind, wanted:
+    match data_type, target:
         case (st.TimestampType(), st.TimestampNTZType()) | (
             st.TimestampNTZType(),
             st.TimestampType(),
         ):
-            return wanted
+            return target
         case st.ArrayType(), st.ArrayType():
             return st.ArrayType(
-                _match_time_zones(kind.elementType, wanted.elementType), kind.containsNull
+                _match_time_zones(data_type.elementType, target.elementType), data_type.containsNull
             )
         case st.MapType(), st.MapType():
-            key = _match_time_zones(kind.keyType, wanted.keyType)
-            value = _match_time_zones(kind.valueType, wanted.valueType)
-            return st.MapType(key, value, kind.valueContainsNull)
+            key = _match_time_zones(data_type.keyType, target.keyType)
+            value = _match_time_zones(data_type.valueType, target.valueType)
+            return st.MapType(key, value, data_type.valueContainsNull)
         case st.StructType(), st.StructType():
-            known = {field.name: field.dataType for field in wanted}
+            target_types = {field.name: field.dataType for field in target}
             return st.StructType(
                 [
                     st.StructField(
                         field.name,
-                        _match_time_zones(field.dataType, known.get(field.name, field.dataType)),
+                        _match_time_zones(
+                            field.dataType, target_types.get(field.name, field.dataType)
+                        ),
                         field.nullable,
                     )
-                    for field in kind
+                    for field in data_type
                 ]
             )
         case _:
-            return kind
+            return data_type
 
 
 def _try_common_type(
-    rows: DataFrame, made: Made, own: Sequence[st.DataType], chosen: Column
+    rows: DataFrame, values: ClauseValues, own: Sequence[st.DataType], chosen: Column
 ) -> bool:
     if not all(isinstance(value_type, st.NumericType) for value_type in own):
         return False
-    common = rows.select(by_clause(made, chosen)).schema[0].dataType
+    common = rows.select(by_clause(values, chosen)).schema[0].dataType
     return all(carries(value_type, common) for value_type in own)
 
 
-def carries(kind: st.DataType, wider: st.DataType) -> bool:
+def carries(data_type: st.DataType, wider: st.DataType) -> bool:
     """Return whether each value of a type is also a value of another type."""
-    if isinstance(kind, st.NullType) or kind.simpleString() == wider.simpleString():
+    if isinstance(data_type, st.NullType) or data_type.simpleString() == wider.simpleString():
         return True
-    match kind, wider:
+    match data_type, wider:
         case st.ArrayType(), st.ArrayType():
-            return carries(kind.elementType, wider.elementType)
+            return carries(data_type.elementType, wider.elementType)
         case st.MapType(), st.MapType():
-            return carries(kind.keyType, wider.keyType) and carries(kind.valueType, wider.valueType)
+            return carries(data_type.keyType, wider.keyType) and carries(
+                data_type.valueType, wider.valueType
+            )
         case st.StructType(), st.StructType():
-            return kind.names == wider.names and all(
+            return data_type.names == wider.names and all(
                 carries(ours.dataType, theirs.dataType)
-                for ours, theirs in zip(kind, wider, strict=True)
+                for ours, theirs in zip(data_type, wider, strict=True)
             )
         case st.FloatType(), st.DoubleType():
             return True
         case st.DecimalType(), st.DecimalType():
-            return kind.scale <= wider.scale and _whole_digits(kind) <= _whole_digits(wider)
+            return data_type.scale <= wider.scale and _integer_digits(data_type) <= _integer_digits(
+                wider
+            )
         case st.DecimalType(), _ if type(wider) in _FLOATING:
-            return int(kind.precision) <= _FLOATING[type(wider)][1]
-        case _ if type(kind) in _DIGITS:
-            return _DIGITS[type(kind)] <= _whole_digits(wider)
+            return int(data_type.precision) <= _FLOATING[type(wider)][1]
+        case _ if type(data_type) in _DIGITS:
+            return _DIGITS[type(data_type)] <= _integer_digits(wider)
         case _:
             return False
 
 
-def _whole_digits(kind: st.DataType) -> int:
+def _integer_digits(data_type: st.DataType) -> int:
     """Return the number of digits up to which all integers are values of a type."""
-    if isinstance(kind, st.DecimalType):
-        return int(kind.precision - kind.scale)
-    if type(kind) in _FLOATING:
-        return _FLOATING[type(kind)][0]
-    return _DIGITS.get(type(kind), 0)
+    if isinstance(data_type, st.DecimalType):
+        return int(data_type.precision - data_type.scale)
+    if type(data_type) in _FLOATING:
+        return _FLOATING[type(data_type)][0]
+    return _DIGITS.get(type(data_type), 0)

@@ -1,4 +1,4 @@
-"""Compatibility of a DataFrame's columns with those of a table, at any depth, by types only."""
+"""Compares a DataFrame's columns and nested fields with those of a table, by name and type."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from pyhudi.spark.case_sensitivity import resolve_name
 from pyhudi.spark.executor_steps import arrow_schema
 from pyhudi.write.merge_clauses import Clause, join_sides
 
-Met: TypeAlias = "tuple[str, pa.DataType | None, pa.DataType]"
+ColumnMatch: TypeAlias = "tuple[str, pa.DataType | None, pa.DataType]"
 """A column or a nested field: its path, its type in the data (None if missing) and in the table."""
 
 
-def missing_columns(given: pa.Schema, wanted: pa.Schema, *, case: bool) -> list[str]:
+def missing_columns(input_schema: pa.Schema, table_schema: pa.Schema, *, case: bool) -> list[str]:
     """Return the table's columns and fields that the data do not have, with dotted paths.
 
     case: names that differ only in case are different.
     """
     return [
         path
-        for path, data_type, _ in _match_fields(given, wanted, "", case=case)
+        for path, data_type, _ in _match_fields(input_schema, table_schema, "", case=case)
         if data_type is None
     ]
 
 
-def check_zones(frame: DataFrame, wanted: Iterable[pa.Field[Any]]) -> None:
+def check_zones(frame: DataFrame, columns: Iterable[pa.Field[Any]]) -> None:
     """Raise `SchemaMismatch` for timestamps with a zone that go into a column without one.
 
     Their digits in UTC differ from what the session displays, unless its zone is UTC. wanted:
     columns of the table.
     """
     input_schema = arrow_schema(frame)
-    _check_met(frame.sparkSession, _match_fields(input_schema, wanted, "", case=True))
+    _check_time_zones(frame.sparkSession, _match_fields(input_schema, columns, "", case=True))
 
 
 def check_set_zones(
@@ -50,18 +50,18 @@ def check_set_zones(
     for clause in clauses:
         for name, value in (clause.values or {}).items():
             value_type = project_values(both, {name: value.expression}).schema.field(0).type
-            _check_met(spark, _match_types(value_type, value.data_type, name, case=True))
+            _check_time_zones(spark, _match_types(value_type, value.data_type, name, case=True))
 
 
-def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
+def _check_time_zones(spark: SparkSession, matches: Iterable[ColumnMatch]) -> None:
     bare = [
         path
-        for path, given, wanted in met
-        if given is not None
-        and at.is_timestamp(given)
-        and at.is_timestamp(wanted)
-        and given.tz is not None
-        and wanted.tz is None
+        for path, input_type, table_type in matches
+        if input_type is not None
+        and at.is_timestamp(input_type)
+        and at.is_timestamp(table_type)
+        and input_type.tz is not None
+        and table_type.tz is None
     ]
     zone = spark.conf.get("spark.sql.session.timeZone") if bare else None
     if bare and zone not in UTC_ZONES:
@@ -74,25 +74,33 @@ def _check_met(spark: SparkSession, met: Iterable[Met]) -> None:
 
 
 def _match_fields(
-    given: Iterable[pa.Field[Any]], wanted: Iterable[pa.Field[Any]], prefix: str, *, case: bool
-) -> Iterator[Met]:
-    by_name = {field.name: field.type for field in given}
-    for field in wanted:
+    input_fields: Iterable[pa.Field[Any]],
+    table_fields: Iterable[pa.Field[Any]],
+    prefix: str,
+    *,
+    case: bool,
+) -> Iterator[ColumnMatch]:
+    by_name = {field.name: field.type for field in input_fields}
+    for field in table_fields:
         match = resolve_name(field.name, by_name, case=case)
         data_type = None if match is None else by_name[match]
         yield from _match_types(data_type, field.type, prefix + field.name, case=case)
 
 
 def _match_types(
-    given: pa.DataType | None, wanted: pa.DataType, path: str, *, case: bool
-) -> Iterator[Met]:
-    yield path, given, wanted
-    if given is None:
+    input_type: pa.DataType | None, table_type: pa.DataType, path: str, *, case: bool
+) -> Iterator[ColumnMatch]:
+    yield path, input_type, table_type
+    if input_type is None:
         return
-    if at.is_struct(given) and at.is_struct(wanted):
-        yield from _match_fields(given, wanted, f"{path}.", case=case)
-    elif at.is_map(given) and at.is_map(wanted):
-        yield from _match_types(given.key_type, wanted.key_type, f"{path}.key", case=case)
-        yield from _match_types(given.item_type, wanted.item_type, f"{path}.value", case=case)
-    elif at.is_list(given) and (at.is_list(wanted) or at.is_large_list(wanted)):
-        yield from _match_types(given.value_type, wanted.value_type, f"{path}.element", case=case)
+    if at.is_struct(input_type) and at.is_struct(table_type):
+        yield from _match_fields(input_type, table_type, f"{path}.", case=case)
+    elif at.is_map(input_type) and at.is_map(table_type):
+        yield from _match_types(input_type.key_type, table_type.key_type, f"{path}.key", case=case)
+        yield from _match_types(
+            input_type.item_type, table_type.item_type, f"{path}.value", case=case
+        )
+    elif at.is_list(input_type) and (at.is_list(table_type) or at.is_large_list(table_type)):
+        yield from _match_types(
+            input_type.value_type, table_type.value_type, f"{path}.element", case=case
+        )

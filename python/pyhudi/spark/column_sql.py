@@ -1,6 +1,6 @@
 """SQL text of Spark's columns, and the names in it.
 
-A column of a classic session is read in the JVM, one of Spark Connect in its own message.
+The text of a classic session's column comes from the JVM, that of Spark Connect from its message.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_HARMLESS = re.compile(r"\bcount\(\s*(?:\*|1|unresolvedstar\(\))\s*\)|\*\s*\(", re.IGNORECASE)
-"""Text that counts rows, or certainly multiplies."""
+_NO_STAR = re.compile(r"\bcount\(\s*(?:\*|1|unresolvedstar\(\))\s*\)|\*\s*\(", re.IGNORECASE)
+"""Text whose star counts rows or multiplies."""
 _STAR = re.compile(
     r"unresolvedstar|unresolvedregex|(?<![\w)'\"`\]\s])\s*\*|^\s*\*|\*\s*(?:[),.]|$)", re.IGNORECASE
 )
-"""A star or a pattern that represents columns, and is not a multiplication."""
+"""A star or a pattern of column names; not a multiplication."""
 _OF_DISTINCT = "DISTINCT "
-"""Prefix of a text that does not contain it itself."""
+"""Prefix of the text of a distinct aggregate, which omits the word."""
 _DISTINCT = re.compile(r"\(distinct ", re.IGNORECASE)
 _NAME = PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 
@@ -31,30 +31,30 @@ def sql_of(column: Any) -> str | None:
     return None if expression is None else _connect_sql(expression)
 
 
-def names_in(given: Iterable[Any], columns: Sequence[str]) -> frozenset[str] | None:
+def names_in(args: Iterable[Any], columns: Sequence[str]) -> frozenset[str] | None:
     """Return the columns that any of the arguments refers to, or more; None for possibly all.
 
-    given: names, SQL texts, columns and lists of them.
+    args: names, SQL texts, columns and lists of them.
     """
     lower = {name.lower(): name for name in columns}
     names: set[str] = set()
-    for item in given:
+    for item in args:
         if isinstance(item, list | tuple):
             inner = names_in(item, columns)
             if inner is None:
                 return None
             names |= inner
             continue
-        text = _words_of(item)
-        if text is None or _speaks_of_all(text):
+        text = _text_with_names(item)
+        if text is None or _may_use_all_columns(text):
             return None
         names.update(lower[word] for word in _all_words(text) if word in lower)
     return frozenset(names)
 
 
-def _speaks_of_all(text: str) -> bool:
+def _may_use_all_columns(text: str) -> bool:
     counts_rows = not text.startswith(_OF_DISTINCT)
-    return _STAR.search(_HARMLESS.sub("", text) if counts_rows else text) is not None
+    return _STAR.search(_NO_STAR.sub("", text) if counts_rows else text) is not None
 
 
 def flat(cols: Sequence[Any]) -> list[Any]:
@@ -76,7 +76,7 @@ def _all_words(text: str) -> set[str]:
     return {word.lower() for word in _NAME.findall(text)}
 
 
-def _words_of(item: Any) -> str | None:
+def _text_with_names(item: Any) -> str | None:
     """Return a text with every name of a column."""
     if isinstance(item, str) or hasattr(item, "_jc"):
         return sql_of(item)
@@ -96,11 +96,11 @@ def _classic_sql(column: Any) -> str | None:
             classic = SparkContext._jvm.org.apache.spark.sql.classic  # noqa: SLF001
             converter = getattr(classic, "ColumnNodeToExpressionConverter$")
             expression = getattr(converter, "MODULE$").apply(column.node())
-        text, whole = _expression_sql(expression), expression.toString()
+        text, full_text = _expression_sql(expression), expression.toString()
     except (Py4JError, PySparkException):
         return None
     # The SQL text of an unresolved function omits it.
-    is_lost = _DISTINCT.search(whole) and not _DISTINCT.search(text)
+    is_lost = _DISTINCT.search(full_text) and not _DISTINCT.search(text)
     return f"{_OF_DISTINCT}{text}" if is_lost else text
 
 

@@ -15,7 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.executor_steps import struct_schema
 
-_TEXT_OF_A_LENGTH = re.compile(r"\b(var)?char(acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_SIZED_STRING = re.compile(r"\b(var)?char(acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 
 def create_table(
@@ -24,17 +24,17 @@ def create_table(
     schema: StructType | str,
     *,
     key: str | Sequence[str] | None,
-    **how: Any,
+    **kwargs: Any,
 ) -> HudiTable:
     """Create an empty table: `pyhudi.create_table` with Spark's types.
 
     Args:
         spark: a classic or Spark Connect session, which the handle's methods run on.
         uri: location of the table.
-        schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". Columns are
-            nullable, and strings have any length, whatever it says.
+        schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". All
+            columns become nullable, and strings have no maximum length.
         key: as in `pyhudi.create_table`.
-        how: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
+        kwargs: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
 
     Returns:
         A handle of the new table.
@@ -45,8 +45,8 @@ def create_table(
         ConfigError: a table exists already, or arguments do not fit together.
     """
     if isinstance(schema, str):
-        # Spark makes no rows of strings with a length.
-        schema = spark.createDataFrame([], _TEXT_OF_A_LENGTH.sub("string", schema)).schema
+        # Spark cannot create rows with strings of a fixed length.
+        schema = spark.createDataFrame([], _SIZED_STRING.sub("string", schema)).schema
     return create.create_table(
-        uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **how
+        uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **kwargs
     )

@@ -1,8 +1,8 @@
-"""Writes by key what Spark computed from the table's rows, if no commit changed them.
+"""Writes by key what Spark computed from a snapshot of the table.
 
-Spark reads a snapshot of the table. The write is planned later, and completed later still: if a
-commit came between, the operation is retried from the beginning, like every write that aborted on a
-conflict (`write/conflict_retries.py`), the last time under the table's lock.
+If another commit completes before the write is planned and committed, the operation is retried from
+the beginning, like every write that aborts on a conflict (`write/conflict_retries.py`); the last
+try holds the table's lock.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pyhudi.spark.delta_style_merge import (
     CLAUSE,
     MOVED,
     OLDER,
+    MergeTarget,
     SparkClause,
-    TargetFacts,
     column_of,
     merge_frame,
     resolve_clauses,
@@ -59,10 +59,10 @@ class Change:
     @property
     def deletes_alone(self) -> bool:
         """Whether rows are deleted and none is added or updated."""
-        return all(clause.kind == "delete" for clause in self.clauses)
+        return all(clause.action == "delete" for clause in self.clauses)
 
     @property
-    def may_meet_twice(self) -> bool:
+    def may_match_twice(self) -> bool:
         """Whether several source rows may match one deleted row, as in Delta."""
         return len(self.clauses) == 1 and self.deletes_alone and self.clauses[0].condition is None
 
@@ -84,56 +84,56 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
     table's merge rules ignore.
     """
     handle = HudiTable(table.storage, table.engine, table.options)
-    facts = _facts(handle, change)
+    merge_target = _merge_target(handle, change)
     target = frame_of(handle.scan())
     spark = target.sparkSession
     with job_group(spark, f"pyhudi change: {table.storage.uri}"), CachedFrames() as keep:
-        clauses = resolve_clauses(target, change.source, facts, change.clauses)
+        clauses = resolve_clauses(target, change.source, merge_target, change.clauses)
         _check_sequence(handle.config, clauses)
-        frame = merge_frame(target, change.source, change.condition, facts, clauses)
+        frame = merge_frame(target, change.source, change.condition, merge_target, clauses)
         context = open_write(table, None, input_rows.memory_limit(None, frame))
         check_appends(context, "a change of rows that Spark found", appends=False)
         ids = _ids(context)
-        if change.may_meet_twice and change.source is not None:
+        if change.may_match_twice and change.source is not None:
             frame = frame.dropDuplicates(list(ids))
         frame = keep.keep(frame)
         counts = _count_by_clause(frame, ids, change)
-        _check_copies(handle, target, frame, ids, clauses)
-        by_kind = {
-            clause_type: sum(
-                counts.get(at, 0) for at, clause in enumerate(clauses) if clause.kind == clause_type
+        _check_duplicates(handle, target, frame, ids, clauses)
+        by_action = {
+            action: sum(
+                counts.get(at, 0) for at, clause in enumerate(clauses) if clause.action == action
             )
-            for clause_type in ("update", "insert", "delete")
+            for action in ("update", "insert", "delete")
         }
-        with _assign_rows(context, frame, facts, clauses, change) as assigned:
-            _check_unmoved(handle, assigned.context)
-            _check_found(assigned, by_kind)
+        with _assign_rows(context, frame, merge_target, clauses, change) as assigned:
+            _check_snapshot(handle, assigned.context)
+            _check_all_written(assigned, by_action)
             commit_checks = [*check_missing_keys(assigned), check_partitions_unchanged(None)]
             operation = DELETE if change.deletes_alone else UPSERT
             return write(assigned, operation, deletes=True, commit_checks=commit_checks)
 
 
-def _facts(now: HudiTable, change: Change) -> TargetFacts:
-    config = now.config
+def _merge_target(handle: HudiTable, change: Change) -> MergeTarget:
+    config = handle.config
     fixed = tuple(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
     hint = "pyhudi.open_table(uri).delete and .update find rows by a filter of pyhudi's."
     if not config.record_key_fields:
         raise UnsupportedTableFeature(
             "hoodie.table.recordkey.fields is not set: rows that Spark found have no key", hint=hint
         )
-    within = [name for name in fixed if name not in now.schema.names]
+    within = [name for name in fixed if name not in handle.schema.names]
     if within:
         raise UnsupportedTableFeature(
             f"the key or partition column {within[0]!r} is in a struct", hint=hint
         )
-    if now.state.as_text:
+    if handle.state.as_text:
         raise UnsupportedTableFeature(
             f"hoodie.table.keygenerator.type is {config.key_generator}: the column "
-            f"{now.state.as_text[0]!r} is not read as it is stored",
+            f"{handle.state.as_text[0]!r} is not read as it is stored",
             hint=hint,
         )
-    return TargetFacts(
-        tuple(now.schema.names),
+    return MergeTarget(
+        tuple(handle.schema.names),
         fixed,
         _ordering(config),
         change.alias,
@@ -158,7 +158,7 @@ def _check_sequence(config: TableConfig, clauses: Sequence[SparkClause]) -> None
     ordering = _ordering(config)
     for clause in clauses:
         ordering_values = [name for name in ordering if name in (clause.values or {})]
-        if clause.kind == "update" and ordering_values:
+        if clause.action == "update" and ordering_values:
             raise UnsupportedTableFeature(
                 f"{PAYLOAD_CLASS} is {config.merge.payload_class}: an update of "
                 f"{ordering_values[0]!r}",
@@ -188,8 +188,8 @@ def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Ma
         sf.max(OLDER).alias(OLDER),
     )
     clause_rows = collect(total, "find rows that change")
-    copies_go = change.source is None and change.deletes_alone
-    if any(row["most"] > 1 for row in clause_rows) and not copies_go:
+    may_repeat = change.source is None and change.deletes_alone
+    if any(row["most"] > 1 for row in clause_rows) and not may_repeat:
         cause = "" if change.source is None else "several rows of the source match one row, or "
         raise SchemaMismatch(
             f"a key is written twice: {cause}the table has several rows of a key",
@@ -208,17 +208,17 @@ def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Ma
     return {row[CLAUSE]: row["keys"] for row in clause_rows}
 
 
-def _check_copies(
-    now: HudiTable,
+def _check_duplicates(
+    handle: HudiTable,
     target: DataFrame,
     frame: DataFrame,
     ids: Sequence[str],
     clauses: Sequence[SparkClause],
 ) -> None:
     """Raise `SchemaMismatch` if a changed row has a duplicate of its key that does not change."""
-    if keys_are_unique(now.state.timeline):
+    if keys_are_unique(handle.state.timeline):
         return
-    old = [at for at, clause in enumerate(clauses) if clause.kind != "insert"]
+    old = [at for at, clause in enumerate(clauses) if clause.action != "insert"]
     touched = frame.where(sf.col(CLAUSE).isin(old))
     names = [f"_pyhudi_id_{at}" for at in range(len(ids))]
     keys = touched.select(*(column_of(name) for name in ids)).distinct().toDF(*names)
@@ -226,7 +226,7 @@ def _check_copies(
     same = [column_of(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
     matches = every.join(keys, reduce(lambda left, right: left & right, same), "left_semi")
     both = matches.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
-    (row,) = collect(both, "look for copies of keys")
+    (row,) = collect(both, "look for duplicate keys")
     if row["n"] != row["m"]:
         raise duplicate_keys_error(
             f"{row['m']} rows change, and the table has {row['n']} rows with their keys"
@@ -237,32 +237,34 @@ def _check_copies(
 def _assign_rows(
     context: WriteContext,
     frame: DataFrame,
-    facts: TargetFacts,
+    merge_target: MergeTarget,
     clauses: Sequence[SparkClause],
     change: Change,
 ) -> Iterator[AssignedRows]:
     """Yield the rows assigned to file groups."""
     if change.deletes_alone:
         with assign_deletes(
-            context, frame.select(*(column_of(name) for name in facts.fixed))
+            context, frame.select(*(column_of(name) for name in merge_target.fixed))
         ) as deleted:
             yield deleted
         return
     changed = frame.drop(MOVED, OLDER)
     with merge_by_key(
-        context, changed, [_by_number(at, clause, facts) for at, clause in enumerate(clauses)]
+        context,
+        changed,
+        [_by_number(at, clause, merge_target) for at, clause in enumerate(clauses)],
     ) as (merged):
         yield merged
 
 
-def _by_number(at: int, clause: SparkClause, facts: TargetFacts) -> MergeClause:
+def _by_number(at: int, clause: SparkClause, merge_target: MergeTarget) -> MergeClause:
     """Return the clause for a merge by key, with a condition on its number in the source."""
     values = None
-    if clause.kind != "delete":
-        names = [*(clause.values or {}), *(facts.fixed if clause.kind == "insert" else ())]
-        skipped = () if clause.kind == "insert" else facts.fixed
+    if clause.action != "delete":
+        names = [*(clause.values or {}), *(merge_target.fixed if clause.action == "insert" else ())]
+        skipped = () if clause.action == "insert" else merge_target.fixed
         values = {name: _of_source(name) for name in names if name not in skipped}
-    return MergeClause(clause.kind, f"{_of_source(CLAUSE)} = {at}", values)
+    return MergeClause(clause.action, f"{_of_source(CLAUSE)} = {at}", values)
 
 
 def _of_source(name: str) -> str:
@@ -270,27 +272,27 @@ def _of_source(name: str) -> str:
     return f'source."{escaped}"'
 
 
-def _check_unmoved(now: HudiTable, context: WriteContext) -> None:
+def _check_snapshot(handle: HudiTable, context: WriteContext) -> None:
     """Raise `CommitConflict` if the write is planned on another snapshot than Spark has read."""
-    read = {commit.requested for commit in now.state.timeline.commits}
+    read = {commit.requested for commit in handle.state.timeline.commits}
     planned = {commit.requested for commit in context.timeline.commits}
     if read != planned:
         first = min(read ^ planned)
         raise retryable_conflict(f"{first} was completed while Spark looked for rows")
 
 
-def _check_found(placed: AssignedRows, by_kind: Mapping[str, int]) -> None:
+def _check_all_written(assigned: AssignedRows, by_action: Mapping[str, int]) -> None:
     """Raise `SchemaMismatch` if a row would be ignored."""
-    counts = placed.counts
-    written = sum(counts.inserts.values()) + sum(each.rows for each in counts.updates.values())
-    if written < by_kind["update"] + by_kind["insert"]:
+    counts = assigned.counts
+    written = sum(counts.inserts.values()) + sum(update.rows for update in counts.updates.values())
+    if written < by_action["update"] + by_action["insert"]:
         raise SchemaMismatch(
-            f"{by_kind['update'] + by_kind['insert'] - written} rows would be inserted with "
+            f"{by_action['update'] + by_action['insert'] - written} rows would be inserted with "
             "existing keys, because the condition does not match these rows, or as deleted rows",
             hint="Match by the record key.",
         )
     deleted = sum(counts.deletes.values())
-    if deleted < by_kind["delete"]:
+    if deleted < by_action["delete"]:
         raise SchemaMismatch(
-            f"the index does not find {by_kind['delete'] - deleted} rows to delete"
+            f"the index does not find {by_action['delete'] - deleted} rows to delete"
         )

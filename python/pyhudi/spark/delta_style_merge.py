@@ -17,10 +17,10 @@ from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.spark.case_sensitivity import case_counts, quote_name, resolve_name
-from pyhudi.spark.clause_types import Made, by_clause, cast_values
+from pyhudi.spark.clause_types import ClauseValues, by_clause, cast_values
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
-Kind = Literal["update", "delete", "insert"]
+Action = Literal["update", "delete", "insert"]
 
 CLAUSE = "_pyhudi_clause"
 """Number of the row's clause, from 0 on."""
@@ -28,7 +28,7 @@ MOVED = "_pyhudi_moved"
 """Whether the clause changes key or partition columns."""
 OLDER = "_pyhudi_older"
 """Whether the clause sets smaller ordering values, so that the row would lose."""
-_THERE, _COMES = "_pyhudi_there", "_pyhudi_comes"
+_IN_TARGET, _IN_SOURCE = "_pyhudi_in_target", "_pyhudi_in_source"
 _TARGET, _SOURCE = "_pyhudi_target_", "_pyhudi_source_"
 
 
@@ -37,7 +37,7 @@ class SparkClause:
     """A clause of the caller."""
 
     when: When
-    kind: Kind
+    action: Action
     condition: str | Column | None = None
     values: Mapping[str, Any] | None = None
     """Values by column. None in an update or insert: all columns of the table, from the source's
@@ -45,8 +45,8 @@ class SparkClause:
 
 
 @dataclass(frozen=True)
-class TargetFacts:
-    """Properties of the table for building the frame."""
+class MergeTarget:
+    """The columns of the table that is merged into, by their roles."""
 
     columns: tuple[str, ...]
     fixed: tuple[str, ...]
@@ -71,7 +71,10 @@ def column_of(name: str) -> Column:
 
 
 def resolve_clauses(
-    target: DataFrame, source: DataFrame | None, facts: TargetFacts, clauses: Sequence[SparkClause]
+    target: DataFrame,
+    source: DataFrame | None,
+    merge_target: MergeTarget,
+    clauses: Sequence[SparkClause],
 ) -> list[SparkClause]:
     """Return the clauses with values under the table's names.
 
@@ -82,10 +85,10 @@ def resolve_clauses(
     result = []
     for clause in clauses:
         values: dict[str, Any] | None = None
-        if clause.kind != "delete" and clause.values is None:
+        if clause.action != "delete" and clause.values is None:
             names = [] if source is None else source.columns
             values = {}
-            for name in facts.columns:
+            for name in merge_target.columns:
                 at = resolve_name(name, names, case=case)
                 if at is None:
                     raise SchemaMismatch(
@@ -93,14 +96,14 @@ def resolve_clauses(
                         hint="Name the columns that are set, or add it to the source.",
                     )
                 values[name] = column_of(_SOURCE + at)
-        elif clause.kind != "delete":
+        elif clause.action != "delete":
             values = {}
             for name, value in _assignments_of(clause):
-                column = _resolve_column(name, facts, case=case)
+                column = _resolve_column(name, merge_target, case=case)
                 if column in values:
                     raise ConfigError(f"a clause sets the column {column!r} twice")
                 values[column] = value
-        result.append(SparkClause(clause.when, clause.kind, clause.condition, values))
+        result.append(SparkClause(clause.when, clause.action, clause.condition, values))
     return result
 
 
@@ -110,14 +113,14 @@ def _assignments_of(clause: SparkClause) -> list[tuple[str, Any]]:
     return list(clause.values.items())
 
 
-def _resolve_column(name: str, facts: TargetFacts, *, case: bool) -> str:
+def _resolve_column(name: str, merge_target: MergeTarget, *, case: bool) -> str:
     bare = name
-    if facts.alias is not None and name.startswith(f"{facts.alias}."):
-        bare = name[len(facts.alias) + 1 :]
-    match = resolve_name(bare.strip("`"), facts.columns, case=case)
+    if merge_target.alias is not None and name.startswith(f"{merge_target.alias}."):
+        bare = name[len(merge_target.alias) + 1 :]
+    match = resolve_name(bare.strip("`"), merge_target.columns, case=case)
     if match is None:
         raise SchemaMismatch(
-            f"the table has no column {name!r}", hint=f"It has {', '.join(facts.columns)}."
+            f"the table has no column {name!r}", hint=f"It has {', '.join(merge_target.columns)}."
         )
     return match
 
@@ -126,24 +129,24 @@ def merge_frame(
     target: DataFrame,
     source: DataFrame | None,
     condition: str | Column | None,
-    facts: TargetFacts,
+    merge_target: MergeTarget,
     clauses: Sequence[SparkClause],
 ) -> DataFrame:
     """Return the rows that the clauses (of `resolve_clauses`) match; an update has no source."""
-    target_columns = dict.fromkeys((*facts.fixed, *facts.ordering))
+    target_columns = dict.fromkeys((*merge_target.fixed, *merge_target.ordering))
     target_rows = target.select(
         "*",
         *(column_of(name).alias(_TARGET + name) for name in target_columns),
-        sf.lit(True).alias(_THERE),
+        sf.lit(True).alias(_IN_TARGET),
     )
-    if facts.alias is not None:
-        target_rows = target_rows.alias(facts.alias)
+    if merge_target.alias is not None:
+        target_rows = target_rows.alias(merge_target.alias)
     both = target_rows
     if source is not None:
         source_rows = source.select(
             "*",
             *(column_of(name).alias(_SOURCE + name) for name in source.columns),
-            sf.lit(True).alias(_COMES),
+            sf.lit(True).alias(_IN_SOURCE),
         )
         both = target_rows.join(source_rows, as_column(condition), _join(clauses))
     number: Column | None = None
@@ -154,21 +157,27 @@ def merge_frame(
     set_columns = dict.fromkeys(name for clause in clauses for name in clause.values or {})
     chosen = sf.col(CLAUSE)
     rows = both.withColumn(CLAUSE, number).where(chosen.isNotNull())
-    made = {
-        name: _values_of_column(name, clauses) for name in set_columns if name not in facts.fixed
+    set_values = {
+        name: _values_of_column(name, clauses)
+        for name in set_columns
+        if name not in merge_target.fixed
     }
-    fixed = {name: _values_of_fixed_column(name, clauses) for name in facts.fixed}
-    made = cast_values(rows, {**made, **fixed}, types, chosen)
+    fixed = {name: _values_of_fixed_column(name, clauses) for name in merge_target.fixed}
+    set_values = cast_values(rows, {**set_values, **fixed}, types, chosen)
     computed = rows.select(
-        *(_key_column(made[name], chosen).alias(name) for name in fixed),
-        *(by_clause(made[name], chosen).alias(name) for name in made if name not in fixed),
+        *(_key_column(set_values[name], chosen).alias(name) for name in fixed),
+        *(
+            by_clause(set_values[name], chosen).alias(name)
+            for name in set_values
+            if name not in fixed
+        ),
         chosen,
-        _differs(facts.fixed, clauses, chosen).alias(MOVED),
-        *(column_of(_TARGET + name) for name in facts.ordering),
+        _differs(merge_target.fixed, clauses, chosen).alias(MOVED),
+        *(column_of(_TARGET + name) for name in merge_target.ordering),
     )
     # From the computed values: a non-deterministic expression may give another one each time.
-    older = _is_older(facts, types, clauses, chosen).alias(OLDER)
-    return computed.select(*(column_of(name) for name in made), chosen, MOVED, older)
+    older = _is_older(merge_target, types, clauses, chosen).alias(OLDER)
+    return computed.select(*(column_of(name) for name in set_values), chosen, MOVED, older)
 
 
 def _join(clauses: Sequence[SparkClause]) -> str:
@@ -184,7 +193,7 @@ def _applies(clause: SparkClause, *, alone: bool) -> Column:
     """Return whether a row matches a clause's type and condition; null counts as no."""
     holds = sf.lit(True)
     if not alone:
-        in_target, in_source = sf.col(_THERE).isNotNull(), sf.col(_COMES).isNotNull()
+        in_target, in_source = sf.col(_IN_TARGET).isNotNull(), sf.col(_IN_SOURCE).isNotNull()
         matches = {
             "matched": in_target & in_source,
             "not_matched": ~in_target & in_source,
@@ -194,7 +203,7 @@ def _applies(clause: SparkClause, *, alone: bool) -> Column:
     return holds if clause.condition is None else holds & as_column(clause.condition)
 
 
-def _values_of_column(name: str, clauses: Sequence[SparkClause]) -> Made:
+def _values_of_column(name: str, clauses: Sequence[SparkClause]) -> ClauseValues:
     return [
         (at, as_column(clause.values[name]))
         for at, clause in enumerate(clauses)
@@ -202,19 +211,19 @@ def _values_of_column(name: str, clauses: Sequence[SparkClause]) -> Made:
     ]
 
 
-def _values_of_fixed_column(name: str, clauses: Sequence[SparkClause]) -> Made:
+def _values_of_fixed_column(name: str, clauses: Sequence[SparkClause]) -> ClauseValues:
     """Return inserted values of a key or partition column, and last the table's own value."""
-    made = [
+    values = [
         (at, as_column((clause.values or {}).get(name)))
         for at, clause in enumerate(clauses)
-        if clause.kind == "insert"
+        if clause.action == "insert"
     ]
-    return [*made, (len(clauses), column_of(_TARGET + name))]
+    return [*values, (len(clauses), column_of(_TARGET + name))]
 
 
-def _key_column(made: Made, chosen: Column) -> Column:
+def _key_column(values: ClauseValues, chosen: Column) -> Column:
     """Return a key or partition column: the table's own value, or that of the insert clause."""
-    *inserted, (_, own) = made
+    *inserted, (_, own) = values
     return by_clause(inserted, chosen).otherwise(own) if inserted else own
 
 
@@ -223,43 +232,45 @@ def _updates(names: Sequence[str], clauses: Sequence[SparkClause]) -> list[tuple
     return [
         (at, clause)
         for at, clause in enumerate(clauses)
-        if clause.kind == "update" and set(names) & set(clause.values or {})
+        if clause.action == "update" and set(names) & set(clause.values or {})
     ]
 
 
 def _differs(fixed: Sequence[str], clauses: Sequence[SparkClause], chosen: Column) -> Column:
-    made = []
+    flags = []
     for at, clause in _updates(fixed, clauses):
         same = [
             as_column(value).eqNullSafe(column_of(_TARGET + name))
             for name, value in (clause.values or {}).items()
             if name in fixed
         ]
-        made.append((at, ~reduce(lambda left, right: left & right, same)))
-    return _is_told(made, chosen)
+        flags.append((at, ~reduce(lambda left, right: left & right, same)))
+    return _is_true(flags, chosen)
 
 
 def _is_older(
-    facts: TargetFacts,
+    merge_target: MergeTarget,
     types: Mapping[str, st.DataType],
     clauses: Sequence[SparkClause],
     chosen: Column,
 ) -> Column:
-    made = []
-    for at, clause in _updates(facts.ordering, clauses):
+    flags = []
+    for at, clause in _updates(merge_target.ordering, clauses):
         values = clause.values or {}
-        own = {name: column_of(_TARGET + name) for name in facts.ordering}
-        new = {name: column_of(name) if name in values else own[name] for name in facts.ordering}
+        own = {name: column_of(_TARGET + name) for name in merge_target.ordering}
+        new = {
+            name: column_of(name) if name in values else own[name] for name in merge_target.ordering
+        }
         older = _ordering_struct(new, types) < _ordering_struct(own, types)
-        if facts.null_loses:
+        if merge_target.null_loses:
             older = reduce(lambda left, right: left & right.isNotNull(), own.values(), older)
-        made.append((at, older))
-    return _is_told(made, chosen)
+        flags.append((at, older))
+    return _is_true(flags, chosen)
 
 
-def _is_told(made: Made, chosen: Column) -> Column:
+def _is_true(values: ClauseValues, chosen: Column) -> Column:
     """Return whether a row's clause has a true value; null and no value count as no."""
-    return sf.coalesce(by_clause(made, chosen), sf.lit(False)) if made else sf.lit(False)
+    return sf.coalesce(by_clause(values, chosen), sf.lit(False)) if values else sf.lit(False)
 
 
 def _ordering_struct(columns: Mapping[str, Column], types: Mapping[str, st.DataType]) -> Column:

@@ -1,7 +1,7 @@
 """A Hudi table in the style of Delta's `DeltaTable`, with Spark's conditions and values.
 
-The code is thin: requests are collected here, computed in `delta_style_merge.py` and written in
-`delta_style_dml.py`. Names are Delta's, so that programs need few changes.
+This module collects requests. `delta_style_merge.py` computes them and `delta_style_dml.py` writes
+them. Names are Delta's, so programs need few changes.
 """
 # ruff: noqa: N802, N803 - names of methods and arguments are Delta's
 
@@ -21,7 +21,7 @@ from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError
 from pyhudi.services.result import ServiceResult
 from pyhudi.spark.delta_style_dml import Change, ChangingTable
-from pyhudi.spark.delta_style_merge import Kind, SparkClause, When
+from pyhudi.spark.delta_style_merge import Action, SparkClause, When
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
@@ -35,9 +35,9 @@ Condition: TypeAlias = "str | Column | None"
 class SparkHudiTable:
     """A table for Spark programs; open one with `forPath`.
 
-    Conditions and values are Spark SQL strings or Columns by name (`col("t.id")`): a Column of a
-    frame (`frame["id"]`) belongs to that frame. Each change is one commit, made by record key: a
-    change that is not possible by key raises an error.
+    Conditions and values are Spark SQL strings or Columns by name (`col("t.id")`); a Column of a
+    frame (`frame["id"]`) works for that frame only. Each change is one commit, and finds rows by
+    their record keys; a change that cannot raises an error.
     """
 
     def __init__(self, table: ChangingTable, spark: SparkSession, name: str | None = None) -> None:
@@ -168,17 +168,17 @@ class SparkHudiTable:
         """Return a builder that rewrites small files: clustering."""
         return HudiOptimizeBuilder(self._table)
 
-    def compact(self, **how: Any) -> ServiceResult:
+    def compact(self, **kwargs: Any) -> ServiceResult:
         """Merge log files into base files: pyhudi's `HudiTable.compact`, on Spark."""
-        return self._table.compact(**how)
+        return self._table.compact(**kwargs)
 
-    def cluster(self, **how: Any) -> ServiceResult:
+    def cluster(self, **kwargs: Any) -> ServiceResult:
         """Rewrite rows into fewer, sorted files: pyhudi's `HudiTable.cluster`, on Spark."""
-        return self._table.cluster(**how)
+        return self._table.cluster(**kwargs)
 
-    def clean(self, **how: Any) -> ServiceResult:
+    def clean(self, **kwargs: Any) -> ServiceResult:
         """Remove files that newer ones replaced: pyhudi's `HudiTable.clean`, on Spark."""
-        return self._table.clean(**how)
+        return self._table.clean(**kwargs)
 
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Restore the table to an earlier commit: pyhudi's `HudiTable.restore`."""
@@ -283,7 +283,7 @@ class HudiMergeBuilder:
     def _with(
         self,
         when: When,
-        action: Kind,
+        action: Action,
         condition: Condition,
         values: Mapping[str, Any] | None = None,
     ) -> HudiMergeBuilder:

@@ -1,8 +1,8 @@
 """The engine on Spark: run, scan and exchange through `mapInArrow`, classic and on Connect.
 
-Tasks travel in the closure of the function that Spark runs; `range(0, n, 1, n)` has exactly one row
-in each partition and so gives each task one Spark task. Nothing here uses the JVM gateway or an
-RDD, or depends on what tasks mean.
+The closure of the function that Spark runs contains the tasks. `range(0, n, 1, n)` has exactly one
+row in each partition, so each task gets one Spark task. Nothing here uses the JVM gateway or an
+RDD, or depends on what tasks do.
 
 Spark retries a failed task (`spark.task.maxFailures`) and may run one twice (speculation); each run
 is an `Attempt` of its own. After a failed call, a task that Spark is still killing can go on
@@ -60,10 +60,10 @@ class SparkEngine:
         if not tasks:
             return []
         body = _run_body(_Job.pack(work, tasks), stage)
-        frame = self._one_row_a_task(len(tasks)).mapInArrow(body, spark_schema(_RUN_RESULT))
+        frame = self._one_row_per_task(len(tasks)).mapInArrow(body, spark_schema(_RUN_RESULT))
         results = self._collect(frame, label)
         if sorted(results) != list(range(len(tasks))):
-            raise HudiError(f"Spark gave results of {len(results)} tasks, not of {len(tasks)}")
+            raise HudiError(f"Spark returned results of {len(results)} tasks, not of {len(tasks)}")
         return [results[index] for index in range(len(tasks))]
 
     def scan(
@@ -86,7 +86,7 @@ class SparkEngine:
             return self.spark.createDataFrame([], spark_types)
         step = _step(len(tasks), size)
         body = _scan_body(_Job.pack(work, tasks), schema, wire, step)
-        return self._one_row_a_task(len(tasks), step).mapInArrow(body, spark_types)
+        return self._one_row_per_task(len(tasks), step).mapInArrow(body, spark_types)
 
     def exchange(
         self,
@@ -104,7 +104,7 @@ class SparkEngine:
         results = self._collect(frame, label)
         return list(chain.from_iterable(results[value] for value in sorted(results)))
 
-    def _one_row_a_task(self, tasks: int, step: int = 1) -> DataFrame:
+    def _one_row_per_task(self, tasks: int, step: int = 1) -> DataFrame:
         """Return the multiples of `step`, each in its own partition."""
         frame = self.spark.range(0, tasks * step, 1, tasks)
         return frame if step == 1 else frame.where(sf.col("id").bitwiseAND(step - 1) == 0)
@@ -115,7 +115,7 @@ class SparkEngine:
             rows = frame.collect()
         results = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301 - our own tasks made it
         if len(results) != len(rows):
-            raise HudiError("Spark gave two results for one task")
+            raise HudiError("Spark returned two results of one task")
         return results
 
 
@@ -123,8 +123,8 @@ class SparkEngine:
 class _Job:
     """Work and its tasks as they travel to every executor.
 
-    Tasks share much (schema, storage, merge rule), which a pickle of many tasks stores once; but a
-    task should not need to unpickle all of them. Hence chunks.
+    Tasks share objects (schema, storage, merge rule), which a pickle of many tasks stores once. But
+    a task should not unpickle all others, so tasks are pickled in chunks.
     """
 
     version: str
@@ -153,8 +153,8 @@ class _Job:
     def unpack(self, index: int) -> tuple[Callable[..., Any], Any]:
         """Return the work and the task at an index."""
         work = self.unpack_work()
-        chunk, place = divmod(index, _CHUNK)
-        return work, pickle.loads(self.chunks[chunk])[place]  # noqa: S301
+        chunk, position = divmod(index, _CHUNK)
+        return work, pickle.loads(self.chunks[chunk])[position]  # noqa: S301
 
 
 def _pickle(value: object) -> bytes:

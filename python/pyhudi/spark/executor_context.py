@@ -1,7 +1,7 @@
-"""A write's context on executors: what the driver found, without access to the timeline.
+"""A write's context on executors: what the driver planned, without access to the timeline.
 
-Executors make and look up keys with the same functions as a local write. These use a context, and
-this one can be pickled: it lists nothing and creates no instants.
+Executors make and look up keys with the same functions as a local write, which use a context. This
+one can be pickled: it lists nothing and creates no instants.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class RemoteContext(WriteContext):
     """A context that can be pickled. Its engine is one thread of the task that uses it."""
 
     spec: KeySpec | None = None
-    found: tuple[tuple[FileGroup, FileSlice], ...] = ()
+    groups_with_slices: tuple[tuple[FileGroup, FileSlice], ...] = ()
     """The file groups that may have the keys, each with the slice to read."""
 
     @classmethod
@@ -34,7 +34,7 @@ class RemoteContext(WriteContext):
         groups, slices = context.groups(partitions) if partitions != () else ([], [])
         groups_with_slices = tuple(zip(groups, slices, strict=True))
         values["selected_index"] = context.index
-        return cls(**values, spec=context.key_spec(), found=groups_with_slices)
+        return cls(**values, spec=context.key_spec(), groups_with_slices=groups_with_slices)
 
     def key_spec(self) -> KeySpec:
         """Return the driver's key specification."""
@@ -47,7 +47,7 @@ class RemoteContext(WriteContext):
         selected = None if partitions is None else set(partitions)
         matches = [
             (group, slice_)
-            for group, slice_ in self.found
+            for group, slice_ in self.groups_with_slices
             if selected is None or slice_.partition in selected
         ]
         return [group for group, _ in matches], [slice_ for _, slice_ in matches]

@@ -1,13 +1,13 @@
 """Steps between a DataFrame and the files of a write, on the executors.
 
-An engine runs tasks and returns results; a step takes rows and returns rows, which stay on the
-executors for as many steps as a write needs. Nothing here depends on what the steps do.
+An engine runs tasks and returns results to the driver. A step takes rows and returns rows, which
+stay on the executors. Nothing here depends on what the steps do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
@@ -34,7 +35,7 @@ from pyhudi.spark.types import (
 Step = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
 """A function on the rows of one Spark task; picklable."""
 
-PIECE_BYTES = 32 * 1024 * 1024
+CHUNK_BYTES = 32 * 1024 * 1024
 """Approximate bytes of rows that are processed at a time."""
 
 
@@ -57,7 +58,7 @@ def _arrow_field(field: st.StructField) -> pa.Field:
     return pa.field(field.name, _arrow_type(field.dataType, field.name))
 
 
-_ARROW_TYPES = {kind: arrow for arrow, kind in _PLAIN.items()}
+_ARROW_TYPES = {spark_type: arrow_type for arrow_type, spark_type in _PLAIN.items()}
 
 
 def _arrow_type(spark_type: st.DataType, column: str) -> pa.DataType:
@@ -85,7 +86,7 @@ def _arrow_type(spark_type: st.DataType, column: str) -> pa.DataType:
 
 
 def map_batches(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
-    """Return the rows that a step makes of those of each task.
+    """Return the result of a step that runs on the rows of each task.
 
     Raises `UnsupportedTableFeature` for a type that Spark does not have.
 
@@ -110,7 +111,7 @@ class ChainedSteps:
     """Two steps that run one after the other, without Spark between them."""
 
     first: Step
-    then: Step
+    second: Step
     between: pa.Schema
     """Schema of the first step's rows, as in `map_batches`."""
 
@@ -118,7 +119,7 @@ class ChainedSteps:
         """Return the rows after both steps."""
         wire = wire_schema(self.between)
         tables = self.first(batches)
-        return self.then(
+        return self.second(
             to_wire(batch, wire)
             for table in tables
             for batch in table.to_batches()
@@ -134,7 +135,7 @@ def collect(frame: DataFrame, label: str) -> list[Any]:
 
 
 class CachedFrames:
-    """DataFrames that several jobs read and Spark computes once; cached on the executors' disks."""
+    """DataFrames that several jobs read and Spark computes once, cached on the executors' disks."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -150,6 +151,33 @@ class CachedFrames:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+
+_NO_COLUMNS = pa.schema([("nothing", pa.bool_())])
+
+
+@dataclass(frozen=True)
+class _CheckRows:
+    check: Callable[[pa.Table], None]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        for rows in chunks(batches):
+            self.check(rows)
+        yield _NO_COLUMNS.empty_table()
+
+
+@contextmanager
+def materialize(frame: DataFrame, check: Callable[[pa.Table], None]) -> Iterator[DataFrame]:
+    """Yield the same rows, computed and cached on the executors' disks until the block ends.
+
+    They may come from a table that is to be replaced. check: a picklable function that gets each
+    chunk of the rows. Raises what `check` and the frame raise.
+    """
+    with CachedFrames() as keep:
+        # A new plan, because the caller may have cached this one, which must stay cached.
+        cached = keep.keep(frame.where(sf.lit(True)))
+        collect(map_batches(cached, _CheckRows(check), _NO_COLUMNS), "check the rows")
+        yield cached
 
 
 def job_group(spark: SparkSession, name: str) -> AbstractContextManager[None]:
@@ -168,7 +196,7 @@ _JOB_GROUP = "spark.jobGroup.id"
 # --- on executors ---------------------------------------------------------------------------------
 
 
-def pieces(batches: Iterable[pa.RecordBatch], size: int = PIECE_BYTES) -> Iterator[pa.Table]:
+def chunks(batches: Iterable[pa.RecordBatch], size: int = CHUNK_BYTES) -> Iterator[pa.Table]:
     """Yield the rows in tables of about `size` bytes."""
     chunk: list[pa.RecordBatch] = []
     chunk_bytes = 0
@@ -182,10 +210,10 @@ def pieces(batches: Iterable[pa.RecordBatch], size: int = PIECE_BYTES) -> Iterat
         yield pa.Table.from_batches(chunk)
 
 
-def runs(
-    batches: Iterable[pa.RecordBatch], column: str, size: int = PIECE_BYTES
+def key_chunks(
+    batches: Iterable[pa.RecordBatch], column: str, size: int = CHUNK_BYTES
 ) -> Iterator[pa.Table]:
-    """Yield tables as `pieces`, of rows sorted by a column whose values are never divided."""
+    """Yield tables as `chunks` does, of sorted rows: equal values of the column stay together."""
     chunk: list[pa.RecordBatch] = []
     chunk_bytes = 0
     for batch in batches:

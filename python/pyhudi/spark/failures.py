@@ -1,8 +1,8 @@
 """Exceptions of tasks on their way from an executor to the driver.
 
-Spark transfers only text. So an executor appends the pickled exception to the text, and the driver
-unpickles it: `except CorruptTable` works on every engine. If the text was cut, or the exception
-cannot be pickled, Spark's own exception stays, which names the original.
+Spark transfers only text, so an executor appends the pickled exception to the text and the driver
+unpickles it: `except CorruptTable` works on every engine. If Spark cut the text, or the exception
+cannot be pickled, the driver raises Spark's exception, whose text names the original.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from contextlib import contextmanager
 
 from pyspark import cloudpickle
 
-_LIMIT = 16 * 1024
+_MAX_BYTES = 16 * 1024
 """Maximum bytes; longer exceptions are transferred as text only."""
-_CARRIED = re.compile(r"<pyhudi-error ([A-Za-z0-9+/=]+)>")
+_PICKLED = re.compile(r"<pyhudi-error ([A-Za-z0-9+/=]+)>")
 
 
 class TaskFailedError(Exception):
-    """What a task raises on an executor instead of the exception of its work (its cause)."""
+    """Raised by a task on an executor; its cause is the exception of the work."""
 
 
 @contextmanager
 def wrap_exceptions() -> Iterator[None]:
-    """On an executor: make exceptions of the block ready for the transfer."""
+    """On an executor: append exceptions of the block to the text that Spark transfers."""
     try:
         yield
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        raise TaskFailedError(f"{text}\n{_luggage(error)}") from error
+        message = f"{type(error).__name__}: {error}"
+        raise TaskFailedError(f"{message}\n{_pickled_exception(error)}") from error
 
 
 @contextmanager
@@ -47,19 +47,19 @@ def raise_original() -> Iterator[None]:
         raise original from error
 
 
-def _luggage(error: Exception) -> str:
+def _pickled_exception(error: Exception) -> str:
     try:
         packed = cloudpickle.dumps(error)
         pickle.loads(packed)  # noqa: S301 - some exceptions pickle but do not unpickle
     except Exception:  # noqa: BLE001 - the text suffices if an exception cannot be pickled
         return ""
-    if len(packed) > _LIMIT:
+    if len(packed) > _MAX_BYTES:
         return ""
     return f"<pyhudi-error {base64.b64encode(packed).decode()}>"
 
 
-def _find_exception(text: str) -> Exception | None:
-    match = _CARRIED.search(text)
+def _find_exception(message: str) -> Exception | None:
+    match = _PICKLED.search(message)
     if match is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """Routes rows to planned files and writes them on executors.
 
 The driver has the row counts of each destination, and no rows. Each planned file is a route, and
-the rows of one route meet in one Spark task. The file of a new row, if there are several, depends
-on the row only, so that a retried task sends it the same way.
+one Spark task gets all rows of a route. The file of a new row depends on the row only, so a retried
+task sends it to the same file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyhudi.errors import HudiError
 from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, LogFileTask, WriteTask
-from pyhudi.spark.executor_steps import pieces, with_types
+from pyhudi.spark.executor_steps import chunks, with_types
 from pyhudi.spark.internal_columns import (
     ACTION,
     AT,
@@ -33,14 +33,14 @@ from pyhudi.spark.internal_columns import (
     TASK,
     UPDATE,
 )
-from pyhudi.spark.shuffle_balance import number_of
+from pyhudi.spark.shuffle_balance import route_number
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.assigned_rows import DeletedKeys, in_partition, with_rows
 from pyhudi.write.file_assignment import PlannedFile
 
 ROUTE = "_pyhudi_route"
 _HASHES = 1 << 20
-"""Number of hash values of keys among the new rows of a partition."""
+"""Number of key hashes among which the new rows of a partition are divided."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Route:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield the rows with `ROUTE`."""
         names = pa.array(self.names, pa.string())
-        for rows in pieces(batches):
+        for rows in chunks(batches):
             routes = self._to_new_files(rows) if self.firsts is not None else self._routes(rows)
             yield rows.append_column(ROUTE, names.take(routes))
 
     def _routes(self, rows: pa.Table) -> pa.Array[Any]:
-        group_numbers = _to_dictionary(self.groups)
+        group_numbers = _lookup_arrays(self.groups)
         to_group = _look_up(group_numbers, rows.column(DESTINATION), rows.column(GROUP))
         new = pc.equal(rows.column(ACTION), NEW)
         numbers = pc.indices_nonzero(new).cast(pa.int64())
@@ -79,42 +79,42 @@ class Route:
         return pc.coalesce(to_group, to_new.take(at))
 
     def _to_new_files(self, rows: pa.Table) -> pa.Array[Any]:
-        first_rows = _to_dictionary(self.firsts or {})
+        first_rows = _lookup_arrays(self.firsts or {})
         paths = rows.column(PARTITION_PATH).combine_chunks()
         first = _look_up(first_rows, paths, rows.column(TASK).cast(pa.string()))
         offsets = pc.add(first, rows.column(AT).combine_chunks())
         return self._new(paths, offsets, by_hash=False)
 
-    def _new(self, destinations: pa.Array[Any], places: pa.Array[Any], *, by_hash: bool) -> Any:
+    def _new(self, destinations: pa.Array[Any], positions: pa.Array[Any], *, by_hash: bool) -> Any:
         """Return the task of each new row, by its offset or hash."""
         numbers, routes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
         for path, of_path in group_values(destinations, row_numbers(len(destinations))):
             files = self.files[path]
-            place = places.take(of_path)
+            position = positions.take(of_path)
             if by_hash:
-                place = pc.shift_right(pc.multiply(place, files[-1][0]), 20)
+                position = pc.shift_right(pc.multiply(position, files[-1][0]), 20)
             at = pa.repeat(pa.scalar(0, pa.int64()), len(of_path))
             for stop, _ in files:
-                at = pc.add(at, pc.greater_equal(place, stop).cast(pa.int64()))
+                at = pc.add(at, pc.greater_equal(position, stop).cast(pa.int64()))
             numbers.append(of_path)
             routes.append(pa.array([number for _, number in files], pa.int64()).take(at))
         order = pc.sort_indices(pa.concat_arrays(numbers))
         return pa.concat_arrays(routes).take(order)
 
 
-_BETWEEN = "\n"
+_SEPARATOR = "\n"
 
 
-def _to_dictionary(numbers: Mapping[tuple[str, Any], int]) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    names = [f"{path}{_BETWEEN}{name}" for path, name in numbers]
+def _lookup_arrays(numbers: Mapping[tuple[str, Any], int]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    names = [f"{path}{_SEPARATOR}{name}" for path, name in numbers]
     return pa.array(names, pa.string()), pa.array(list(numbers.values()), pa.int64())
 
 
-def _look_up(known: tuple[pa.Array[Any], pa.Array[Any]], paths: Any, names: Any) -> Any:
-    both = pc.binary_join_element_wise(paths, names, _BETWEEN)
-    at = pc.index_in(both, value_set=known[0])
+def _look_up(numbers: tuple[pa.Array[Any], pa.Array[Any]], paths: Any, names: Any) -> Any:
+    both = pc.binary_join_element_wise(paths, names, _SEPARATOR)
+    at = pc.index_in(both, value_set=numbers[0])
     at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
-    return known[1].take(at)
+    return numbers[1].take(at)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ class WriteRoute:
 
     files: tuple[PlannedFile, ...]
     """Files by number of the route."""
-    known: tuple[int, ...]
-    """Number of rows that are not new, by route."""
+    existing: tuple[int, ...]
+    """Number of rows with existing keys, by route."""
     schema: pa.Schema
     """Schema of rows with record key and partition path, as in the table."""
     order: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class WriteRoute:
 
     def __call__(self, route: str, rows: pa.Table, attempt: Attempt) -> list[Written]:
         """Write a route, as a function for `Engine.exchange`."""
-        number = number_of(route)
+        number = route_number(route)
         order = [(name, "ascending") for name in (*self.order, SEQ)]
         rows = rows.take(pc.sort_indices(rows, sort_keys=order))
         task = self._fill_task(number, rows)
@@ -157,7 +157,7 @@ class WriteRoute:
         if ACTION not in rows.column_names:
             return with_rows(_with_row_count(file, rows.num_rows), self._cast_rows(file, rows))
         hit, new, deleted = (_only(rows, action) for action in (UPDATE, NEW, REMOVE))
-        if hit.num_rows + deleted.num_rows != self.known[number]:
+        if hit.num_rows + deleted.num_rows != self.existing[number]:
             raise HudiError(
                 "the rows changed between two jobs of one write",
                 hint="Give a DataFrame that gives the same rows each time, or store it first.",

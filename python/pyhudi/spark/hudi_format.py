@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyhudi.api.create import create_and_fill
@@ -49,9 +51,8 @@ from pyhudi.spark.hudi_options import (
     WriteRequest,
 )
 from pyhudi.spark.key_steps import PartitionPaths
-from pyhudi.spark.option_conflicts import check_fits, check_range
-from pyhudi.spark.read_frames import read as read_as_asked
-from pyhudi.spark.rows_without_key import separate_keyless
+from pyhudi.spark.option_conflicts import check_range_version, check_write_options
+from pyhudi.spark.read_frames import read as read_snapshot
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
@@ -61,29 +62,29 @@ from pyhudi.write.upsert import open_write
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 _DELETES = ("delete", "delete_partition")
 _REPLACING = ("insert_overwrite", "insert_overwrite_table")
-_OF_CDC = ("where", "limit")
+_CDC_ARGUMENTS = ("where", "limit")
 
 
 def read(
     spark: SparkSession,
     uri: str | os.PathLike[str],
     hudi_options: Mapping[str, object] | None = None,
-    **how: Any,
+    **kwargs: Any,
 ) -> DataFrame:
     """Return the rows of a Hudi table as a DataFrame, by arguments or Hudi's own options.
 
     With an options map, the rows are those of `spark.read.format("hudi").options(...)`: Hudi's meta
     columns are included (`meta_fields=False` leaves them out), and `hoodie.datasource.query.type`
-    and related options choose the query. docs/spark-options.md lists what happens to each option.
-    From table version 8 on, ranges of changes are completion times, while Hudi uses requested
-    times.
+    and related options choose the query. docs/reference/spark-options.md lists what happens to each
+    option. From table version 8 on, ranges of changes are completion times, while Hudi uses
+    requested times.
 
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
         uri: location of the table.
         hudi_options: Hudi's options by name; None for a query by arguments.
-        how: without options, the arguments of `pyhudi.spark.read.read`: `columns`, `where`, `as_of`
-            and more. With options, those of the query that they choose, and `storage_options`.
+        kwargs: without options, the arguments of `read_frames.read`, such as `columns`, `where` and
+            `as_of`. With options, those of the query that they choose, and `storage_options`.
 
     Returns:
         The DataFrame, of the snapshot at the time of this call.
@@ -94,31 +95,31 @@ def read(
             query.
     """
     if hudi_options is None:
-        return read_as_asked(spark, uri, **how)
+        return read_snapshot(spark, uri, **kwargs)
     request = ReadRequest.of(hudi_options)
-    if "options" in how:
+    if "options" in kwargs:
         raise ConfigError("options are given twice", hint="Put all into the one map.")
     table_arguments = {
-        "storage_options": how.pop("storage_options", None),
+        "storage_options": kwargs.pop("storage_options", None),
         "options": request.handle,
     }
     if request.query == "cdc":
-        unsupported = [name for name in how if name not in _OF_CDC]
+        unsupported = [name for name in kwargs if name not in _CDC_ARGUMENTS]
         if unsupported:
             raise ConfigError(f"{unsupported[0]} cannot be combined with changes")
         table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
-        check_range(request, table.config)
-        return frame_of(table.changes(request.start, request.end, images="json", **how))
-    how.setdefault("meta_fields", how.get("columns") is None)
+        check_range_version(request, table.config)
+        return frame_of(table.changes(request.start, request.end, images="json", **kwargs))
+    kwargs.setdefault("meta_fields", kwargs.get("columns") is None)
     if request.query == "incremental":
-        how.setdefault("hollow_commits", request.hollow_commits)
-        how.setdefault("fallback_full_scan", request.fallback_full_scan)
+        kwargs.setdefault("hollow_commits", request.hollow_commits)
+        kwargs.setdefault("fallback_full_scan", request.fallback_full_scan)
         table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
-        check_range(request, table.config)
-        return frame_of(table.incremental(request.start, request.end, **how))
-    how.setdefault("read_optimized", request.query == "read_optimized")
-    how.setdefault("as_of", request.as_of)
-    return read_as_asked(spark, uri, **table_arguments, **how)
+        check_range_version(request, table.config)
+        return frame_of(table.incremental(request.start, request.end, **kwargs))
+    kwargs.setdefault("read_optimized", request.query == "read_optimized")
+    kwargs.setdefault("as_of", request.as_of)
+    return read_snapshot(spark, uri, **table_arguments, **kwargs)
 
 
 def write(
@@ -133,7 +134,7 @@ def write(
     """Write a DataFrame like `df.write.format("hudi").options(...).mode(mode).save(path)`.
 
     The write is one commit. A missing table is created, and removed again if its first rows cannot
-    be written. docs/spark-options.md lists what happens to each option.
+    be written. docs/reference/spark-options.md lists what happens to each option.
 
     Args:
         df: the rows. Hudi's meta columns among them are dropped; if they would make an append an
@@ -189,7 +190,7 @@ def write(
         )
         if mode == "ignore":
             return table
-        check_fits(request, table.config)
+        check_write_options(request, table.config)
         _check_no_update(request, table.config, df)
         table = _with_hudis_index(table, request)
         _write(table, request, rename_columns(data, table.schema.names), set_aside)
@@ -210,28 +211,28 @@ def _create(
     def fill(table: HudiTable, rows: Any) -> None:
         operation = _operation(request, table.config)
         if operation != "upsert":
-            _carry_out(table, request, operation, rows)
+            _execute(table, request, operation, rows)
             return
         # The table is empty: inserting one row of each key needs no lookup.
-        one_of_each = {COMBINE_INSERTS: table.options.get(COMBINE_UPSERTS, "true")}
-        as_upsert = HudiTable(table.storage, table.engine, {**table.options, **one_of_each})
-        _carry_out(as_upsert, request, "insert", rows)
+        combine_option = {COMBINE_INSERTS: table.options.get(COMBINE_UPSERTS, "true")}
+        as_upsert = HudiTable(table.storage, table.engine, {**table.options, **combine_option})
+        _execute(as_upsert, request, "insert", rows)
         table.refresh()
 
-    key = _as_in(data, request.key or ())
-    with _with_key(data, key, set_aside) as given:
+    key = _match_case(data, request.key or ())
+    with _with_key(data, key, set_aside) as rows:
         return create_and_fill(
             path,
-            given,
+            rows,
             fill,
             key=key or None,
-            partition_by=_as_in(data, request.partition_by or ()) or None,
-            order_by=_as_in(data, request.order_by or ()) or None,
+            partition_by=_match_case(data, request.partition_by or ()) or None,
+            order_by=_match_case(data, request.order_by or ()) or None,
             type="mor" if request.type == "mor" else "cow",
             version=request.version or NewTable.version,
             index=None,
             mode="overwrite" if replaces else "error",
-            options={**request.making, **request.for_new},
+            options={**request.table_options, **request.for_new},
             **where,
         )
 
@@ -244,15 +245,15 @@ def _with_hudis_index(table: HudiTable, request: WriteRequest) -> HudiTable:
     same results stays in use, and buckets stay buckets.
     """
     config, options = table.config, table.options
-    traces = IndexDetector(table.storage, config, table.state.timeline)
-    by_partition = traces.record_index_by_partition
+    detected = IndexDetector(table.storage, config, table.state.timeline)
+    by_partition = detected.record_index_by_partition
     same_rows = by_partition or (by_partition is False and not config.partition_fields)
     if INDEX_TYPE not in options:
-        if same_rows or traces.has_buckets:
+        if same_rows or detected.has_buckets:
             return table
         options = {**options, INDEX_TYPE: HUDIS_INDEX}
-    if by_partition is False and not (same_rows or request.wants_record_index):
-        index = choose(table.storage, config, traces.timeline, IndexOptions.of(options))
+    if by_partition is False and not (same_rows or request.requests_record_index):
+        index = choose(table.storage, config, detected.timeline, IndexOptions.of(options))
         if not index.is_global:
             _remove_record_index(table)
     return HudiTable(table.storage, table.engine, options)
@@ -276,12 +277,12 @@ def _remove_record_index(table: HudiTable) -> None:
     )
 
 
-def _operation(asked: WriteRequest, config: TableConfig) -> str:
+def _operation(request: WriteRequest, config: TableConfig) -> str:
     """Return the operation as `HoodieSparkSqlWriter.deduceOperation` (1.2.0) does.
 
     Rows with generated keys cannot be looked up, so the default is a bulk insert.
     """
-    return asked.operation or ("upsert" if config.record_key_fields else "bulk_insert")
+    return request.operation or ("upsert" if config.record_key_fields else "bulk_insert")
 
 
 def _check_no_update(request: WriteRequest, config: TableConfig, df: DataFrame) -> None:
@@ -299,20 +300,20 @@ def _check_no_update(request: WriteRequest, config: TableConfig, df: DataFrame) 
 
 def _write(
     table: HudiTable,
-    asked: WriteRequest,
+    request: WriteRequest,
     data: DataFrame,
     set_aside: Callable[[DataFrame], object] | None,
 ) -> None:
     config = table.config
-    if asked.operation == "delete_partition":
-        table.delete_partitions(_partitions(table, asked, data))
+    if request.operation == "delete_partition":
+        table.delete_partitions(_partitions(table, request, data))
         return
-    operation = _operation(asked, config)
-    with _with_key(data, config.record_key_fields, set_aside) as given:
+    operation = _operation(request, config)
+    with _with_key(data, config.record_key_fields, set_aside) as rows:
         if operation == "delete":
-            _delete(table, given)
+            _delete(table, rows)
         else:
-            _put(table, asked, operation, given)
+            _put(table, request, operation, rows)
 
 
 def _delete(table: HudiTable, data: DataFrame) -> None:
@@ -335,14 +336,14 @@ def _put(table: HudiTable, request: WriteRequest, operation: str, data: DataFram
         for name in table.schema.names:
             if name in missing:
                 data = data.withColumn(name, sf.lit(None).cast(types[name].dataType))
-    _carry_out(table, request, operation, data)
+    _execute(table, request, operation, data)
 
 
-def _carry_out(table: HudiTable, request: WriteRequest, operation: str, data: Any) -> None:
+def _execute(table: HudiTable, request: WriteRequest, operation: str, data: Any) -> None:
     """Run the method of an operation that writes rows."""
     if operation in _REPLACING:
-        verb = table.overwrite if operation.endswith("table") else table.overwrite_partitions
-        verb(data, schema_mode="merge")
+        overwrite = table.overwrite if operation.endswith("table") else table.overwrite_partitions
+        overwrite(data, schema_mode="merge")
     elif operation == "bulk_insert":
         table.bulk_insert(
             data, sort=request.sort, sort_columns=request.sort_columns, schema_mode="merge"
@@ -385,7 +386,7 @@ def _match_partitions(pattern: str, existing: list[str]) -> list[str]:
     As in `HoodieSparkSqlWriter.resolvePartitionWildcards` (1.2.0), only the star is a pattern,
     which Spark SQL may have encoded.
     """
-    star = next((each for each in ("*", "%2A") if each in pattern), None)
+    star = next((text for text in ("*", "%2A") if text in pattern), None)
     if star is None:
         return [pattern]
     pattern_of_paths = re.compile(".*".join(map(re.escape, pattern.split(star))), re.DOTALL)
@@ -398,21 +399,40 @@ def _with_key(
 ) -> Iterator[DataFrame]:
     """Yield the rows to be written; rows without a key first go to `set_aside`, if it is set.
 
-    All rows are computed once then: a non-deterministic row could otherwise be in both frames, or
+    All rows are then computed once: a non-deterministic row could otherwise be in both frames, or
     in neither.
     """
     if set_aside is None:
         yield data
         return
     with CachedFrames() as keep:
-        # A plan of its own: the caller may have cached the frame, and keeps it cached.
-        good, bad = separate_keyless(keep.keep(data.where(sf.lit(True))), key)
+        # A new plan, because the caller may have cached this one, which must stay cached.
+        good, bad = _separate_keyless(keep.keep(data.where(sf.lit(True))), key)
         set_aside(bad)
         yield good
 
 
-def _as_in(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return column names, with or without types, as the data write them."""
+def _separate_keyless(frame: DataFrame, key: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """Return the rows that can have a record key, and those that cannot.
+
+    The rule is that of `rust/keys`: a key of one field must not be null or empty; a key of several
+    fields needs at least one value. key: the key's columns; without columns every row gets a
+    generated key.
+    """
+    if not key:
+        return frame, frame.limit(0)
+    bad = reduce(and_, (_is_missing(column) for column in key))
+    return frame.where(~bad), frame.where(bad)
+
+
+def _is_missing(column: str) -> Column:
+    """Return whether a key column has no value; the result is never null."""
+    value = sf.col(".".join(f"`{part}`" for part in column.split(".")))
+    return value.isNull() | (sf.coalesce(value.cast("string"), sf.lit("")) == "")
+
+
+def _match_case(data: DataFrame, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return column names, with or without types, in the case that the data use."""
     case = case_counts(data.sparkSession)
     result = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Parses Hudi's own options map for one write or one query. Tables and frames are not used here.
+"""Parses Hudi's own options map for one write or one query. No table or DataFrame is used here.
 
 `hudi_option_table.py` says what happens to each option; this module parses the values.
 """
@@ -37,7 +37,7 @@ from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
 from pyhudi.timeline.named_instants import PlainTime
 from pyhudi.write.sort_modes import SortMode
 
-Meaning = TypeVar("Meaning")
+Value = TypeVar("Value")
 
 OPERATION = "hoodie.datasource.write.operation"
 TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
@@ -100,33 +100,35 @@ class WriteRequest:
     sort_columns: tuple[str, ...]
     delete: tuple[str, ...]
     """Partition paths of the operation "delete_partition"."""
-    making: Mapping[str, str]
+    table_options: Mapping[str, str]
     """Options that define a new table."""
     handle: Mapping[str, str]
     """Options of a table's handle."""
 
     @classmethod
-    def of(cls, given: Mapping[str, object]) -> WriteRequest:
+    def of(cls, hudi_options: Mapping[str, object]) -> WriteRequest:
         """Parse an options map.
 
         Raises `ConfigError` and `UnsupportedTableFeature` naming the option.
         """
-        options = check_hudi_options(given, "write")
-        taken = {name: text for name, text in options.items() if _is_taken(name)}
-        making = {name: taken.pop(name) for name in CREATE_OPTIONS if name in taken}
-        making.update(_create_options(options))
+        options = check_hudi_options(hudi_options, "write")
+        handle_options = {name: value for name, value in options.items() if _is_own_option(name)}
+        table_options = {
+            name: handle_options.pop(name) for name in CREATE_OPTIONS if name in handle_options
+        }
+        table_options.update(_create_options(options))
         inline = _agree_on_value(options, _read(options, _CLUSTERING, _is_enabled))
         if inline is not None:
-            taken[_CLUSTERING[0]] = str(inline).lower()
+            handle_options[_CLUSTERING[0]] = str(inline).lower()
         partition_by = _columns(options, _PARTITIONS)
-        if partition_by is None or not any(":" in each for each in partition_by):
-            taken.pop(PARTITION_SPEC, None)
-            if making.get(KEY_GENERATOR_TYPE, "").upper() == CUSTOM and partition_by:
+        if partition_by is None or not any(":" in column for column in partition_by):
+            handle_options.pop(PARTITION_SPEC, None)
+            if table_options.get(KEY_GENERATOR_TYPE, "").upper() == CUSTOM and partition_by:
                 raise ConfigError(
                     f"{PARTITION_SPEC} is {','.join(partition_by)!r}",
                     hint="A custom key generator needs types: field:simple,field:timestamp.",
                 )
-        check_options({**making, **taken}, creating=True)
+        check_options({**table_options, **handle_options}, creating=True)
         return cls(
             operation=_operation(options),
             key=_columns(options, _KEYS),
@@ -141,8 +143,8 @@ class WriteRequest:
             )
             or (),
             delete=_columns(options, (TO_DELETE,)) or (),
-            making=making,
-            handle=taken,
+            table_options=table_options,
+            handle=handle_options,
         )
 
     @property
@@ -151,7 +153,7 @@ class WriteRequest:
         return {INDEX_TYPE: HUDIS_INDEX, **self.handle}
 
     @property
-    def wants_record_index(self) -> bool:
+    def requests_record_index(self) -> bool:
         """Whether an option requests a record index; Hudi removes one that no option requests."""
         return MetadataOptions.of(self.handle).record_index is True
 
@@ -173,12 +175,12 @@ class ReadRequest:
     """Options of a table's handle."""
 
     @classmethod
-    def of(cls, given: Mapping[str, object]) -> ReadRequest:
+    def of(cls, hudi_options: Mapping[str, object]) -> ReadRequest:
         """Parse an options map.
 
         Raises `ConfigError` and `UnsupportedTableFeature` naming the option.
         """
-        options = check_hudi_options(given, "read")
+        options = check_hudi_options(hudi_options, "read")
         query = _query(options)
         ranged = query in ("incremental", "cdc")
         start, end = (options.get(f"{_READ}{side}.instanttime") for side in ("begin", "end"))
@@ -193,7 +195,7 @@ class ReadRequest:
             # As in Hudi, a snapshot query ignores a range that is a default of its session.
             start=_bound(query, start),
             end=_bound(query, end),
-            hollow_commits=_hollow(options),
+            hollow_commits=_hollow_commits(options),
             fallback_full_scan=parse_bool(
                 options, f"{_READ}incr.fallback.fulltablescan.enable", default=None
             ),
@@ -218,23 +220,23 @@ def _bound(query: str, time: str | None) -> str | None:
     return PlainTime(time) if query == "incremental" else time
 
 
-def check_hudi_options(given: Mapping[str, object], side: Side) -> dict[str, str]:
+def check_hudi_options(hudi_options: Mapping[str, object], side: Side) -> dict[str, str]:
     """Return the options as text, without those that are ignored.
 
     Raises `UnsupportedTableFeature` for an unsupported option, `ConfigError` for an unknown one, or
     one without a value.
     """
-    arg.by_name("hudi_options", given)
-    texts = {name: _as_text(name, value) for name, value in given.items()}
-    synced = side == "write" and any(_is_enabled(texts, name) for name in (ENABLE, HIVE_ENABLE))
+    arg.by_name("hudi_options", hudi_options)
+    values = {name: _as_text(name, value) for name, value in hudi_options.items()}
+    synced = side == "write" and any(_is_enabled(values, name) for name in (ENABLE, HIVE_ENABLE))
     options = {}
-    for name, text in texts.items():
+    for name, text in values.items():
         entry = decision(name)
         if entry is None or (synced and entry.of_sync and not _is_harmless(entry, text)):
-            if not _is_taken(name):
+            if not _is_own_option(name):
                 raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
             options[name] = text
-        elif entry.side in (side, "both") and _counts(entry, name, text):
+        elif entry.side in (side, "both") and _is_translated(entry, name, text):
             options[name] = text
     return options
 
@@ -245,10 +247,10 @@ def _as_text(name: str, value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _counts(option: HudiOption, name: str, text: str) -> bool:
+def _is_translated(option: HudiOption, name: str, text: str) -> bool:
     if option.fate == "refused" and not _is_harmless(option, text):
         raise UnsupportedTableFeature(
-            f"{name} is {text!r}, which pyhudi does not support", hint=f"{_sentence(option)}."
+            f"{name} is {text!r}, which pyhudi does not support", hint=f"{_alternative(option)}."
         )
     return option.fate == "translated"
 
@@ -257,7 +259,7 @@ def _is_harmless(option: HudiOption, text: str) -> bool:
     return text.strip().lower() in option.harmless
 
 
-def _sentence(option: HudiOption) -> str:
+def _alternative(option: HudiOption) -> str:
     """Return the alternative for an option, also if its row in the table says "as above"."""
     at = OPTIONS.index(option)
     while OPTIONS[at].note in ("as above", "the same"):
@@ -265,20 +267,20 @@ def _sentence(option: HudiOption) -> str:
     return OPTIONS[at].note[:1].upper() + OPTIONS[at].note[1:]
 
 
-def _is_taken(name: str) -> bool:
+def _is_own_option(name: str) -> bool:
     return is_handle_option(name) or name in CREATE_OPTIONS
 
 
 def _read(
     options: Mapping[str, str],
     names: tuple[str, ...],
-    meaning: Callable[[Mapping[str, str], str], Meaning],
-) -> dict[str, Meaning]:
+    parse: Callable[[Mapping[str, str], str], Value],
+) -> dict[str, Value]:
     """Return the parsed values of the options that are set, by name."""
-    return {name: meaning(options, name) for name in names if name in options}
+    return {name: parse(options, name) for name in names if name in options}
 
 
-def _agree_on_value(options: Mapping[str, str], values: Mapping[str, Meaning]) -> Meaning | None:
+def _agree_on_value(options: Mapping[str, str], values: Mapping[str, Value]) -> Value | None:
     """Return the value of options with the same meaning; None if none is set.
 
     Raises `ConfigError` for two different values, because choosing one would be a guess.
@@ -325,10 +327,10 @@ def _operation(options: Mapping[str, str]) -> str | None:
 
 
 def _table_type(options: Mapping[str, str]) -> str | None:
-    def meaning(options: Mapping[str, str], name: str) -> str:
+    def parse(options: Mapping[str, str], name: str) -> str:
         return _TYPES[parse_enum(options, name, tuple(_TYPES), "")]
 
-    return _agree_on_value(options, _read(options, _TYPE, meaning))
+    return _agree_on_value(options, _read(options, _TYPE, parse))
 
 
 def _version(options: Mapping[str, str]) -> int | None:
@@ -420,7 +422,7 @@ def _range_version(options: Mapping[str, str]) -> int | None:
 _POLICIES = {"FAIL": "fail", "BLOCK": "block", "USE_TRANSITION_TIME": "transition_time"}
 
 
-def _hollow(options: Mapping[str, str]) -> HollowCommits:
+def _hollow_commits(options: Mapping[str, str]) -> HollowCommits:
     name = "hoodie.read.timeline.holes.resolution.policy"
     policy: Any = _POLICIES[parse_enum(options, name, tuple(_POLICIES), "FAIL")]
     return cast("HollowCommits", policy)

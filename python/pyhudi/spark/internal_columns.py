@@ -1,4 +1,4 @@
-"""The columns that rows of a Spark write have in addition to those of the table."""
+"""The helper columns that rows of a Spark write have next to the columns of the table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pyarrow as pa
 from pyhudi.slices.write_tasks import BASE_ROW
 
 SEQ = "_pyhudi_seq"
-"""Number of an incoming row, rising in the order of the data."""
+"""Number of an incoming row; it increases in the order of the data."""
 ACTION = "_pyhudi_action"
 DESTINATION = "_pyhudi_destination"
 """Partition path that the row goes to."""
 GROUP = "_pyhudi_group"
-"""Identity of the file group: see `placed_rows.identity`. Null in a new row."""
+"""Identity of the file group: see `Index.identity`. Null in a new row."""
 DELETED = "_pyhudi_deleted"
 """Whether the row deletes its key."""
 TASK = "_pyhudi_task"
@@ -27,7 +27,7 @@ REMOVE = 2
 """The row's key is deleted from a file group."""
 
 NUMBERED = pa.schema([(SEQ, pa.int64())])
-PLACED = pa.schema(
+ASSIGNED = pa.schema(
     [
         (ACTION, pa.int32()),
         (DESTINATION, pa.string()),
@@ -37,18 +37,18 @@ PLACED = pa.schema(
     ]
 )
 CROSSED = "_pyhudi_crossed"
-"""Number of rows of the key that other partitions would have got, in the combined row."""
+"""In a combined row: the number of rows of its key that named another partition."""
 COMBINED = pa.schema([(SEQ, pa.int64()), (CROSSED, pa.int64())])
-KNOWN = "_pyhudi_known"
+EXISTING = "_pyhudi_existing"
 """Whether an inserted row's key is in the table already."""
 COUNTED = pa.schema([(TASK, pa.int64()), (AT, pa.int64())])
 STRETCH = "_pyhudi_stretch"
-"""Rises with `AT`, in proportion to bytes: rows with the same number are one part of a file."""
+"""Increases with `AT` by bytes: consecutive rows with the same number are one part of a file."""
 BYTES = "_pyhudi_bytes"
 """Estimated bytes of the row in a base file."""
 MEASURED = pa.schema([(STRETCH, pa.int64()), (BYTES, pa.int64())])
 
 
-def with_fields(schema: pa.Schema, more: pa.Schema) -> pa.Schema:
+def with_fields(schema: pa.Schema, added: pa.Schema) -> pa.Schema:
     """Return the columns of both schemas."""
-    return pa.schema([*schema, *more])
+    return pa.schema([*schema, *added])

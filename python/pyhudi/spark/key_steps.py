@@ -16,8 +16,8 @@ from pyhudi.index import tagging
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import pieces, runs, with_types
-from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, KNOWN, SEQ, STRETCH, TASK
+from pyhudi.spark.executor_steps import chunks, key_chunks, with_types
+from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, EXISTING, SEQ, STRETCH, TASK
 from pyhudi.write import row_sizes
 from pyhudi.write.existing_keys import drop_existing_keys
 from pyhudi.write.partial_update import partial_rows
@@ -28,7 +28,7 @@ from pyhudi.write.write_context import WriteContext
 _TASK_BITS = 40
 _STRETCHES_OF_A_FILE = 8
 _SAMPLE_BYTES = 1024 * 1024
-_PLACES = 64
+_SAMPLES = 64
 """Number of rows of a chunk that are measured."""
 
 Batches = Iterator[pa.RecordBatch]
@@ -46,7 +46,7 @@ class KeyRows:
 
     @classmethod
     def of(
-        cls, context: WriteContext, given: pa.Table, mode: str, *, generate: bool
+        cls, context: WriteContext, data: pa.Table, mode: str, *, generate: bool
     ) -> tuple[KeyRows, pa.Schema]:
         """Return the step for rows with the schema of an empty table, and the schema of its output.
 
@@ -57,19 +57,22 @@ class KeyRows:
             context.key_instant() if generate and remote.key_spec().keys_are_generated else None
         )
         step = cls(remote, mode, instant)
-        return step, step.add_keys(given, (0, 0)).schema
+        return step, step.add_keys(data, (0, 0)).schema
 
-    def add_keys(self, given: pa.Table, place: tuple[int, int]) -> pa.Table:
-        """Return some rows with their keys. place: as in `WriteContext.with_keys`; raises as it."""
+    def add_keys(self, data: pa.Table, row_position: tuple[int, int]) -> pa.Table:
+        """Return some rows with their keys. Raises as `WriteContext.with_keys` does.
+
+        row_position: its `place`.
+        """
         if self.mode == "partial":
-            return partial_rows(self.context, given)
-        return self.context.with_keys(given, self.mode, instant=self.instant, place=place)
+            return partial_rows(self.context, data)
+        return self.context.with_keys(data, self.mode, instant=self.instant, place=row_position)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the rows with their keys."""
         task, first = task_number(), 0
-        for given in pieces(batches):
-            rows = self.add_keys(given, (task, first))
+        for data in chunks(batches):
+            rows = self.add_keys(data, (task, first))
             yield add_sequence(rows, task, first)
             first += rows.num_rows
 
@@ -83,8 +86,8 @@ class DeleteKeys:
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the keys. Raises as `WriteContext.delete_keys` does."""
         task, first = task_number(), 0
-        for given in pieces(batches):
-            rows, _ = self.context.delete_keys(given)
+        for data in chunks(batches):
+            rows, _ = self.context.delete_keys(data)
             yield add_sequence(rows, task, first)
             first += rows.num_rows
 
@@ -97,25 +100,25 @@ class PartitionPaths:
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield each path about once. Raises as `paths_of` does."""
-        for given in pieces(batches):
-            yield pa.table({PARTITION_PATH: pc.unique(paths_of(self.context, given))})
+        for rows in chunks(batches):
+            yield pa.table({PARTITION_PATH: pc.unique(paths_of(self.context, rows))})
 
 
 @dataclass(frozen=True)
 class Combine:
-    """Combines rows with the same key; they are sorted by key and number."""
+    """Combines rows with the same key, which come sorted by key and number."""
 
     context: RemoteContext
     schema: pa.Schema
     """Schema of the rows, without number."""
     crossed: bool = False
-    """Whether rows count the rows of their key that other partitions would have got."""
+    """Whether combined rows get `CROSSED`."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """Yield the combined rows, with `CROSSED` on demand."""
+        """Yield the combined rows, with `CROSSED` if requested."""
         task, first = task_number(), 0
-        for given in runs(batches, RECORD_KEY):
-            rows = with_types(given, self.schema)
+        for chunk in key_chunks(batches, RECORD_KEY):
+            rows = with_types(chunk, self.schema)
             combined = tagging.combine(self.context, rows)
             numbered = add_sequence(combined, task, first)
             if self.crossed:
@@ -136,7 +139,7 @@ class Count:
     """Numbers and measures the rows of each partition path, except those that delete."""
 
     context: RemoteContext
-    known: bool = False
+    mark_existing: bool = False
     """Whether each row records if the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
@@ -144,10 +147,10 @@ class Count:
         task = task_number()
         counts: dict[str, int] = {}
         bytes_before: dict[str, int] = {}
-        for rows in pieces(batches):
+        for rows in chunks(batches):
             live = pc.indices_nonzero(pc.invert(self.context.find_delete_markers(rows)))
             live = live.cast(pa.int64())
-            places = [pa.array([], pa.int64())]
+            positions_in_path = [pa.array([], pa.int64())]
             numbers = [pa.array([], pa.int64())]
             sizes = [pa.array([], pa.int64())]
             ends = [pa.array([], pa.int64())]
@@ -160,16 +163,16 @@ class Count:
                 bytes_before[path] = end[-1].as_py()
             for path, of_path in parts.items():
                 first = counts.get(path, 0)
-                places.append(pc.add(row_numbers(len(of_path)), first))
+                positions_in_path.append(pc.add(row_numbers(len(of_path)), first))
                 numbers.append(of_path)
                 counts[path] = first + len(of_path)
             positions = row_numbers(rows.num_rows)
             order = pc.index_in(positions, value_set=pa.concat_arrays(numbers))
             tasks = pa.repeat(pa.scalar(task, pa.int64()), rows.num_rows)
-            flagged = with_known(self.context, rows) if self.known else rows
+            flagged = with_existing(self.context, rows) if self.mark_existing else rows
             added = {
                 TASK: tasks,
-                AT: pa.concat_arrays(places).take(order),
+                AT: pa.concat_arrays(positions_in_path).take(order),
                 STRETCH: pc.divide(pa.concat_arrays(ends), self._unit).take(order),
                 BYTES: pa.concat_arrays(sizes).take(order),
             }
@@ -188,19 +191,19 @@ class Count:
         data = rows.drop_columns([SEQ])
         selected = {path: SelectedRows(data, numbers) for path, numbers in parts.items()}
         measured = row_sizes.measure(
-            selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_PLACES
+            selected, self.context.options, sample_bytes=_SAMPLE_BYTES, places=_SAMPLES
         )
-        return {path: _each(row_ranges) for path, row_ranges in measured.items()}
+        return {path: _row_sizes(row_ranges) for path, row_ranges in measured.items()}
 
 
-def _each(row_ranges: Sequence[RowRange]) -> pa.Array[Any]:
-    """Return the bytes of each row of the stretches."""
+def _row_sizes(row_ranges: Sequence[RowRange]) -> pa.Array[Any]:
+    """Return the bytes of each row of the row_ranges."""
     sizes = [pa.repeat(pa.scalar(size // rows, pa.int64()), rows) for rows, size in row_ranges]
     return pa.concat_arrays(sizes)
 
 
 @dataclass(frozen=True)
-class Unknown:
+class DropExistingKeys:
     """Skips rows whose keys are in the table, or raises `SchemaMismatch` with such a key."""
 
     context: RemoteContext
@@ -211,17 +214,17 @@ class Unknown:
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the rows that are not skipped."""
         task, first = task_number(), 0
-        for given in pieces(batches):
-            rows = with_types(given, self.schema)
+        for chunk in chunks(batches):
+            rows = with_types(chunk, self.schema)
             new_rows = drop_existing_keys(self.context, rows, fail=self.fail)
             yield add_sequence(new_rows, task, first)
             first += new_rows.num_rows
 
 
-def with_known(context: RemoteContext, rows: pa.Table) -> pa.Table:
-    """Return the rows with `KNOWN`."""
+def with_existing(context: RemoteContext, rows: pa.Table) -> pa.Table:
+    """Return the rows with `EXISTING`."""
     existing = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
-    return rows.append_column(KNOWN, pc.is_in(row_numbers(rows.num_rows), value_set=existing))
+    return rows.append_column(EXISTING, pc.is_in(row_numbers(rows.num_rows), value_set=existing))
 
 
 def task_number() -> int:

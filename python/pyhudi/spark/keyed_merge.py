@@ -23,8 +23,8 @@ from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import check_set_zones, check_zones
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
-from pyhudi.spark.internal_columns import DESTINATION, GROUP, NUMBERED, PLACED, SEQ, with_fields
-from pyhudi.spark.merge_steps import BETWEEN, PLACE, Absent, Match, Resolve, Source, SourceKeys
+from pyhudi.spark.internal_columns import ASSIGNED, DESTINATION, GROUP, NUMBERED, SEQ, with_fields
+from pyhudi.spark.merge_steps import LOCATION, SEPARATOR, Absent, Match, Resolve, Source, SourceKeys
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge_planning import (
     MergeClause,
@@ -53,7 +53,7 @@ def merge_by_key(
     renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(source_schema)]
     source = Source(
         context=RemoteContext.of(context),
-        given=source_schema,
+        source_schema=source_schema,
         renamed=pa.schema([*_KEYS, *renamed]),
         rows=pa.schema([*_KEYS, *columns]),
         on_match=check_clauses(context, empty, clauses, matched=True),
@@ -65,7 +65,7 @@ def merge_by_key(
         keyed = map_batches(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
         rows = FrameRows(context, keep, keyed, source.renamed).cache()
         paths = rows.paths()
-        _check_once(rows)
+        _check_unique_keys(rows)
         deletes = any(clause.values is None for clause in source.on_match)
         tagged = rows.after_recovery().tag_source(paths, deletes=deletes)
         reads = _reads(tagged)
@@ -75,11 +75,11 @@ def merge_by_key(
         yield replace(_merge_rows(tagged, source, reads).count_by_file(), seen=groups_read)
 
 
-def _check_once(rows: FrameRows) -> None:
+def _check_unique_keys(rows: FrameRows) -> None:
     is_global = rows.context.index.is_global
-    known_by = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
-    duplicates = rows.frame.groupBy(*known_by).count().where(sf.col("count") > 1).limit(1)
-    if collect(duplicates, "look for keys that come twice"):
+    key_columns = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
+    duplicates = rows.frame.groupBy(*key_columns).count().where(sf.col("count") > 1).limit(1)
+    if collect(duplicates, "look for duplicate keys"):
         raise SchemaMismatch(
             "the source has several rows of one key",
             hint="Keep one row per key in the source.",
@@ -89,10 +89,10 @@ def _check_once(rows: FrameRows) -> None:
 def _merge_rows(tagged: FrameRows, source: Source, reads: dict[str, ReadTask]) -> FrameRows:
     """Return the rows of the table that the clauses produce, with their destinations."""
     source = replace(source, context=RemoteContext.of(tagged.context))
-    schema = with_fields(with_fields(source.rows, NUMBERED), PLACED)
-    place = sf.concat_ws(BETWEEN, sf.col(DESTINATION), sf.col(GROUP))
-    hit = tagged.frame.where(sf.col(GROUP).isNotNull()).withColumn(PLACE, place)
-    routed = hit.repartition(PLACE).sortWithinPartitions(PLACE)
+    schema = with_fields(with_fields(source.rows, NUMBERED), ASSIGNED)
+    location = sf.concat_ws(SEPARATOR, sf.col(DESTINATION), sf.col(GROUP))
+    hit = tagged.frame.where(sf.col(GROUP).isNotNull()).withColumn(LOCATION, location)
+    routed = hit.repartition(LOCATION).sortWithinPartitions(LOCATION)
     matched = map_batches(routed, Match(source, reads), schema)
     new = map_batches(tagged.frame.where(sf.col(GROUP).isNull()), Absent(source), schema)
     both = matched.union(new).repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
@@ -100,7 +100,7 @@ def _merge_rows(tagged: FrameRows, source: Source, reads: dict[str, ReadTask]) -
 
 
 def _reads(tagged: FrameRows) -> dict[str, ReadTask]:
-    """Return how to read the file groups with keys of the source, by `PLACE`."""
+    """Return how to read the file groups with keys of the source, by `LOCATION`."""
     context = tagged.context
     locations = tagged.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
     names = {(row[0], row[1]) for row in collect(locations, "find where rows are")}
@@ -108,4 +108,4 @@ def _reads(tagged: FrameRows) -> dict[str, ReadTask]:
     groups_by_name = {context.index.place(group.slice): group for group in groups}
     hit = {name: group for name, group in groups_by_name.items() if name in names}
     reads = tasks_for_groups(context, list(hit.values()))
-    return {BETWEEN.join(name): read for name, read in zip(hit, reads, strict=True)}
+    return {SEPARATOR.join(name): read for name, read in zip(hit, reads, strict=True)}

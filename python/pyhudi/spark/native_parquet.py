@@ -1,8 +1,8 @@
 """Base files that Spark reads itself, if its own Parquet reader returns what pyhudi would.
 
-If nothing is merged, passing values through a Python worker is a detour: Spark's reader decodes in
-the JVM, pushes filters down to row groups and knows the size of its input. pyhudi still selects the
-files, and reads each one's footer first.
+If nothing is merged, a Python worker adds nothing: Spark's reader decodes in the JVM, pushes
+filters down to row groups and knows the size of its input. pyhudi still selects the files, and
+reads the footer of each one first.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from pyhudi.spark.case_sensitivity import quote_name
 from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
-_FOOTERS_MOST = 1000
+_MAX_FOOTERS = 1000
 """Maximum number of footers that the driver reads before Spark plans; more would take too long."""
 
-_READING = {
+_READ_OPTIONS = {
     # Other settings of the session would skip rows, or change days.
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     # parquet-mr prunes 0.0 by a dictionary with -0.0 (`DictionaryFilter`, also in Spark 4.3).
     "parquet.filter.dictionary.enabled": "false",
-    # Nor are they equal when rows are compared one by one.
+    # It treats 0.0 and -0.0 as different when it compares single rows, too.
     "parquet.filter.record-level.enabled": "false",
     # Directory names are neither columns nor patterns (`DataSource.GLOB_PATHS_KEY`).
     "recursiveFileLookup": "true",
@@ -44,7 +44,7 @@ _READING = {
 
 @dataclass
 class PlainFiles:
-    """Base files of a scan without a filter of its own, as far as their footers were read."""
+    """Base files of an unfiltered scan whose footers were read."""
 
     as_text: frozenset[str]
     """Columns whose values are not returned as stored."""
@@ -54,12 +54,12 @@ class PlainFiles:
     def paths(self, scan: Scan) -> list[str] | None:
         """Return the file locations of a scan; None if Spark's reader could return other rows."""
         tasks = scan.tasks
-        if not 0 < len(tasks) <= _FOOTERS_MOST or not all(map(_is_plain, tasks)):
+        if not 0 < len(tasks) <= _MAX_FOOTERS or not all(map(_is_plain, tasks)):
             return None
         if not self.as_text.isdisjoint(scan.schema.names):
             return None
         try:
-            self._look_at(tasks)
+            self._read_footers(tasks)
         except HudiError:
             return None  # the reader of the rows reports the error in the file
         file_columns = (self.columns[_path(task)] for task in tasks)
@@ -69,7 +69,7 @@ class PlainFiles:
         prefix = f"file://{root}" if root.startswith("/") else root
         return [f"{prefix}/{_path(task)}" for task in tasks]
 
-    def _look_at(self, tasks: list[ReadTask]) -> None:
+    def _read_footers(self, tasks: list[ReadTask]) -> None:
         new = [task for task in tasks if _path(task) not in self.columns]
         schemas = LocalEngine().run(_columns_of, new)
         self.columns |= dict(zip(map(_path, new), schemas, strict=True))
@@ -77,7 +77,7 @@ class PlainFiles:
 
 def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> DataFrame | None:
     """Read columns of Parquet files with Spark's own reader; None if it cannot access them."""
-    reader = spark.read.schema(spark_schema(_whole(scan))).options(**_READING)
+    reader = spark.read.schema(spark_schema(_all_columns(scan))).options(**_READ_OPTIONS)
     try:
         # Spark estimates a smaller size for fewer columns, by the widths of all columns.
         return reader.parquet(*paths).select(*[quote_name(name) for name in scan.schema.names])
@@ -87,7 +87,7 @@ def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> Data
         return None  # Spark's settings name another HDFS, or another user
 
 
-def _whole(scan: Scan) -> pa.Schema:
+def _all_columns(scan: Scan) -> pa.Schema:
     """Return all columns of the table in Spark, with Hudi's meta columns if they are requested."""
     requested = set(scan.schema.names)
     selected = [field for field in scan.shown if field.name in requested or not is_meta(field.name)]
@@ -113,8 +113,8 @@ def _is_plain(task: ReadTask) -> bool:
     base = task.slice.base
     if base is None or base.source is not None or task.slice.logs or task.whole:
         return False
-    is_seen = base.name.endswith(".parquet") and not base.name.startswith((".", "_"))
-    return is_seen and task.evolution is None and task.made_keys is None
+    has_parquet_name = base.name.endswith(".parquet") and not base.name.startswith((".", "_"))
+    return has_parquet_name and task.evolution is None and task.made_keys is None
 
 
 def _path(task: ReadTask) -> str:

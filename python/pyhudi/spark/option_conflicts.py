@@ -20,7 +20,7 @@ from pyhudi.config.table_version import table_version
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.spark.hudi_options import RANGE_VERSION, ReadRequest, WriteRequest
 
-_BY_DEFAULT = {
+_DEFAULTS = {
     HIVE_STYLE: "false",
     URL_ENCODE: "false",
     SLASH_DATES: "false",
@@ -29,54 +29,54 @@ _BY_DEFAULT = {
 }
 
 
-def check_fits(asked: WriteRequest, config: TableConfig) -> None:
+def check_write_options(request: WriteRequest, config: TableConfig) -> None:
     """Raise `ConfigError` naming an option that differs from the table."""
-    for name, option_value, has in _compare_options(asked, config):
-        if option_value.lower() != has.lower():
+    for name, option_value, table_value in _compare_options(request, config):
+        if option_value.lower() != table_value.lower():
             raise ConfigError(
-                f"{name} is {option_value!r} in the options and {has!r} in the table",
+                f"{name} is {option_value!r} in the options and {table_value!r} in the table",
                 hint="Leave it out, or write to another table.",
             )
 
 
-def check_range(asked: ReadRequest, config: TableConfig) -> None:
+def check_range_version(request: ReadRequest, config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` for a range in times that the table does not use."""
-    if asked.version is None:
+    if request.version is None:
         return
     by_completion = config.version.incremental_by_completion_time
-    if table_version(asked.version).incremental_by_completion_time != by_completion:
+    if table_version(request.version).incremental_by_completion_time != by_completion:
         time_type = "completion" if by_completion else "request"
         raise UnsupportedTableFeature(
-            f"{RANGE_VERSION} is {asked.version} and the table's version {config.version.code}",
+            f"{RANGE_VERSION} is {request.version} and the table's version {config.version.code}",
             hint=f"Leave it out, and give the range as times of {time_type}.",
         )
 
 
-def _compare_options(asked: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
-    """Yield what both sides set: its name, and each side's value."""
+def _compare_options(request: WriteRequest, config: TableConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield the settings of both sides: name, value in the options, value in the table."""
     columns = (
-        ("the record key", asked.key, config.record_key_fields),
-        ("the partition path", _bare(asked.partition_by), config.partition_fields),
-        ("the ordering", asked.order_by, config.ordering_fields),
+        ("the record key", request.key, config.record_key_fields),
+        ("the partition path", _bare(request.partition_by), config.partition_fields),
+        ("the ordering", request.order_by, config.ordering_fields),
     )
-    for setting, values, has in columns:
+    for setting, values, table_columns in columns:
         if values is not None:
-            yield setting, ",".join(values), ",".join(has)
-    if asked.type is not None:
-        yield "the table's type", asked.type, "mor" if config.is_merge_on_read else "cow"
-    if asked.version is not None:
-        yield "the table's version", str(asked.version), str(config.version.code)
-    for name, said_text in asked.making.items():
-        has_text = _said_by(config, name)
-        if has_text is not None:
-            yield name, said_text, has_text
+            yield setting, ",".join(values), ",".join(table_columns)
+    if request.type is not None:
+        yield "the table's type", request.type, "mor" if config.is_merge_on_read else "cow"
+    if request.version is not None:
+        yield "the table's version", str(request.version), str(config.version.code)
+    for name, value in request.table_options.items():
+        table_value = _table_setting(config, name)
+        if table_value is not None:
+            yield name, value, table_value
 
 
 def _bare(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(name.partition(":")[0] for name in names)
 
 
-def _said_by(config: TableConfig, name: str) -> str | None:
+def _table_setting(config: TableConfig, name: str) -> str | None:
     """Return a table's setting for an option; None if it has none."""
     if name == TABLE_NAME:
         return config.name
@@ -84,4 +84,4 @@ def _said_by(config: TableConfig, name: str) -> str | None:
         return config.key_generator.removesuffix("_AVRO")
     if name in (MERGE_MODE, WRITE_MERGE_MODE):
         return config.merge.mode
-    return config.properties.get(name, _BY_DEFAULT.get(name))
+    return config.properties.get(name, _DEFAULTS.get(name))

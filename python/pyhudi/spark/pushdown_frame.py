@@ -2,14 +2,15 @@
 
 Selecting columns, filtering, grouping and counting are recorded, and the read is planned when Spark
 asks for a plan. Spark gets a narrower read with all of the user's steps on top of it, including
-filters: so the result is Spark's own, whatever was pruned below. All other methods are those of the
+filters, so the result is Spark's own, whatever was pruned below. All other methods are those of the
 DataFrame base class.
 """
 
-# ruff: noqa: SLF001 - frames know each other, and what Spark's own DataFrame holds
+# ruff: noqa: SLF001 - frames use each other's private attributes, and those of Spark's DataFrame
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,11 @@ import pyarrow as pa
 
 from pyhudi.api.scan import Scan
 from pyhudi.slices.task_packing import PackSizes
-from pyhudi.spark.aggregate_pushdown import parts_of
+from pyhudi.spark.aggregate_pushdown import count_rows, parts_of
 from pyhudi.spark.column_sql import PLAIN_NAME, flat, names_in, plain_name, sql_of
-from pyhudi.spark.count_pushdown import count_rows
 from pyhudi.spark.engine import SparkEngine, is_connect
-from pyhudi.spark.grouped_frame import group
-from pyhudi.spark.recorded_steps import Names, Step, replay
-from pyhudi.spark.scan_frame import ScanSource, fresh_plan_id
-from pyhudi.spark.source_filters import FilterTuple, fitting
+from pyhudi.spark.scan_frame import ScanSource, fresh_plan_id, set_plan_id
+from pyhudi.spark.source_filters import FilterTuple, is_comparable
 from pyhudi.spark.sql_conjuncts import conjuncts_of
 from pyhudi.spark.types import wire_schema
 
@@ -32,6 +30,41 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame as _Frame
 else:
     _Frame = object
+
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a planned DataFrame, to be repeated on a narrower read."""
+
+    method: str
+    args: tuple[Any, ...]
+    names: tuple[str, ...]
+    """Columns of a select, or columns that a filter uses."""
+    pushed: tuple[FilterTuple, ...] = ()
+    exact: bool = True
+    """Whether the pushed filters are the whole condition."""
+    plan_id: int | None = None
+
+    def on(self, frame: Any, have: Names) -> Any:
+        """Apply the step to a frame with some of the columns."""
+        if self.method == "filter":
+            result = frame.filter(*self.args)
+        else:
+            pairs = zip(self.names, self.args, strict=True)
+            result = frame.select(*[column for name, column in pairs if name in have])
+        if self.plan_id is not None:
+            set_plan_id(result, self.plan_id)
+        return result
+
+
+def replay(frame: Any, steps: Sequence[Step], have: Names) -> Any:
+    """Return the frame with the steps on top of it. have: the columns that it has."""
+    for step in steps:
+        frame = step.on(frame, have)
+    return frame
 
 
 class Planning(_Frame):  # type: ignore[misc]
@@ -46,7 +79,7 @@ class Planning(_Frame):  # type: ignore[misc]
         return self._plain()._jdf if "_steps" in self.__dict__ else None
 
     @_jdf.setter
-    def _jdf(self, made: Any) -> None:
+    def _jdf(self, value: Any) -> None:
         """Ignore the value: the frame is built when it is needed."""
 
     @property
@@ -54,7 +87,7 @@ class Planning(_Frame):  # type: ignore[misc]
         return self._plain()._plan if "_steps" in self.__dict__ else False
 
     @_plan.setter
-    def _plan(self, made: Any) -> None:
+    def _plan(self, value: Any) -> None:
         """Ignore the value: the frame is built when it is needed."""
 
     @property
@@ -62,7 +95,7 @@ class Planning(_Frame):  # type: ignore[misc]
         """The names of the columns, in order."""
         return list(self._output())
 
-    # --- what is planned ----------------------------------------------------------------------
+    # --- planned methods ----------------------------------------------------------------------
 
     def select(self, *cols: Any) -> Any:
         """Select as Spark does; other columns are not read."""
@@ -88,15 +121,15 @@ class Planning(_Frame):  # type: ignore[misc]
 
     def filter(self, condition: Any) -> Any:
         """Filter as Spark does; rows that certainly do not match are not read."""
-        text = sql_of(condition)
+        sql = sql_of(condition)
         names = names_in([condition], self._origin.columns)
         if names is None or not self._origin.is_narrowed:
             return super().filter(condition)
-        conjuncts = conjuncts_of(text or "")
+        conjuncts = conjuncts_of(sql or "")
         schema = self._origin.scan.shown
-        tuples = tuple(triple for triple in conjuncts.tuples if fitting(triple, schema))
+        tuples = tuple(triple for triple in conjuncts.tuples if is_comparable(triple, schema))
         tuples = tuple(triple for triple in tuples if triple[0] in names)
-        exact = conjuncts.whole and len(tuples) == len(conjuncts.tuples)
+        exact = conjuncts.complete and len(tuples) == len(conjuncts.tuples)
         step = Step("filter", (condition,), tuple(sorted(names)), tuples, exact)
         filtered = self._with(step)
         # Spark checks a condition immediately, so errors in it must be raised now.
@@ -123,7 +156,7 @@ class Planning(_Frame):  # type: ignore[misc]
 
     def groupBy(self, *cols: Any) -> Any:  # noqa: N802 - Spark's name
         """Group as Spark does; columns that an aggregate does not need are not read."""
-        return group(self, cols, super().groupBy(*cols))
+        return _group(self, cols, super().groupBy(*cols))
 
     groupby = groupBy
 
@@ -145,40 +178,42 @@ class Planning(_Frame):  # type: ignore[misc]
         """Count as Spark does; from footers if no row must be read."""
         if self._find_cached() is not None:
             return int(super().count())
-        filters = [step for step in self._steps if step.kind == "filter"]
+        filters = [step for step in self._steps if step.method == "filter"]
         if self._is_exact():
             names = [filters[0].names[0]] if filters and filters[0].names else []
-            scan = self._origin.scan_of(names or [self._origin.narrow()], self._filters_to_push())
+            scan = self._origin.scan_of(
+                names or [self._origin.cheapest_column()], self._filters_to_push()
+            )
             return count_rows(scan, self._origin.engine, self._origin.sizes)
         return int(self._build(frozenset()).count())
 
-    # --- what is kept -------------------------------------------------------------------------
+    # --- cached rows ---------------------------------------------------------------------------
 
-    def persist(self, *level: Any, **named: Any) -> Any:
+    def persist(self, *args: Any, **kwargs: Any) -> Any:
         """Cache as Spark does; frames derived from this one use the cached rows."""
-        self.__dict__["_is_kept"] = True
-        return super().persist(*level, **named)
+        self.__dict__["_is_cached"] = True
+        return super().persist(*args, **kwargs)
 
     def cache(self) -> Any:
         """Cache as Spark does; frames derived from this one use the cached rows."""
-        self.__dict__["_is_kept"] = True
+        self.__dict__["_is_cached"] = True
         return super().cache()
 
-    def unpersist(self, *how: Any, **named: Any) -> Any:
+    def unpersist(self, *args: Any, **kwargs: Any) -> Any:
         """Drop the cached rows as Spark does."""
-        self.__dict__["_is_kept"] = False
-        return super().unpersist(*how, **named)
+        self.__dict__["_is_cached"] = False
+        return super().unpersist(*args, **kwargs)
 
-    # --- how it is made -----------------------------------------------------------------------
+    # --- building the frame -------------------------------------------------------------------
 
     def _with(self, step: Step) -> Planning:
         plan_id = fresh_plan_id(self._origin.engine.spark)
-        step = Step(step.kind, step.given, step.names, step.pushed, step.exact, plan_id)
+        step = replace(step, plan_id=plan_id)
         planned: Planning = _derive(type(self), self._origin, (*self._steps, step), self)
         return planned
 
     def _output(self) -> tuple[str, ...]:
-        selects = [step.names for step in self._steps if step.kind == "select"]
+        selects = [step.names for step in self._steps if step.method == "select"]
         return selects[-1] if selects else self._origin.columns
 
     def _filters_to_push(self) -> tuple[FilterTuple, ...]:
@@ -188,7 +223,7 @@ class Planning(_Frame):  # type: ignore[misc]
         return all(step.exact for step in self._steps)
 
     def _filter_columns(self) -> Names:
-        filters = [step.names for step in self._steps if step.kind == "filter"]
+        filters = [step.names for step in self._steps if step.method == "filter"]
         return frozenset(name for names in filters for name in names)
 
     def _columns_to_read(self) -> Names:
@@ -220,67 +255,121 @@ class Planning(_Frame):  # type: ignore[misc]
     def _at_least_one(self, needed: Names) -> Names:
         """Add a column of every select, which cannot return none."""
         for step in self._steps:
-            if step.kind == "select" and not needed & frozenset(step.names):
+            if step.method == "select" and not needed & frozenset(step.names):
                 needed |= {step.names[0]}
-        return needed or frozenset({self._origin.narrow()})
+        return needed or frozenset({self._origin.cheapest_column()})
 
     def _find_cached(self) -> Planning | None:
         """Return the last frame on the way to this one whose rows Spark caches."""
         at: Planning | None = self
-        while at is not None and not at.__dict__.get("_is_kept"):
+        while at is not None and not at.__dict__.get("_is_cached"):
             at = at._before
         return at
 
-    def _over(self, speaks: Iterable[Any], verb: str, *given: Any) -> Any:
+    def _over(self, mentions: Iterable[Any], method: str, *args: Any) -> Any:
         """Run a method of Spark on the columns that its arguments refer to."""
-        names = names_in(speaks, self._origin.columns)
+        names = names_in(mentions, self._origin.columns)
         if names is None or self._find_cached() is not None:
-            return getattr(super(), verb)(*given)
+            return getattr(super(), method)(*args)
         return self._try_columns(
-            names & frozenset(self._output()), lambda on: getattr(on, verb)(*given)
+            names & frozenset(self._output()), lambda frame: getattr(frame, method)(*args)
         )
 
-    def _try_columns(self, names: Names, verb: Callable[[Any], Any]) -> Any:
+    def _try_columns(self, names: Names, call: Callable[[Any], Any]) -> Any:
         """Run a method on some columns; on all if Spark finds that it needs others."""
         if names >= frozenset(self._output()):
-            return verb(self._plain())
+            return call(self._plain())
         try:
-            return verb(self._build(names))
+            return call(self._build(names))
         except _analysis_exception():
-            return verb(self._plain())
+            return call(self._plain())
 
     def _aggregate(
-        self, speaks: Iterable[Any], by: tuple[Any, ...], verb: str, given: tuple[Any, ...]
+        self, mentions: Iterable[Any], by: tuple[Any, ...], method: str, args: tuple[Any, ...]
     ) -> Any:
         """Aggregate groups, on the columns that the arguments refer to."""
-        partial = self._aggregate_in_tasks(by, verb, given)
+        partial = self._aggregate_in_tasks(by, method, args)
         if partial is not None:
             return partial
-        names = names_in(speaks, self._origin.columns)
+        names = names_in(mentions, self._origin.columns)
         if names is None or self._find_cached() is not None:
-            return getattr(super().groupBy(*by), verb)(*given)
+            return getattr(super().groupBy(*by), method)(*args)
         names &= frozenset(self._output())
-        return self._try_columns(names, lambda on: getattr(on.groupBy(*by), verb)(*given))
+        return self._try_columns(names, lambda frame: getattr(frame.groupBy(*by), method)(*args))
 
-    def _aggregate_in_tasks(self, by: tuple[Any, ...], verb: str, given: tuple[Any, ...]) -> Any:
+    def _aggregate_in_tasks(self, by: tuple[Any, ...], method: str, args: tuple[Any, ...]) -> Any:
         """Return an aggregate that tasks begin; None if Spark must aggregate alone."""
         origin = self._origin
         if not origin.is_narrowed or not self._is_exact() or self._find_cached() is not None:
             return None
         schema = pa.schema([origin.scan.schema.field(name) for name in self._output()])
-        parts = parts_of(flat(by), verb, given, schema)
+        parts = parts_of(flat(by), method, args, schema)
         if parts is None:
             return None
         partial = origin.partial(parts, self._filters_to_push())
         return None if partial is None else parts.over(partial, by)
 
-    def _sort(self, verb: str, cols: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _sort(self, method: str, cols: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Sort by columns that may not be selected, as Spark allows."""
         names = names_in(cols, self._origin.columns)
         hidden = frozenset(self._origin.columns) if names is None else names
         if hidden <= self._columns_to_read() or self._find_cached() is not None:
-            return getattr(super(), verb)(*cols, **named)
-        return getattr(self._build(self._columns_to_read() | hidden), verb)(*cols, **named)
+            return getattr(super(), method)(*cols, **kwargs)
+        return getattr(self._build(self._columns_to_read() | hidden), method)(*cols, **kwargs)
+
+
+class PlannedGrouping:
+    """Methods of groups that plan before Spark does; mixed into a session's own `GroupedData`."""
+
+    def agg(self, *exprs: Any) -> Any:
+        """Aggregate as Spark does."""
+        named = list(exprs[0]) if len(exprs) == 1 and isinstance(exprs[0], dict) else exprs
+        return self._narrow(named, "agg", exprs)
+
+    def count(self) -> Any:
+        """Count as Spark does."""
+        return self._narrow((), "count", ())
+
+    def sum(self, *cols: str) -> Any:
+        """Sum as Spark does."""
+        return self._select_columns("sum", cols)
+
+    def avg(self, *cols: str) -> Any:
+        """Average as Spark does."""
+        return self._select_columns("avg", cols)
+
+    def mean(self, *cols: str) -> Any:
+        """Average as Spark does."""
+        return self._select_columns("mean", cols)
+
+    def min(self, *cols: str) -> Any:
+        """Return the minimum as Spark does."""
+        return self._select_columns("min", cols)
+
+    def max(self, *cols: str) -> Any:
+        """Return the maximum as Spark does."""
+        return self._select_columns("max", cols)
+
+    def _select_columns(self, method: str, cols: tuple[str, ...]) -> Any:
+        """Select columns; without names Spark uses all numeric columns."""
+        return self._narrow(cols or ("*",), method, cols)
+
+    def _narrow(self, mentions: Any, method: str, args: tuple[Any, ...]) -> Any:
+        by = self.__dict__["_by"]
+        return self.__dict__["_of"]._aggregate((*by, *mentions), by, method, args)
+
+
+@cache
+def _groups_class(base: Any) -> type:
+    return type("PlannedGroups", (PlannedGrouping, base), {})
+
+
+def _group(frame: Any, by: tuple[Any, ...], groups: Any) -> Any:
+    """Return the groups of a planned frame. groups: Spark's groups of the frame."""
+    base: Any = type(groups)
+    planned: Any = object.__new__(_groups_class(base))
+    planned.__dict__.update(groups.__dict__, _of=frame, _by=by)
+    return planned
 
 
 def plan_frame(scan: Scan, engine: SparkEngine, sizes: PackSizes) -> Any:
@@ -320,7 +409,7 @@ def _analysis_exception() -> type[Exception]:
 
 
 @cache
-def _kind_of(base: type) -> type:
+def _frame_class(base: type) -> type:
     return type("PlannedFrame", (Planning, base), {})
 
 
@@ -331,9 +420,9 @@ def _class_for(spark: Any) -> type:
             DataFrame as Connected,
         )
 
-        return _kind_of(Connected)
+        return _frame_class(Connected)
     try:
         from pyspark.sql.classic.dataframe import DataFrame as Classic  # noqa: PLC0415 - PySpark 4
     except ImportError:
         from pyspark.sql import DataFrame as Classic  # noqa: PLC0415 - PySpark 3.5
-    return _kind_of(Classic)
+    return _frame_class(Classic)

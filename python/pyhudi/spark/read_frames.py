@@ -83,12 +83,12 @@ def read_incremental(
     *,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
-    **how: Any,
+    **kwargs: Any,
 ) -> DataFrame:
     """Return the rows that commits of a range wrote: `HudiTable.incremental` as a DataFrame.
 
-    how: its other arguments, such as `columns`. Raises what it and its outputs raise.
+    kwargs: its other arguments, such as `columns`. Raises what it and its outputs raise.
     """
     engine = SparkEngine(spark)
     table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
-    return frame_of(table.incremental(start, end, **how))
+    return frame_of(table.incremental(start, end, **kwargs))

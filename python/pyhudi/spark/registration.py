@@ -28,7 +28,7 @@ def register(
     query: ViewQuery = "snapshot",
     start: Moment | None = None,
     end: Moment | None = None,
-    **how: Any,
+    **kwargs: Any,
 ) -> DataFrame:
     """Create or replace a temporary view of a table for SQL. Returns its DataFrame.
 
@@ -43,12 +43,12 @@ def register(
             as `HudiTable.diff`, between `start` and `end`.
         start: start of an incremental query, of changes and of a diff.
         end: end of the same queries.
-        how: other arguments of the chosen function, such as `columns` and `where`;
+        kwargs: other arguments of the chosen function, such as `columns` and `where`;
             `storage_options` and `options` always.
 
     Raises what these raise, and `ConfigError` for an unknown query, or one without its range.
     """
-    frame = _frame(spark, uri, query, start, end, how)
+    frame = _frame(spark, uri, query, start, end, kwargs)
     frame.createOrReplaceTempView(name)
     return frame
 
@@ -59,24 +59,24 @@ def _frame(
     query: ViewQuery,
     start: Moment | None,
     end: Moment | None,
-    how: dict[str, Any],
+    arguments: dict[str, Any],
 ) -> DataFrame:
     if query in ("snapshot", "read_optimized"):
         if start is not None or end is not None:
             raise ConfigError(f"a query {query!r} has no start and end", hint="Give as_of.")
         if query == "read_optimized":
-            how["read_optimized"] = True
-        return read(spark, uri, **how)
+            arguments["read_optimized"] = True
+        return read(spark, uri, **arguments)
     if query == "incremental":
-        return read_incremental(spark, uri, start, end, **how)
-    table_arguments = {name: how.pop(name, None) for name in ("storage_options", "options")}
+        return read_incremental(spark, uri, start, end, **arguments)
+    table_arguments = {name: arguments.pop(name, None) for name in ("storage_options", "options")}
     table = open_table(uri, engine=SparkEngine(spark), **table_arguments)
     if query == "changes":
-        return frame_of(table.changes(start, end, **how))
+        return frame_of(table.changes(start, end, **arguments))
     if query == "diff":
         if start is None or end is None:
             raise ConfigError("a query 'diff' needs start and end")
-        return frame_of(table.diff(start, end, **how))
+        return frame_of(table.diff(start, end, **arguments))
     raise ConfigError(
         f"query is {query!r}",
         hint="snapshot, read_optimized, incremental, changes or diff",

@@ -1,7 +1,7 @@
-"""The read at the base of a planned DataFrame: fewer columns, fewer files, the same identity.
+"""The read at the base of a planned DataFrame: fewer columns and files, the same column ids.
 
-Columns that were taken from a DataFrame (`frame["fare"]`) refer to it by ids. A narrower read of
-the same table must have the ids of the wide one, or such columns could not be used on it.
+A column of a DataFrame (`frame["fare"]`) refers to it by ids. A narrower read of the same table
+must have the ids of the wide one, or Spark would not accept such columns on it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ScanSource:
         """Whether columns can be pruned: not if names differ only in case."""
         return len({name.lower() for name in self.columns}) == len(self.columns)
 
-    def narrow(self) -> str:
+    def cheapest_column(self) -> str:
         """Return a column that is cheap to read."""
         table = self.scan.table
         if self.scan.request.where is not None and self.scan.request.where.columns:
@@ -83,17 +83,17 @@ class ScanSource:
         frame = None if files is None else read_by_spark(self.engine.spark, files, scan)
         if frame is None:
             frame = self._frame(scan, read_pack, scan.schema)
-        return self._with_identity(frame)
+        return self._with_source_ids(frame)
 
     def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame | None:
-        """Return what tasks give of an aggregate of the rows that pushed filters leave.
+        """Return the parts of an aggregate that tasks compute of rows that match pushed filters.
 
         None if Spark reads those rows itself.
         """
-        scan = self.scan_of(parts.columns or [self.narrow()], pushed)
+        scan = self.scan_of(parts.columns or [self.cheapest_column()], pushed)
         if self._plain_paths(scan) is not None:
             return None
-        return self._with_identity(self._frame(scan, parts.of_pack, parts.schema))
+        return self._with_source_ids(self._frame(scan, parts.of_pack, parts.schema))
 
     @cached_property
     def _plain(self) -> PlainFiles | None:
@@ -109,8 +109,8 @@ class ScanSource:
         size = estimate_size(estimate_bytes_read(scan, self.sizes), self.engine.spark)
         return self.engine.scan(work, packs, schema, size=size)
 
-    def _with_identity(self, frame: DataFrame) -> DataFrame:
-        """Return the frame with the identity of the whole scan's."""
+    def _with_source_ids(self, frame: DataFrame) -> DataFrame:
+        """Return the frame with the ids of the whole scan's frame."""
         if self.plan_id is None:
             return self._with_ids(frame)
         set_plan_id(frame, self.plan_id)
@@ -120,19 +120,23 @@ class ScanSource:
         """Return the frame with the ids of columns that have one already; new ids are stored."""
         output = frame._jdf.queryExecution().analyzed().output()  # noqa: SLF001 - ids are hidden
         columns = [output.apply(at) for at in range(output.size())]
-        given = [(column, self.ids.get(column.name())) for column in columns]
+        columns_with_ids = [(column, self.ids.get(column.name())) for column in columns]
         for column in columns:
             self.ids.setdefault(column.name(), column.exprId())
-        return with_column_ids(frame, given) if any(column_id for _, column_id in given) else frame
+        return (
+            with_column_ids(frame, columns_with_ids)
+            if any(column_id for _, column_id in columns_with_ids)
+            else frame
+        )
 
 
-def with_column_ids(frame: Any, given: Sequence[tuple[Any, Any]]) -> DataFrame:
+def with_column_ids(frame: Any, columns: Sequence[tuple[Any, Any]]) -> DataFrame:
     """Return a classic session's frame with these column ids; None keeps the column's own."""
     jvm = frame.sparkSession._jvm  # noqa: SLF001 - only the JVM names columns
     sql = jvm.org.apache.spark.sql
     as_column = sql.Column if _is_old(frame) else sql.classic.ExpressionUtils.column
     result = []
-    for column, expression_id in given:
+    for column, expression_id in columns:
         nothing = column.qualifier()  # an empty Seq of strings
         aliased = column
         if expression_id is not None:

@@ -1,8 +1,8 @@
 """Names for routes that Spark's shuffle spreads evenly over its partitions.
 
-Spark hashes the route's name to a partition, and a few names seldom hash to different partitions:
-of four files, three would be written by one task. So this module searches names with suitable
-hashes. If Spark changed its hash, only the balance would be lost.
+Spark assigns a route to a partition by the hash of its name, and a few names seldom have hashes of
+different partitions: one task would write three of four files. This module looks for names with
+suitable hashes. If Spark changed its hash, only the balance would be lost.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def route_names(count: int, partitions: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def number_of(name: str) -> int:
+def route_number(name: str) -> int:
     """Return the number of a route."""
     return int(name[:DIGITS])
 
 
-def spark_hash(text: bytes) -> int:
+def spark_hash(data: bytes) -> int:
     """Return Spark's hash of whole words as a signed integer (`Murmur3_x86_32`, 3.5 and 4)."""
     result = _SEED
-    for start in range(0, len(text), 4):
-        word = int.from_bytes(text[start : start + 4], "little")
+    for start in range(0, len(data), 4):
+        word = int.from_bytes(data[start : start + 4], "little")
         word = _rotate(word * 0xCC9E2D51 & _BITS, 15) * 0x1B873593 & _BITS
         result = (_rotate(result ^ word, 13) * 5 + 0xE6546B64) & _BITS
-    result ^= len(text)
+    result ^= len(data)
     result = (result ^ result >> 16) * 0x85EBCA6B & _BITS
     result = (result ^ result >> 13) * 0xC2B2AE35 & _BITS
     result ^= result >> 16

@@ -1,4 +1,4 @@
-"""A bulk insert without a shuffle: each Spark task writes its rows to new files of its own."""
+"""A bulk insert without a shuffle: each Spark task writes its rows to its own new files."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
 
 _FILE_BITS = 14
-"""A file's number is its task's number followed by its own, in this many bits."""
+"""A file's number is its task's number, followed by its number in the task in this many bits."""
 _STATS = pa.schema([("stats", pa.binary())])
 
 
 @dataclass(frozen=True)
-class AssignedByTasks:
-    """Rows that each task writes to files of its own, without a count (see `AssignedRows`)."""
+class UnshuffledRows:
+    """Rows that each task writes to its own files, not counted before (see `AssignedRows`)."""
 
     context: WriteContext
     data: DataFrame
-    step: WriteApart
+    step: WriteWithoutShuffle
     counts: Counts = field(default_factory=lambda: Counts(()))
     kept_in_partition: int = 0
     cross_partition_duplicates: int = 0
-    told: list[int] = field(default_factory=list)
+    existing_counts: list[int] = field(default_factory=list)
     """For each finished task, the number of its rows whose keys are in the table."""
     deleted_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     missing_keys: pa.Table | None = None
@@ -54,18 +54,18 @@ class AssignedByTasks:
     @property
     def inserted_duplicates(self) -> int:
         """Number of rows with existing keys, available once the rows are written."""
-        return sum(self.told)
+        return sum(self.existing_counts)
 
-    def count_existing_keys(self) -> AssignedByTasks:
+    def count_existing_keys(self) -> UnshuffledRows:
         """Return the rows with a count of those whose keys are in the table."""
-        return replace(self, step=replace(self.step, known=True))
+        return replace(self, step=replace(self.step, count_existing=True))
 
-    def after_recovery(self) -> AssignedByTasks:
+    def after_recovery(self) -> UnshuffledRows:
         """Return the rows after the recovery that precedes a write."""
         return replace(self, context=self.context.recover())
 
     def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
-        """Return no stretches: no plan is made with them."""
+        """Return no row_ranges: no plan is made with them."""
         return {}
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
@@ -73,18 +73,18 @@ class AssignedByTasks:
         step = self.step.in_write(self.context, instant)
         rows = collect(map_batches(self.data, step, _STATS), f"write files of {instant}")
         written = [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
-        self.told.extend(existing for _, existing in written)
+        self.existing_counts.extend(existing for _, existing in written)
         return [stats for stats, _ in written]
 
 
 def _file_ids(instant: str, task: int) -> Iterator[str]:
-    """Yield the same ids for each attempt of a task: leftover files are of the same groups."""
+    """Yield the same ids for each attempt of a task: leftover files belong to the same groups."""
     for number in count():
         yield plain_file_id(str(uuid5(NAMESPACE_URL, f"{instant}/{task}/{number}")))
 
 
 @dataclass(frozen=True)
-class WriteApart:
+class WriteWithoutShuffle:
     """Adds keys to rows and writes them; the result is pickled statistics."""
 
     context: RemoteContext
@@ -94,20 +94,20 @@ class WriteApart:
     memory_limit: int
     instant: str = ""
     """Instant of the write."""
-    known: bool = False
+    count_existing: bool = False
     """Count rows whose keys are in the table."""
 
     @classmethod
     def of(
-        cls, context: WriteContext, given: pa.Table, schema_mode: str, memory_limit: int
-    ) -> WriteApart:
+        cls, context: WriteContext, empty: pa.Table, schema_mode: str, memory_limit: int
+    ) -> WriteWithoutShuffle:
         """Return the step for rows with an empty table's schema. Raises as `KeyRows.of` does."""
-        keys, schema = KeyRows.of(context, given, schema_mode, generate=True)
+        keys, schema = KeyRows.of(context, empty, schema_mode, generate=True)
         return cls(keys.context, keys, schema, memory_limit)
 
-    def in_write(self, context: WriteContext, instant: str) -> WriteApart:
+    def in_write(self, context: WriteContext, instant: str) -> WriteWithoutShuffle:
         """Return the step in a started write, after the recovery."""
-        remote = RemoteContext.of(context, None if self.known else ())
+        remote = RemoteContext.of(context, None if self.count_existing else ())
         return replace(self, context=remote, instant=instant)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
@@ -116,12 +116,12 @@ class WriteApart:
 
     def write_rows(self, batches: Batches) -> tuple[tuple[WriteStat, ...], int]:
         """Write the rows of one Spark task; also returns how many have keys in the table."""
-        pieces = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
+        keyed = (rows.drop_columns([SEQ]) for rows in self.keys(batches))
         with ExitStack() as stack:
-            chunks = chain([self.schema.empty_table()], pieces)
+            chunks = chain([self.schema.empty_table()], keyed)
             counters = RowCounters()
             rows = buffer_rows(stack, self.context, chunks, self.memory_limit, counters)
-            assigned = (rows.count_existing_keys() if self.known else rows).for_new_files()
+            assigned = (rows.count_existing_keys() if self.count_existing else rows).for_new_files()
             attempt = attempt_of(WRITE_STAGE)
             files = plan_new_files(
                 self.context.target(self.instant),

@@ -23,14 +23,14 @@ def estimate_bytes_read(rows: Scan | Changes, sizes: PackSizes) -> float:
         logs = sum(len(task.change_logs) for task in rows.tasks)
         return sum(change_size(task) for task in rows.tasks) + logs * sizes.open_bytes
     read = sum(task_size(task) for task in rows.tasks)
-    whole = pa.schema([field for field in rows.shown if not is_meta(field.name)])
-    return read * min(row_bytes(rows.schema) / row_bytes(whole), 1.0)
+    all_columns = pa.schema([field for field in rows.shown if not is_meta(field.name)])
+    return read * min(row_bytes(rows.schema) / row_bytes(all_columns), 1.0)
 
 
 def estimate_size(files: float, spark: SparkSession) -> int:
     """Estimate the size in bytes for Spark's planner, as Spark does for its own file sources.
 
-    A size costs time, so it is limited to what rules out a broadcast of the rows.
+    The size costs time (see `engine._step`), so it is at most what rules out a broadcast.
     """
     factor = float(spark.conf.get("spark.sql.sources.fileCompressionFactor", None) or 1.0)
     limits = [_bytes(spark, name) or 0 for name in _BROADCAST_LIMITS]
@@ -58,9 +58,9 @@ _UNITS = {"b": 0, "": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30
 
 
 def _bytes(spark: SparkSession, name: str) -> int | None:
-    text = str(spark.conf.get(name, None) or "").strip().lower()
-    number = text.rstrip("bkmgt")
-    unit = text[len(number) :]
+    setting = str(spark.conf.get(name, None) or "").strip().lower()
+    number = setting.rstrip("bkmgt")
+    unit = setting[len(number) :]
     return int(number) << _UNITS[unit] if number.isdecimal() and unit in _UNITS else None
 
 

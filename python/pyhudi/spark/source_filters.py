@@ -32,7 +32,9 @@ _OPERATORS = {
 def pushable(filters: Iterable[Any], schema: pa.Schema) -> tuple[FilterTuple, ...]:
     """Return the filters that can be applied when files are read. schema: that of scans."""
     tuples = (_tuple(spark_filter) for spark_filter in filters)
-    return tuple(triple for triple in tuples if triple is not None and fitting(triple, schema))
+    return tuple(
+        triple for triple in tuples if triple is not None and is_comparable(triple, schema)
+    )
 
 
 def _tuple(spark_filter: Any) -> FilterTuple | None:
@@ -60,7 +62,7 @@ def _negate(child: Any) -> FilterTuple | None:
     return (child.attribute[0], "!=", child.value)
 
 
-def fitting(triple: FilterTuple, schema: pa.Schema) -> bool:
+def is_comparable(triple: FilterTuple, schema: pa.Schema) -> bool:
     """Return whether Spark and Arrow evaluate a filter in the same way."""
     column = triple[0]
     if column not in schema.names:

@@ -1,6 +1,6 @@
 """The options of Spark's format "pyhudi", and the query that they describe.
 
-Spark passes all of them as text, and plans in a Python worker that has no session: a query is
+Spark passes all options as text, and plans in a Python worker without a session. A query is
 therefore a picklable description, and each process opens the table itself.
 """
 
@@ -25,7 +25,7 @@ from pyhudi.timeline.named_instants import PlainTime
 
 QueryType = Literal["snapshot", "read_optimized", "incremental", "cdc"]
 
-_HUDIS_NAMES = {
+_HUDI_NAMES = {
     "hoodie.datasource.query.type": "query_type",
     "as.of.instant": "as_of",
     "hoodie.datasource.read.begin.instanttime": "begin",
@@ -40,7 +40,7 @@ _TIMES = ("as_of", "begin", "end")
 _STORAGE = "storage."
 """Prefix of the name of each storage option."""
 _STREAM_ONLY = ("max_instants_per_batch", "max_bytes_per_batch")
-_OF_WRITES = ("path", "operation", "memory_limit", "options", "storage_options")
+_WRITE_OPTIONS = ("path", "operation", "memory_limit", "options", "storage_options")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Query:
     def of_write(cls, options: Mapping[str, str]) -> Query:
         """Parse the options of a write. Raises `ConfigError` as `of` does."""
         arguments = _arguments(options)
-        unsupported = [name for name in arguments if name not in _OF_WRITES]
+        unsupported = [name for name in arguments if name not in _WRITE_OPTIONS]
         if unsupported:
             raise ConfigError(f"the option {unsupported[0]} does not apply to writes")
         query = cls(**arguments)
@@ -138,18 +138,18 @@ class Query:
         if self.query_type == "cdc":
             return table.changes(self.begin, self.end, where=self.where, images=self.images)
         columns = None if self.columns is None else list(self.columns)
-        how: dict[str, Any] = {"where": self.where, "meta_fields": self.meta_fields}
+        arguments: dict[str, Any] = {"where": self.where, "meta_fields": self.meta_fields}
         if self.query_type == "incremental":
-            how |= {
+            arguments |= {
                 "hollow_commits": self.hollow_commits,
                 "fallback_full_scan": self.fallback_full_scan,
             }
-            scan = table.incremental(self.begin, self.end, columns=columns, **how)
+            scan = table.incremental(self.begin, self.end, columns=columns, **arguments)
             memory = replace(scan.request, memory_limit=self.memory_limit)
             return self._apply_filters(replace(scan, request=memory))
         read_optimized = self.query_type == "read_optimized"
         scan = table.scan(
-            columns, read_optimized=read_optimized, memory_limit=self.memory_limit, **how
+            columns, read_optimized=read_optimized, memory_limit=self.memory_limit, **arguments
         )
         return self._apply_filters(scan)
 
@@ -164,13 +164,13 @@ class Query:
 _TYPES = {field.name: str(field.type) for field in fields(Query)}
 
 
-def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
+def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"options": {}, "storage_options": {}}
     hudis_times: list[str] = []
-    if _OF_A_CATALOG in given:
-        raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_A_VIEW)
-    for name, value in ((str(name).lower(), str(value)) for name, value in given.items()):
-        query_field = _HUDIS_NAMES.get(name, name)
+    if _CATALOG_OPTION in options:
+        raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_CREATE_VIEW)
+    for name, value in ((str(name).lower(), str(value)) for name, value in options.items()):
+        query_field = _HUDI_NAMES.get(name, name)
         if name.startswith(_STORAGE):
             arguments["storage_options"][name.removeprefix(_STORAGE)] = value
         elif query_field in _OWN_NAMES:
@@ -191,14 +191,14 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
         # Ranges of changes have requested times in Hudi (`HoodieCDCExtractor`, 1.2.0).
         arguments |= {query_field: PlainTime(arguments[query_field]) for query_field in hudis_times}
     if "path" not in arguments:
-        hint = f'Call .load("/path/of/the/table"). Spark\'s catalog stores no path: {_A_VIEW}'
+        hint = f'Call .load("/path/of/the/table"). Spark\'s catalog stores no path: {_CREATE_VIEW}'
         raise ConfigError("no path was given", hint=hint)
     return arguments
 
 
-_OF_A_CATALOG = "owner"
+_CATALOG_OPTION = "owner"
 """Spark 4 passes it instead of path and options when a table of its catalog is created."""
-_A_VIEW = "CREATE TEMPORARY VIEW name USING pyhudi OPTIONS (path '/folder/of/the/table')"
+_CREATE_VIEW = "CREATE TEMPORARY VIEW name USING pyhudi OPTIONS (path '/path/of/the/table')"
 _OWN_NAMES = tuple(name for name in _TYPES if name not in ("options", "storage_options", "pushed"))
 _KNOWN_OPTIONS = {name.lower(): name for name in sorted(KNOWN_OPTIONS)}
 

@@ -20,7 +20,7 @@ from pyhudi.config.log import logger
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.spark.executor_steps import struct_schema
-from pyhudi.spark.shuffle_free_write import WriteApart
+from pyhudi.spark.shuffle_free_write import WriteWithoutShuffle
 from pyhudi.spark.source_options import Query
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -60,7 +60,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             )
             raise UnsupportedTableFeature(msg, hint=_HINT)
         input_rows = struct_schema(schema).empty_table()
-        step = WriteApart.of(context, input_rows, "strict", query.memory_limit)
+        step = WriteWithoutShuffle.of(context, input_rows, "strict", query.memory_limit)
         context = context.recover()
         txn = Transaction(context.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)

@@ -1,7 +1,7 @@
-"""The conditions of a Spark SQL text that certainly exclude rows, as filter tuples.
+"""Parts of a Spark SQL condition that files can be pruned by, as filter tuples.
 
-Spark applies the whole condition itself again. The conditions here only have to keep every row that
-Spark would keep, so only simple comparisons are parsed.
+Spark applies the whole condition again. The parts must keep every row that Spark would keep, so
+only simple comparisons are parsed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Conjuncts:
     """The parsed part of a condition."""
 
     tuples: tuple[FilterTuple, ...] = ()
-    whole: bool = False
+    complete: bool = False
     """Whether the tuples are the whole condition."""
 
 
@@ -65,13 +65,13 @@ def _all_of(tokens: Tokens) -> Conjuncts:
         return _all_of(inner)
     single = _comparison(tokens)
     if single is not None:
-        return Conjuncts((single,), whole=True)
+        return Conjuncts((single,), complete=True)
     parts = _split_conjuncts(tokens)
     if len(parts) < 2:  # noqa: PLR2004 - nothing was parted
         return Conjuncts()
     parsed = [_all_of(part) for part in parts]
-    tuples = tuple(triple for each in parsed for triple in each.tuples)
-    return Conjuncts(tuples, all(each.whole for each in parsed))
+    tuples = tuple(triple for part in parsed for triple in part.tuples)
+    return Conjuncts(tuples, all(part.complete for part in parsed))
 
 
 def _without_parentheses(tokens: Tokens) -> Tokens | None:

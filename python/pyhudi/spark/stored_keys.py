@@ -1,7 +1,7 @@
-"""The keys in files, as rows of Spark to join incoming rows with.
+"""The keys in files, as rows of Spark to join incoming rows with, for indexes that read files.
 
-They are used for indexes that read files. One task reads each slice, and skips most of the keys
-that no incoming row has; bloom indexes exclude slices that certainly have none of the keys.
+One task reads each slice, and skips most keys that no incoming row has. Bloom indexes exclude
+slices that certainly have none of the keys.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pyhudi.index.protocol import Index, KeyFilter
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import group_values, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW
-from pyhudi.spark.executor_steps import collect, map_batches, pieces
+from pyhudi.spark.executor_steps import chunks, collect, map_batches
 from pyhudi.spark.internal_columns import DESTINATION, GROUP
 
 _KEY = "_pyhudi_key"
 _PARTS = 1 << 23
-"""Number of hash parts of all keys: with a bit each they are a MiB, and one key in ten passes if a
-million are looked up."""
+"""Number of hash parts of all keys: a MiB with one bit each. If a million keys are looked up, one
+other key in ten passes, too."""
 _TASKS = 16
-"""Maximum number of such MiB that come to the driver."""
+"""Maximum number of tasks, each of which sends that MiB to the driver."""
 _BITS = pa.schema([("bits", pa.binary())])
 _KEYS = pa.schema(
     [(_KEY, pa.string()), (DESTINATION, pa.string()), (GROUP, pa.string()), (BASE_ROW, pa.int64())]
@@ -45,10 +45,10 @@ class KeysTask:
     source: KeySource
     slice: FileSlice
     group: str
-    """Identity of its file group (`columns.identity`)."""
+    """Identity of its file group (`Index.identity`)."""
     with_base: bool = True
     """Whether keys of its base file are read, too."""
-    wanted: pa.BooleanArray | None = None
+    requested: pa.BooleanArray | None = None
     """For each part of all keys, whether such keys are looked up; None: all are."""
 
 
@@ -61,12 +61,12 @@ def read_stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
         for batch in source.keys_of(replace(slice_, logs=())):
             numbers = pc.add(row_numbers(batch.num_rows), first)
             first += batch.num_rows
-            of_base, numbers = _only_wanted(task, batch.column(0), numbers)
+            of_base, numbers = _only_requested(task, batch.column(0), numbers)
             keys.append(of_base)
             rows.append(numbers)
     if slice_.logs:
         for batch in source.keys_of(slice_, with_base=False):
-            of_logs, none = _only_wanted(
+            of_logs, none = _only_requested(
                 task, batch.column(0), pa.nulls(batch.num_rows, pa.int64())
             )
             keys.append(of_logs)
@@ -81,12 +81,12 @@ def read_stored_keys(task: KeysTask) -> Iterator[pa.RecordBatch]:
     ).to_batches(max_chunksize=64 * 1024)
 
 
-def _only_wanted(
+def _only_requested(
     task: KeysTask, keys: pa.Array[Any], rows: pa.Array[Any]
 ) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    if task.wanted is None:
+    if task.requested is None:
         return keys, rows
-    keep = task.wanted.take(_native.key_parts(keys, len(task.wanted)))
+    keep = task.requested.take(_native.key_parts(keys, len(task.requested)))
     return keys.filter(keep), rows.filter(keep)
 
 
@@ -97,7 +97,7 @@ class PartsWithKeys:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield one row with a bit for each part; none without keys."""
         bits = None
-        for rows in pieces(batches):
+        for rows in chunks(batches):
             chunk_bits = _native.parts_with_keys(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
             bits = chunk_bits if bits is None else pc.or_(bits, chunk_bits)
         if bits is not None:
@@ -108,7 +108,7 @@ def _find_requested_parts(rows: DataFrame) -> pa.BooleanArray:
     """Return for each of `_PARTS` parts of all keys whether the rows have a key of it."""
     step = map_batches(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
     requested = pa.repeat(pa.scalar(value=False), _PARTS)
-    for row in collect(step, "look over keys"):
+    for row in collect(step, "collect key hashes"):
         bits = pa.py_buffer(bytes(row[0]))
         requested = pc.or_(
             requested, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits])
@@ -128,14 +128,14 @@ def join_stored_keys(
 ) -> DataFrame:
     """Return the rows with `DESTINATION`, `GROUP` and `BASE_ROW` of each file group with their key.
 
-    A row whose key is in no file group comes once, with nulls there.
+    A row whose key is in no file group comes once, with nulls in these columns.
 
     any_partition: look up keys in all slices (else: in those of the row's partition). filters: as
     in `simple.TagTask`.
     """
     requested = _find_requested_parts(rows) if slices else None
     tasks = [
-        KeysTask(source, slice_, index.identity(slice_.file_id), wanted=requested)
+        KeysTask(source, slice_, index.identity(slice_.file_id), requested=requested)
         for slice_ in slices
     ]
     if filters is not None:
@@ -152,7 +152,7 @@ def join_stored_keys(
 
 
 @dataclass(frozen=True)
-class MayHold:
+class FindSlices:
     """Finds the slices whose base files may have some of the rows' keys."""
 
     filters: KeyFilter
@@ -162,21 +162,21 @@ class MayHold:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield numbers of the slices."""
         remaining = dict(enumerate(self.slices))
-        for rows in pieces(batches):
+        for rows in chunks(batches):
             keys = rows.column(RECORD_KEY).combine_chunks()
             paths = rows.column(PARTITION_PATH).combine_chunks()
             of_path = {} if self.any_partition else dict(group_values(paths, keys))
             hits = [
                 number
                 for number, slice_ in remaining.items()
-                if self._may_hold(slice_, keys if self.any_partition else of_path)
+                if self._may_have_keys(slice_, keys if self.any_partition else of_path)
             ]
             remaining = {
                 number: slice_ for number, slice_ in remaining.items() if number not in hits
             }
             yield pa.table({"slice": pa.array(hits, pa.int64())})
 
-    def _may_hold(self, slice_: FileSlice, keys: Any) -> bool:
+    def _may_have_keys(self, slice_: FileSlice, keys: Any) -> bool:
         requested = keys.get(slice_.partition) if isinstance(keys, dict) else keys
         return requested is not None and self.filters.may_hold(slice_, requested)
 
@@ -184,7 +184,7 @@ class MayHold:
 def _candidates(
     rows: DataFrame, filters: KeyFilter, slices: list[FileSlice], *, any_partition: bool
 ) -> set[int]:
-    step = MayHold(filters, tuple(slices), any_partition)
+    step = FindSlices(filters, tuple(slices), any_partition)
     keys = rows.select(RECORD_KEY, PARTITION_PATH)
     matches = map_batches(keys, step, pa.schema([("slice", pa.int64())])).distinct()
-    return {row[0] for row in collect(matches, "ask bloom filters")}
+    return {row[0] for row in collect(matches, "check bloom filters")}

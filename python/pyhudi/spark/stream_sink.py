@@ -22,7 +22,7 @@ from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.spark.engine import SparkEngine, is_connect
 from pyhudi.write.idempotency import newest_first
 
-SinkVerb = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
+SinkMethod = Literal["upsert", "insert", "bulk_insert", "delete_keys"]
 
 QUERY = "_pyhudi_streaming_sink_query"
 """Entry of a commit with JSON of each stream's Spark query at that time. Hudi ignores it."""
@@ -35,11 +35,11 @@ class Sink:
     """Writes batches of one stream to one table. Made by `sink`; picklable."""
 
     uri: str
-    verb: SinkVerb
+    verb: SinkMethod
     identifier: str
     storage_options: Mapping[str, str] | None = field(repr=False)
     options: Mapping[str, object]
-    how: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Write a batch in one commit, unless a commit of its number is on the timeline.
@@ -56,9 +56,11 @@ class Sink:
         if query:
             stream_entries[QUERY] = json.dumps({self.identifier: query})
         # Metadata of this commit only, not of the services that follow it.
-        commit_entries = {**(self.how.get("commit_metadata") or {}), **stream_entries}
+        commit_entries = {**(self.arguments.get("commit_metadata") or {}), **stream_entries}
         try:
-            getattr(table, self.verb)(batch, **{**self.how, "commit_metadata": commit_entries})
+            getattr(table, self.verb)(
+                batch, **{**self.arguments, "commit_metadata": commit_entries}
+            )
         except CommitConflict:
             if not self._is_written(table.refresh(), batch_id, query):
                 raise
@@ -95,12 +97,12 @@ class Sink:
 
 def sink(
     uri: str | os.PathLike[str],
-    verb: SinkVerb = "upsert",
+    verb: SinkMethod = "upsert",
     *,
     identifier: str = DEFAULT_IDENTIFIER,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
-    **how: Any,
+    **kwargs: Any,
 ) -> Sink:
     """Return a function for `df.writeStream.foreachBatch` that writes each batch once to a table.
 
@@ -114,25 +116,25 @@ def sink(
             `hoodie.datasource.write.streaming.checkpoint.identifier`.
         storage_options: as in `pyhudi.open_table`.
         options: as in `pyhudi.open_table`.
-        how: other arguments of the method, except `commit_id`: each batch has its number as id.
+        kwargs: other arguments of the method, except `commit_id`: each batch has its number as id.
 
     Raises `ConfigError` for an unknown method, and for arguments that it does not have. The
     function raises what the method raises, and `ConfigError` if another query has used the
     identifier: its batches would be skipped.
     """
-    if verb not in get_args(SinkVerb):
-        raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkVerb))}")
-    _check(verb, how)
-    return Sink(os.fspath(uri), verb, identifier, storage_options, dict(options or {}), how)
+    if verb not in get_args(SinkMethod):
+        raise ConfigError(f"verb is {verb!r}; it is one of {', '.join(get_args(SinkMethod))}")
+    _check_arguments(verb, kwargs)
+    return Sink(os.fspath(uri), verb, identifier, storage_options, dict(options or {}), kwargs)
 
 
-def _check(verb: SinkVerb, how: Mapping[str, Any]) -> None:
-    if "commit_id" in how:
+def _check_arguments(verb: SinkMethod, arguments: Mapping[str, Any]) -> None:
+    if "commit_id" in arguments:
         # Otherwise all batches but the first would count as written.
         msg = "commit_id names one commit, and a sink makes many"
         raise ConfigError(msg, hint="Leave it out: each batch is written once by its number.")
     parameters = list(inspect.signature(getattr(HudiTable, verb)).parameters)[2:]
-    for name in how:
+    for name in arguments:
         if name not in parameters:
             msg = f"{verb} has no argument {name!r}"
             raise ConfigError(

@@ -20,9 +20,9 @@ from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
 from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import pieces, runs, with_types
-from pyhudi.spark.internal_columns import DESTINATION, GROUP, NEW, PLACED, REMOVE, SEQ, UPDATE
-from pyhudi.spark.key_steps import Batches, with_known
+from pyhudi.spark.executor_steps import chunks, key_chunks, with_types
+from pyhudi.spark.internal_columns import ASSIGNED, DESTINATION, GROUP, NEW, REMOVE, SEQ, UPDATE
+from pyhudi.spark.key_steps import Batches, with_existing
 
 Find = Callable[[RemoteContext, pa.Table, "pa.Array[Any]"], TagResult]
 """Tags rows, from the rows and whether each deletes its key."""
@@ -37,16 +37,16 @@ class LookUp:
     """Schema of the rows, without number."""
     find: Find = tagging.tag_upsert
     """A function of `index.tagging`."""
-    known: bool = False
+    mark_existing: bool = False
     """Whether each row records if the table has its key."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the rows with their destinations."""
-        for given in pieces(batches):
-            rows = with_types(given, self.schema)
+        for chunk in chunks(batches):
+            rows = with_types(chunk, self.schema)
             deletes = self.context.find_delete_markers(rows)
             tag_result = self.find(self.context, rows, deletes)
-            flagged = with_known(self.context, given) if self.known else given
+            flagged = with_existing(self.context, chunk) if self.mark_existing else chunk
             yield assign_rows(self.context, flagged, deletes, tag_result)
 
 
@@ -59,21 +59,21 @@ class LookUpDeletes:
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the keys that exist, with their locations."""
-        for given in pieces(batches):
-            keys = given.select([RECORD_KEY, PARTITION_PATH])
+        for chunk in chunks(batches):
+            keys = chunk.select([RECORD_KEY, PARTITION_PATH])
             tag_result = tagging.tag_delete(self.context, keys, in_partitions=self.in_partitions)
             tagged = tag_result.tagged
-            rows = given.take(tagged.rows)
+            rows = chunk.take(tagged.rows)
             deleted = pa.repeat(pa.scalar(value=True), rows.num_rows)
-            place = _destinations(self.context, tag_result, tagged.groups)
-            yield _with_place(rows, deleted, REMOVE, place, tagged.base_rows)
+            destination = _destinations(self.context, tag_result, tagged.groups)
+            yield _with_destination(rows, deleted, REMOVE, destination, tagged.base_rows)
 
 
 @dataclass(frozen=True)
-class Settle:
+class ResolveMoves:
     """Assigns rows that were joined with the stored keys of all partitions.
 
-    They are sorted by key; a row whose key is in several file groups comes once for each.
+    They come sorted by key. A row whose key is in several file groups comes once for each of them.
     """
 
     context: RemoteContext
@@ -85,28 +85,28 @@ class Settle:
         groups, _ = self.context.groups(None)
         group_numbers = {_name(self.context, group): number for number, group in enumerate(groups)}
         names = pa.array(list(group_numbers), pa.string())
-        for given in runs(batches, RECORD_KEY):
-            number = given.append_column("row", row_numbers(given.num_rows))
+        for chunk in key_chunks(batches, RECORD_KEY):
+            number = chunk.append_column("row", row_numbers(chunk.num_rows))
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
-            once = given.take(firsts.column("row_min"))
-            at = pc.index_in(given.column(SEQ), value_set=firsts.column(SEQ).combine_chunks())
-            group = pc.index_in(_names(given), value_set=names)
+            first_rows = chunk.take(firsts.column("row_min"))
+            at = pc.index_in(chunk.column(SEQ), value_set=firsts.column(SEQ).combine_chunks())
+            group = pc.index_in(_names(chunk), value_set=names)
             has_group = pc.is_valid(group)
             tagged = Tagged(
                 at.filter(has_group).combine_chunks().cast(pa.int64()),
                 group.filter(has_group).combine_chunks().cast(pa.int64()),
             )
-            rows = with_types(once, self.schema)
+            rows = with_types(first_rows, self.schema)
             deletes = self.context.find_delete_markers(rows)
             tag_result = tagging.resolve_partition_moves(
                 self.context, rows, deletes, TagResult(tagged, groups)
             )
             columns = [*self.schema.names, SEQ]
-            yield assign_rows(self.context, once.select(columns), deletes, tag_result)
+            yield assign_rows(self.context, first_rows.select(columns), deletes, tag_result)
 
 
 @dataclass(frozen=True)
-class Joined:
+class AssignJoined:
     """Assigns rows that were joined with the stored keys of their partitions."""
 
     context: RemoteContext
@@ -116,24 +116,24 @@ class Joined:
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the rows with their destinations; deletes of missing keys are dropped."""
-        for given in pieces(batches):
-            hit = pc.is_valid(given.column(GROUP))
-            deletes_key = self.context.find_delete_markers(given)
+        for chunk in chunks(batches):
+            hit = pc.is_valid(chunk.column(GROUP))
+            deletes_key = self.context.find_delete_markers(chunk)
             keep = hit if self.deletes else pc.or_(hit, pc.invert(deletes_key))
             action_of_hit = REMOVE if self.deletes else UPDATE
             action = pc.if_else(
                 hit, pa.scalar(action_of_hit, pa.int32()), pa.scalar(NEW, pa.int32())
             )
-            destination = pc.coalesce(given.column(DESTINATION), given.column(PARTITION_PATH))
-            rows = given.select([*self.columns, SEQ])
+            destination = pc.coalesce(chunk.column(DESTINATION), chunk.column(PARTITION_PATH))
+            rows = chunk.select([*self.columns, SEQ])
             destination_columns = [
                 action,
                 destination,
-                given.column(GROUP),
-                given.column(BASE_ROW),
+                chunk.column(GROUP),
+                chunk.column(BASE_ROW),
                 deletes_key,
             ]
-            for field, column in zip(PLACED, destination_columns, strict=True):
+            for field, column in zip(ASSIGNED, destination_columns, strict=True):
                 rows = rows.append_column(field, column)
             yield rows.filter(keep)
 
@@ -150,15 +150,15 @@ def assign_rows(
     destinations = added.column(PARTITION_PATH)
     tagged_rows, removed_rows = rows.take(tagged.rows), rows.take(tagged.left_rows)
     parts = [
-        _with_place(added, marked.take(new), NEW, (destinations, nothing), None),
-        _with_place(
+        _with_destination(added, marked.take(new), NEW, (destinations, nothing), None),
+        _with_destination(
             tagged_rows,
             marked.take(tagged.rows),
             UPDATE,
             _destinations(context, tag_result, tagged.groups),
             tagged.base_rows,
         ),
-        _with_place(
+        _with_destination(
             removed_rows,
             marked.take(tagged.left_rows),
             REMOVE,
@@ -178,26 +178,26 @@ def _destinations(
     return pa.array(paths, pa.string()).take(groups), pa.array(ids, pa.string()).take(groups)
 
 
-def _with_place(
+def _with_destination(
     rows: pa.Table,
     deleted: pa.Array[Any],
     action: int,
-    place: tuple[Any, Any],
+    destination: tuple[Any, Any],
     base_rows: pa.Array[Any] | None,
 ) -> pa.Table:
     actions = pa.repeat(pa.scalar(action, pa.int32()), rows.num_rows)
     at = pa.nulls(rows.num_rows, pa.int64()) if base_rows is None else base_rows
-    for field, column in zip(PLACED, (actions, *place, at, deleted), strict=True):
+    for field, column in zip(ASSIGNED, (actions, *destination, at, deleted), strict=True):
         rows = rows.append_column(field, column)
     return rows
 
 
-_BETWEEN = "\n"
+_SEPARATOR = "\n"
 
 
 def _name(context: RemoteContext, group: FileGroup) -> str:
-    return _BETWEEN.join(context.index.place(group.slice))
+    return _SEPARATOR.join(context.index.place(group.slice))
 
 
 def _names(rows: pa.Table) -> Any:
-    return pc.binary_join_element_wise(rows.column(DESTINATION), rows.column(GROUP), _BETWEEN)
+    return pc.binary_join_element_wise(rows.column(DESTINATION), rows.column(GROUP), _SEPARATOR)

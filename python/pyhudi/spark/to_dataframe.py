@@ -1,6 +1,6 @@
 """Lazy rows as DataFrames: the result of `to_spark` of a scan, of changes and of a diff.
 
-The plan and the work are those of every engine. Specific to Spark: tasks are packed and split as in
+The plan and the work are the same as on other engines. On Spark, tasks are packed and split as in
 Spark's file sources, and a shuffle pairs records that moved between file groups.
 """
 

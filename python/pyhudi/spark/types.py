@@ -3,7 +3,7 @@
 Spark accepts one Arrow type for each of its types: timestamps in microseconds, strings and binary
 with 32-bit offsets, no dictionaries. This module converts types; rows are only cast.
 
-A VARIANT column is a `VariantType` on Spark 4. Its Arrow form is a struct with a mark
+A VARIANT column is a `VariantType` on Spark 4. Its Arrow encoding is a marked struct
 (`pyspark.sql.pandas.types.to_arrow_type`). Spark 3.5 has no such type and gets a struct.
 """
 
@@ -41,14 +41,14 @@ WIRE_VARIANT = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
-"""Spark's Arrow form of a VARIANT; its executors take the fields by their places."""
+"""Spark's Arrow encoding of a VARIANT; its executors read the fields by position."""
 
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:
     """Return the Arrow schema in which rows of `schema` go to or come from Spark.
 
     All columns are nullable, as in Spark's own file sources: Spark omits null checks of
-    non-nullable columns, and a file that breaks the promise would give wrong rows.
+    non-nullable columns, and a file with nulls would give wrong rows.
 
     Raises:
         UnsupportedTableFeature: Spark has no type for a column; the message names it.
@@ -62,11 +62,11 @@ def _wire_column(field: pa.Field) -> pa.Field:
     return pa.field(field.name, _wire_type(field.type, field.name))
 
 
-def is_wire_variant(kind: pa.DataType) -> bool:
-    """Whether a type is Spark's Arrow form of a VARIANT."""
-    if not at.is_struct(kind) or {field.name for field in kind} != {"metadata", "value"}:
+def is_wire_variant(data_type: pa.DataType) -> bool:
+    """Return whether a type is Spark's Arrow encoding of a VARIANT."""
+    if not at.is_struct(data_type) or {field.name for field in data_type} != {"metadata", "value"}:
         return False
-    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+    return (data_type.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def spark_schema(wire: pa.Schema) -> st.StructType:

@@ -15,16 +15,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.config.index_options import (
-    INDEX_TYPE,
-)
+from pyhudi.clock import SystemClock
+from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import INSERT_DUPLICATES
+from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import check_zones
+from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import (
     CachedFrames,
@@ -32,24 +33,25 @@ from pyhudi.spark.executor_steps import (
     Step,
     arrow_schema,
     collect,
+    job_group,
     map_batches,
 )
 from pyhudi.spark.internal_columns import (
+    ASSIGNED,
     COMBINED,
     CROSSED,
-    KNOWN,
+    EXISTING,
     NUMBERED,
-    PLACED,
     SEQ,
     with_fields,
 )
-from pyhudi.spark.key_steps import Combine, DeleteKeys, KeyRows, Unknown
-from pyhudi.spark.shuffle_free_write import AssignedByTasks, WriteApart
+from pyhudi.spark.key_steps import Combine, DeleteKeys, DropExistingKeys, KeyRows
+from pyhudi.spark.shuffle_free_write import UnshuffledRows, WriteWithoutShuffle
 from pyhudi.spark.stored_keys import join_stored_keys
-from pyhudi.spark.tagging import Find, Joined, LookUp, LookUpDeletes, Settle
+from pyhudi.spark.tagging import AssignJoined, Find, LookUp, LookUpDeletes, ResolveMoves
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
-from pyhudi.write.write_context import WriteContext
+from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
 
 @dataclass(frozen=True)
@@ -61,27 +63,29 @@ class FrameRows:
     frame: DataFrame
     schema: pa.Schema
     """Schema with record key and partition path in front, as in the table."""
-    apart: AssignedByTasks | None = None
-    """How tasks write their rows, as long as no rows must be combined."""
-    made: tuple[DataFrame, Step] | None = None
+    unshuffled: UnshuffledRows | None = None
+    """The rows for a write without a shuffle, if no rows must be combined."""
+    last_step: tuple[DataFrame, Step] | None = None
     """The source and the step that build the frame, if it is not cached."""
     counters: None = None
     """See `UnassignedRows`: counting rows would be a job of its own."""
     crossed: bool = False
     """Whether the rows have `CROSSED`."""
     known: bool = False
-    """Whether inserted rows get `KNOWN`."""
+    """Whether inserted rows get `EXISTING`."""
 
     def combine(self) -> UnassignedRows:
         """Combine rows of one key; see `UnassignedRows`."""
         index = self.context.index
-        # Other indexes, which join rows with their keys, drop the column on the way.
+        # Other indexes join rows with their keys, which drops the column.
         crossed = index.is_global and index.finds_by_key(any_partition=True)
         step = Combine(RemoteContext.of(self.context), self.schema, crossed)
         sorted_rows = self.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
         schema = with_fields(self.schema, COMBINED if crossed else NUMBERED)
         frame = map_batches(sorted_rows, step, schema)
-        return replace(self, frame=frame, made=(sorted_rows, step), apart=None, crossed=crossed)
+        return replace(
+            self, frame=frame, last_step=(sorted_rows, step), unshuffled=None, crossed=crossed
+        )
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
         """Drop rows with existing keys, found in the record index; see `UnassignedRows`."""
@@ -92,14 +96,14 @@ class FrameRows:
                 f"existing keys in the index {self.context.index.kind}"
             )
             raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
-        step = Unknown(RemoteContext.of(self.context, None), self.schema, fail)
+        step = DropExistingKeys(RemoteContext.of(self.context, None), self.schema, fail)
         frame = map_batches(self.frame, step, self._numbered)
-        return replace(self, frame=frame, made=None, apart=None)
+        return replace(self, frame=frame, last_step=None, unshuffled=None)
 
     def count_existing_keys(self) -> UnassignedRows:
         """Count rows with existing keys when rows are assigned; see `UnassignedRows`."""
-        apart = None if self.apart is None else self.apart.count_existing_keys()
-        return replace(self, known=True, apart=apart)
+        unshuffled = None if self.unshuffled is None else self.unshuffled.count_existing_keys()
+        return replace(self, known=True, unshuffled=unshuffled)
 
     def fill_missing_columns(self) -> UnassignedRows:
         """Raise `UnsupportedTableFeature`: partial updates are not supported."""
@@ -130,15 +134,17 @@ class FrameRows:
         rows, paths = self.read()
         remote = RemoteContext.of(rows.context, paths)
         return (
-            rows.tag_by_key(remote, tagging.tag_new_buckets).count_by_file(anew=True).also_in(paths)
+            rows.tag_by_key(remote, tagging.tag_new_buckets)
+            .count_by_file(rewrite=True)
+            .also_in(paths)
         )
 
     def for_new_files(
         self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
     ) -> AssignedRows:
         """Assign rows to new files; see `UnassignedRows`."""
-        if self.apart is not None and not counted:
-            return self.apart.after_recovery()
+        if self.unshuffled is not None and not counted:
+            return self.unshuffled.after_recovery()
         rows = self.frame.drop(CROSSED)
         if whole:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
@@ -154,7 +160,7 @@ class FrameRows:
         return rows.after_recovery(), paths
 
     def paths(self) -> list[str]:
-        """Return the partition paths of the rows; this computes all rows, and finds bad ones."""
+        """Return the partition paths of the rows; computes all rows, and raises for bad ones."""
         distinct_paths = self.frame.select(PARTITION_PATH).distinct()
         return sorted(row[0] for row in collect(distinct_paths, "make keys"))
 
@@ -164,9 +170,9 @@ class FrameRows:
 
     def cache(self) -> FrameRows:
         """Cache the rows, which several jobs read."""
-        return replace(self, frame=self.keep.keep(self.frame), made=None)
+        return replace(self, frame=self.keep.keep(self.frame), last_step=None)
 
-    # --- where they are ---------------------------------------------------------------------------
+    # --- tagging ----------------------------------------------------------------------------------
 
     def tag(self, paths: list[str]) -> FrameRows:
         """Tag the rows with the locations of their keys."""
@@ -176,9 +182,11 @@ class FrameRows:
             return self.tag_by_key(remote, tagging.tag_upsert)
         rows = self._join_keys(remote, any_partition=index.is_global)
         if not index.is_global and not any(slice_.logs for slice_ in remote.groups(None)[1]):
-            return rows.assign(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
+            return rows.assign(
+                AssignJoined(RemoteContext.of(self.context), tuple(self.schema.names))
+            )
         by_key = rows.frame.repartition(RECORD_KEY).sortWithinPartitions(RECORD_KEY, SEQ)
-        return replace(rows, frame=by_key).assign(Settle(remote, self.schema))
+        return replace(rows, frame=by_key).assign(ResolveMoves(remote, self.schema))
 
     def tag_source(self, paths: list[str], *, deletes: bool) -> FrameRows:
         """Tag the rows of a merge's source with the locations of their keys, or new destinations.
@@ -191,7 +199,7 @@ class FrameRows:
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
             return self.tag_by_key(remote, partial(_for_merge, deletes=deletes))
         rows = self._join_keys(remote, any_partition=index.is_global)
-        return rows.assign(Joined(RemoteContext.of(self.context), tuple(self.schema.names)))
+        return rows.assign(AssignJoined(RemoteContext.of(self.context), tuple(self.schema.names)))
 
     def tag_by_key(self, remote: RemoteContext, find: Find) -> FrameRows:
         """Tag rows with an index that is searched by key."""
@@ -205,7 +213,7 @@ class FrameRows:
         if by_key and not tagging.misses_copies(self.context):
             return self.assign(LookUpDeletes(remote, paths is not None))
         rows = self._join_keys(remote, any_partition=paths is None)
-        step = Joined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)
+        step = AssignJoined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)
         return rows.assign(step)
 
     def _join_keys(self, remote: RemoteContext, *, any_partition: bool) -> FrameRows:
@@ -223,18 +231,18 @@ class FrameRows:
     def assign(self, step: Any) -> FrameRows:
         """Return the rows of a step, with the columns of their destinations."""
         source_frame = self.frame
-        if self.made is not None:
-            source_frame, first = self.made
+        if self.last_step is not None:
+            source_frame, first = self.last_step
             step = ChainedSteps(first, step, self._numbered)
-        known_field = pa.schema([(KNOWN, pa.bool_())] if self.known else [])
-        schema = with_fields(with_fields(self._numbered, known_field), PLACED)
+        existing_field = pa.schema([(EXISTING, pa.bool_())] if self.known else [])
+        schema = with_fields(with_fields(self._numbered, existing_field), ASSIGNED)
         frame = map_batches(source_frame, step, schema)
         return replace(self, frame=frame).cache()
 
-    def count_by_file(self, order: tuple[str, ...] = (), *, anew: bool = False) -> AssignedFrame:
+    def count_by_file(self, order: tuple[str, ...] = (), *, rewrite: bool = False) -> AssignedFrame:
         """Return rows with their destinations, counted; see `AssignedFrame.of_tagged`."""
         return AssignedFrame.of_tagged(
-            self.context, self.frame, self.schema, order=order, anew=anew
+            self.context, self.frame, self.schema, order=order, rewrite=rewrite
         )
 
     @property
@@ -263,14 +271,16 @@ def read_keyed_rows(
     limit: bytes that a task may use.
     """
     check_zones(data, context.schema.arrow)
-    given = arrow_schema(data).empty_table()
-    context, _ = context.evolve(given, schema_mode)
+    empty = arrow_schema(data).empty_table()
+    context, _ = context.evolve(empty, schema_mode)
     mode = "partial" if partial else schema_mode
-    step, schema = KeyRows.of(context, given, mode, generate=generate)
-    apart = AssignedByTasks(context, data, WriteApart(step.context, step, schema, limit))
+    step, schema = KeyRows.of(context, empty, mode, generate=generate)
+    unshuffled = UnshuffledRows(
+        context, data, WriteWithoutShuffle(step.context, step, schema, limit)
+    )
     with CachedFrames() as keep:
         frame = map_batches(data, step, with_fields(schema, NUMBERED))
-        yield FrameRows(context, keep, frame, schema, apart, (data, step))
+        yield FrameRows(context, keep, frame, schema, unshuffled, (data, step))
 
 
 @contextmanager
@@ -286,3 +296,16 @@ def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedR
             keyed = keyed.dropDuplicates([RECORD_KEY, PARTITION_PATH])
         rows, paths = FrameRows(context, keep, keyed, empty.schema).read()
         yield rows.tag_deletes(paths if in_partitions else None).count_by_file()
+
+
+@contextmanager
+def on_session(table: WritableTable, data: DataFrame, operation: str) -> Iterator[WritableTable]:
+    """Yield the table for one write of a DataFrame.
+
+    A table without a Spark engine gets one of the DataFrame's session for this write.
+    """
+    if isinstance(table.engine, LocalEngine):
+        handle = Handle.of(table, SystemClock())
+        table = replace(handle, engine=SparkEngine(data.sparkSession))
+    with job_group(data.sparkSession, f"pyhudi {operation}: {table.storage.uri}"):
+        yield table
