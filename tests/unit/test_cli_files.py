@@ -370,7 +370,7 @@ def test_json_as_deep_as_tables_are_read(read: Read) -> None:
 def test_names_of_maps_are_data(read: Read) -> None:
     text = "".join(f'{{"m":{{"k{n}":1,"l{n}":2}}}}\n' for n in range(60))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_reader, "_MOST_NAMES", 100)
+        patch.setattr(json_reader, "_MAX_NAMES", 100)
         rows = read(Format.json, text, m=pa.map_(pa.string(), pa.int64()))
         assert rows[59] == {"m": [("k59", 1), ("l59", 2)]}
         with pytest.raises(ConfigError, match="100 different names"):
@@ -396,8 +396,8 @@ def _saved(folder: Path, text: str) -> Path:
         (Format.csv, b"id,v\n1,caf\xe9\n", "iconv"),
         (Format.csv, b"id,caf\xe9\n1,2\n", "iconv"),
         (Format.csv, b"id,v\n" + b"1,a\n" * 300_000 + b"1,caf\xe9\n", "iconv"),
-        (Format.json, '\n [{"id": 1}]', "one object a line"),
-        (Format.json, "[]", "one object a line"),
+        (Format.json, '\n [{"id": 1}]', "one object per line"),
+        (Format.json, "[]", "one object per line"),
     ],
 )
 def test_wrong_file_format_error_names_right_option(

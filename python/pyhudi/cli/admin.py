@@ -1,4 +1,4 @@
-"""Commands about a whole table: create, check, version, metadata table, catalogs, indexes."""
+"""Commands that administer a table: create, check, version, metadata, catalogs, indexes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from pyhudi.cli.arguments import (
     Location,
     Memory,
     Yes,
-    names,
-    pairs,
+    parse_names,
+    parse_pairs,
 )
-from pyhudi.cli.command import FOUND, Call, Work, command, commands
+from pyhudi.cli.command import FINDINGS, Call, CommandFunction, command, commands
 from pyhudi.cli.files import rows_of
 from pyhudi.cli.table_arguments import (
     CreateMode,
     Index,
     Key,
-    Kind,
-    Making,
+    Mode,
     OrderBy,
     PartitionBy,
+    TableType,
     Type,
     Version,
     new_table,
+    parse_schema,
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    works: dict[str, Work] = {
+    functions: dict[str, CommandFunction] = {
         "create": create,
         "check": check,
         "upgrade": upgrade,
@@ -44,8 +45,10 @@ def add_to(app: typer.Typer) -> None:
         "rebuild-metadata": rebuild_metadata,
         "sync": sync,
     }
-    commands(app, works)
-    indexes = typer.Typer(help="Indexes in the metadata table.", no_args_is_help=True)
+    commands(app, functions)
+    indexes = typer.Typer(
+        help="List, create and drop indexes of the metadata table.", no_args_is_help=True
+    )
     command(indexes, "list")(index_list)
     command(indexes, "create")(index_create)
     command(indexes, "drop")(index_drop)
@@ -60,19 +63,20 @@ def create(
         typer.Argument(
             exists=True,
             dir_okay=False,
-            help="A file whose columns the table gets; its rows are not read.",
+            help="A file with the columns of the table; its rows are not read.",
         ),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option("--schema", help="The columns, such as 'id string, n long'.")
+        str | None,
+        typer.Option("--schema", help="Columns of the table, such as 'id string, n long'."),
     ] = None,
     key: Key = None,
     partition_by: PartitionBy = None,
     order_by: OrderBy = None,
-    table_type: Type = Kind.cow,
+    table_type: Type = TableType.cow,
     version: Version = 9,
     index: Index = None,
-    mode: Making = CreateMode.error,
+    mode: Mode = CreateMode.error,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
     *,
@@ -86,9 +90,7 @@ def create(
     if file is not None:
         columns = rows_of(file, file_format, delimiter).schema
     else:
-        from pyhudi.cli.schema_text import schema_of  # noqa: PLC0415 - other commands start sooner
-
-        columns = schema_of(schema or "")
+        columns = parse_schema(schema or "")
     created = new_table(
         call,
         table,
@@ -101,10 +103,10 @@ def create(
         index=index,
         mode=mode,
     )
-    done = "found" if mode is CreateMode.ignore else "created"
-    words = f"{done} table {created.name} at {created.uri}"
+    outcome = "found" if mode is CreateMode.ignore else "created"
+    message = f"{outcome} table {created.name} at {created.uri}"
     call.out.print_done(
-        words, name=created.name, location=created.uri, type=created.type, version=created.version
+        message, name=created.name, location=created.uri, type=created.type, version=created.version
     )
 
 
@@ -113,29 +115,34 @@ def check(
     table: Location,
     memory_limit: Memory = None,
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Check the contents of files, too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also check the contents of files.")] = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="First remove files that belong to no commit.")
     ] = False,
 ) -> int:
-    """Compare timeline, files and metadata table; exit code 1 if there are findings."""
+    """Compare the timeline, files and metadata table; exit code 1 if there are findings."""
     result = call.open(table).check(deep=deep, repair=repair, memory_limit=memory_limit)
     if call.out.json or not call.out.quiet:
         call.out.text(str(result), result)
-    return FOUND if result else 0
+    return FINDINGS if result else 0
 
 
 def sync(
     call: Call,
     table: Location,
     hive: Annotated[
-        str | None, typer.Option("--hive", metavar="URI", help="A metastore: thrift://host:9083.")
+        str | None,
+        typer.Option("--hive", metavar="URI", help="Hive metastore, such as thrift://host:9083."),
     ] = None,
     glue: Annotated[
-        str | None, typer.Option("--glue", metavar="REGION", help="AWS Glue, in that region.")
+        str | None, typer.Option("--glue", metavar="REGION", help="AWS Glue in this region.")
     ] = None,
-    database: Annotated[str | None, typer.Option("--database", help="The database there.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The table's name there.")] = None,
+    database: Annotated[
+        str | None, typer.Option("--database", help="Database in the catalog.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the table in the catalog.")
+    ] = None,
 ) -> None:
     """Register the table in a catalog, or update it there."""
     if hive and glue:
@@ -153,7 +160,7 @@ def sync(
 def upgrade(
     call: Call,
     table: Location,
-    to: Annotated[int, typer.Option("--to", help="The table version.")] = 9,
+    to: Annotated[int, typer.Option("--to", help="Table version.")] = 9,
     *,
     dry_run: DryRun = False,
 ) -> None:
@@ -164,7 +171,7 @@ def upgrade(
 def downgrade(
     call: Call,
     table: Location,
-    to: Annotated[int, typer.Option("--to", help="The table version.")],
+    to: Annotated[int, typer.Option("--to", help="Table version.")],
     *,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -186,7 +193,7 @@ def index_list(call: Call, table: Location) -> int:
     """List the partitions of the metadata table; exit code 1 if it has none."""
     partitions = call.open(table).config.metadata_partitions
     call.out.rows(pa.table({"index": pa.array(partitions, pa.string())}))
-    return 0 if partitions else FOUND
+    return 0 if partitions else FINDINGS
 
 
 def index_create(
@@ -207,23 +214,26 @@ def index_create(
     ] = None,
     index_option: Annotated[
         list[str] | None,
-        typer.Option("--index-option", metavar="NAME=VALUE", help="An option of the expression."),
+        typer.Option(
+            "--index-option", metavar="NAME=VALUE", help="Option of the expression. Repeatable."
+        ),
     ] = None,
     *,
     partitioned: Annotated[
-        bool, typer.Option("--partitioned", help="Each partition has its own keys.")
+        bool,
+        typer.Option("--partitioned", help="Record index whose keys are unique per partition."),
     ] = False,
     concurrently: Annotated[
-        bool, typer.Option("--concurrently", help="Do not block writers.")
+        bool, typer.Option("--concurrently", help="Build the index while other writers continue.")
     ] = False,
 ) -> None:
-    """Create an index; every write keeps it up to date from then on."""
+    """Create an index, which every later write keeps up to date."""
     created = call.open(table).create_index(
         kind,
-        names(columns) or (),
+        parse_names(columns) or (),
         name=name,
         function=function,
-        options=pairs(index_option, "--index-option") or None,
+        options=parse_pairs(index_option, "--index-option") or None,
         partitioned=partitioned,
         concurrently=concurrently,
     )
@@ -233,7 +243,9 @@ def index_create(
 def index_drop(
     call: Call,
     table: Location,
-    name: Annotated[str, typer.Argument(help="The index; files: the whole metadata table.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the index; `files` drops the whole metadata table.")
+    ],
     *,
     yes: Yes = False,
 ) -> None:

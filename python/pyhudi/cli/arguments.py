@@ -15,7 +15,7 @@ Location = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="The table's location: a path, or a URI such as s3://bucket/prefix.",
+        help="Location of the table: a path or a URI such as s3://bucket/prefix.",
     ),
 ]
 DataFile = Annotated[
@@ -23,7 +23,7 @@ DataFile = Annotated[
     typer.Argument(
         exists=True,
         dir_okay=False,
-        help="Parquet, CSV, JSON lines or Arrow; the file extension decides.",
+        help="A Parquet, CSV, JSON lines or Arrow file.",
     ),
 ]
 Where = Annotated[
@@ -36,41 +36,48 @@ Columns = Annotated[
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="TIME", help="Time travel: an instant or a time."),
+    typer.Option("--as-of", metavar="TIME", help="Read the table as of this instant or time."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most this many.")]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")]
 Start = Annotated[
     str | None,
-    typer.Option("--start", metavar="TIME", help="After it; from the beginning by default."),
+    typer.Option(
+        "--start", metavar="TIME", help="Read commits after this time; default: from the first."
+    ),
 ]
 End = Annotated[
-    str | None, typer.Option("--end", metavar="TIME", help="Up to it; the last commit by default.")
+    str | None,
+    typer.Option(
+        "--end", metavar="TIME", help="Read commits up to this time; default: to the last."
+    ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
+    bool, typer.Option("--dry-run", help="Print what would be done without doing it.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Memory = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", help="Memory limit of the command.")
+    int | None, typer.Option("--memory-limit", metavar="BYTES", help="Maximum memory for rows.")
 ]
 Partitions = Annotated[
     list[str] | None,
-    typer.Option("--partition", metavar="PATH", help="Only this partition path; can be repeated."),
+    typer.Option("--partition", metavar="PATH", help="Only this partition path. Repeatable."),
 ]
-Schedule = Annotated[bool, typer.Option(help="Plan what is due.")]
-Execute = Annotated[bool, typer.Option(help="Execute plans.")]
+Schedule = Annotated[bool, typer.Option(help="Plan the work that is due.")]
+Execute = Annotated[bool, typer.Option(help="Execute pending plans.")]
 CommitId = Annotated[
     str | None,
-    typer.Option("--commit-id", help="Write only once per id, however often the command runs."),
+    typer.Option("--commit-id", help="Id of the commit: a second run with it writes nothing."),
 ]
 CommitMetadata = Annotated[
     list[str] | None,
-    typer.Option("--commit-metadata", metavar="NAME=TEXT", help="Metadata for the commit."),
+    typer.Option(
+        "--commit-metadata", metavar="NAME=VALUE", help="Extra metadata of the commit. Repeatable."
+    ),
 ]
 
 
 class UnreadableFile(ConfigError):
-    """A file of rows that no table could hold: wrong use, like a damaged file."""
+    """A data file that no table can store: wrong use, like a damaged file."""
 
 
 class Format(str, Enum):
@@ -84,18 +91,18 @@ class Format(str, Enum):
 
 FileFormat = Annotated[
     Format | None,
-    typer.Option("--format", help="The file's format, if its extension does not show it."),
+    typer.Option("--format", help="Format of the file; default: by its extension."),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
         metavar="CHARACTER",
-        help="The delimiter of a CSV file; default: a comma, in .tsv files a tab.",
+        help="Delimiter of a CSV file; default: comma, or tab for .tsv files.",
     ),
 ]
 
-_ENDS = {
+_EXTENSIONS = {
     ".parquet": Format.parquet,
     ".csv": Format.csv,
     ".tsv": Format.csv,
@@ -113,7 +120,7 @@ def format_of(path: Path, requested: Format | None) -> Format:
 
     Raises `BadParameter` if neither determines it.
     """
-    result = requested or _ENDS.get(path.suffix.lower())
+    result = requested or _EXTENSIONS.get(path.suffix.lower())
     if result is None:
         raise typer.BadParameter(f"{path}: the file extension shows no format; give --format")
     return result
@@ -135,39 +142,39 @@ def delimiter_of(path: Path, file_format: Format, requested: str | None) -> str:
     return delimiter
 
 
-def names(text: str | None) -> list[str] | None:
-    """Return `a,b` as a list; None if there is no text."""
-    if text is None:
+def parse_names(value: str | None) -> list[str] | None:
+    """Return the names in `a,b` as a list; None for None."""
+    if value is None:
         return None
-    return [name.strip() for name in text.split(",") if name.strip()]
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
-def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return `name=value` texts by name.
+def parse_pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Return `name=value` arguments by name.
 
-    Raises `BadParameter` for a text without `=` and for a name that is used twice.
+    Raises `BadParameter` for an argument without `=`, and for a name that is used twice.
     """
-    values: dict[str, str] = {}
-    for text in texts or ():
-        name, sign, value = text.partition("=")
+    pairs: dict[str, str] = {}
+    for pair in values or ():
+        name, sign, value = pair.partition("=")
         if not sign or not name.strip():
-            raise typer.BadParameter(f"{option} is {text!r}; give name=value")
-        if name.strip() in values:
+            raise typer.BadParameter(f"{option} is {pair!r}; give name=value")
+        if name.strip() in pairs:
             raise typer.BadParameter(f"{option} names {name.strip()!r} twice")
-        values[name.strip()] = value
-    return values
+        pairs[name.strip()] = value
+    return pairs
 
 
-def said(texts: Sequence[str] | None) -> Mapping[str, str] | None:
+def parse_commit_metadata(values: Sequence[str] | None) -> Mapping[str, str] | None:
     """Return commit metadata as the methods of a table accept them."""
-    return pairs(texts, "--commit-metadata") or None
+    return parse_pairs(values, "--commit-metadata") or None
 
 
-def number_or_text(text: str | None) -> float | str | None:
-    """Return `90` as a number and `10m` unchanged: a budget of `maintain`."""
-    if text is None:
+def number_or_text(value: str | None) -> float | str | None:
+    """Return a budget of `maintain`: `90` as a number, `10m` unchanged."""
+    if value is None:
         return None
     try:
-        return float(text)
+        return float(value)
     except ValueError:
-        return text
+        return value

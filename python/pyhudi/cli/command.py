@@ -1,6 +1,6 @@
-"""Builds commands: the options that all commands have, and the handling of errors.
+"""Builds commands: the options of all commands, and the handling of errors.
 
-Errors of pyhudi are printed without a traceback and end with exit code 3, wrong use with 2.
+An error of pyhudi is printed without a traceback. Its exit code is 3, that of wrong use 2.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow as pa
 import typer
 
 from pyhudi.api.table import HudiTable, open_table
-from pyhudi.cli.arguments import UnreadableFile, pairs
-from pyhudi.cli.output import Output
+from pyhudi.cli.arguments import UnreadableFile, parse_pairs
+from pyhudi.cli.printer import Printer
 from pyhudi.errors import (
     HudiError,
     InterruptedAfterCommit,
@@ -27,8 +27,8 @@ from pyhudi.errors import (
     without_hint,
 )
 
-FOUND = 1
-"""There are findings, or nothing was found."""
+FINDINGS = 1
+"""There are findings or differences, or there are no rows."""
 WRONG_USE = 2
 FAILED = 3
 INTERRUPTED = 130
@@ -51,19 +51,17 @@ def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
 
 
 _SHARED = (
-    _keyword("option", _pairs("--option", "-o", help="A hoodie.… option."), None),
+    _keyword("option", _pairs("--option", "-o", help="Set a hoodie.… option. Repeatable."), None),
     _keyword(
         "storage_option",
-        _pairs("--storage-option", help="A storage option, such as region=eu-west-1."),
+        _pairs(
+            "--storage-option", help="Set a storage option, such as region=eu-west-1. Repeatable."
+        ),
         None,
     ),
-    _keyword("json", _flag("--json", help="Print JSON, one row a line."), False),
-    _keyword(
-        "quiet", _flag("--quiet", "-q", help="Print no progress and no success message."), False
-    ),
-    _keyword(
-        "traceback", _flag("--traceback", help="Print the traceback of an error, too."), False
-    ),
+    _keyword("json", _flag("--json", help="Print JSON, one row per line."), False),
+    _keyword("quiet", _flag("--quiet", "-q", help="Hide progress and success messages."), False),
+    _keyword("traceback", _flag("--traceback", help="Print the traceback of an error."), False),
 )
 
 
@@ -73,7 +71,7 @@ class Call:
 
     options: Mapping[str, str]
     storage_options: Mapping[str, str] | None
-    out: Output
+    out: Printer
 
     def open(self, location: str, as_of: str | None = None) -> HudiTable:
         """Open the table of the command."""
@@ -95,47 +93,49 @@ class Call:
             return
         if not sys.stdin.isatty():
             raise typer.BadParameter(
-                "it cannot be undone, and there is no terminal to ask: give --yes"
+                "this cannot be undone, and there is no terminal to confirm it: give --yes"
             )
         if not typer.confirm(question(), err=True):
             self.out.note("nothing was changed")
-            raise typer.Exit(FOUND)
+            raise typer.Exit(FINDINGS)
 
 
-Work = Callable[..., "int | None"]
+CommandFunction = Callable[..., "int | None"]
 
 
-def commands(app: typer.Typer, works: Mapping[str, Work]) -> None:
+def commands(app: typer.Typer, functions: Mapping[str, CommandFunction]) -> None:
     """Register functions as commands, by name."""
-    for name, work in works.items():
+    for name, work in functions.items():
         command(app, name)(work)
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
+def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandFunction]:
     """Register a function as a command of this name.
 
     Its first parameter is the `Call`; the options for it are added to its own parameters. It
     returns an exit code, None for 0.
     """
 
-    def command(work: Work) -> Work:
+    def command(work: CommandFunction) -> CommandFunction:
         own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
 
         @wraps(work)
-        def run(**given: Any) -> None:
-            option, storage = given.pop("option"), given.pop("storage_option")
-            out = Output(json=given.pop("json"), quiet=given.pop("quiet"))
-            with _report_errors(out, traceback=given.pop("traceback")):
-                options = pairs(option, "--option")
-                storage_options = pairs(storage, "--storage-option") or None
-                code = work(Call(options, storage_options, out), **given)
+        def run(**arguments: Any) -> None:
+            option, storage = arguments.pop("option"), arguments.pop("storage_option")
+            out = Printer(json=arguments.pop("json"), quiet=arguments.pop("quiet"))
+            with _report_errors(out, traceback=arguments.pop("traceback")):
+                options = parse_pairs(option, "--option")
+                storage_options = parse_pairs(storage, "--storage-option") or None
+                code = work(Call(options, storage_options, out), **arguments)
                 if code:
                     raise typer.Exit(code)
 
-        shown: Any = run
-        shown.__signature__ = inspect.Signature([*parameters, *_SHARED])
-        shown.__annotations__ = {each.name: each.annotation for each in (*parameters, *_SHARED)}
+        typer_command: Any = run
+        typer_command.__signature__ = inspect.Signature([*parameters, *_SHARED])
+        typer_command.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in (*parameters, *_SHARED)
+        }
         app.command(name)(run)
         return work
 
@@ -143,7 +143,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Work], Work]:
 
 
 @contextmanager
-def _report_errors(out: Output, *, traceback: bool) -> Iterator[None]:
+def _report_errors(out: Printer, *, traceback: bool) -> Iterator[None]:
     """Turn errors into messages and exit codes, and warnings into messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -14,8 +14,8 @@ from pyhudi.errors import ConfigError
 
 _OTHER_DELIMITERS = ";\t|"
 """Delimiters of other CSV dialects, which column names do not contain."""
-_LONGEST_HEADER = 1 << 20
-"""Maximum header length that is checked here; pyarrow's reader reports errors of longer ones."""
+_MAX_HEADER = 1 << 20
+"""Maximum header length that is checked here; pyarrow reports errors in longer ones."""
 _PADDED = r"^\s*[+-]?0[0-9]"
 
 
@@ -34,16 +34,20 @@ def csv_rows(
     import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
     _check_header(path, delimiter)
-    csv_format = _form(delimiter, one_column=False)
+    csv_format = _csv_format(delimiter, one_column=False)
     inferred = ds.dataset(str(path), format=csv_format).schema
     if len(inferred) == 1:
-        csv_format = _form(delimiter, one_column=True)
+        csv_format = _csv_format(delimiter, one_column=True)
     table_columns = table_schema.names if table_schema is not None else ()
-    _check_told(path, inferred, table_columns, lambda: ds.dataset(str(path), format=csv_format))
+    _check_inferred_types(
+        path, inferred, table_columns, lambda: ds.dataset(str(path), format=csv_format)
+    )
     numbers = [
-        each.name for each in inferred if _is_number(each.type) and each.name not in table_columns
+        column.name
+        for column in inferred
+        if _is_number(column.type) and column.name not in table_columns
     ]
-    target = _kinds(
+    target = _column_types(
         inferred, table_schema, _zero_padded_columns(path, csv_format, inferred, numbers)
     )
     as_text = [
@@ -62,23 +66,25 @@ def csv_rows(
 def _check_header(path: Path, delimiter: str) -> None:
     # Opened as pyarrow's reader opens it, which decompresses files by their extension.
     with pa.input_stream(str(path)) as file:
-        header, _, rest = file.read(_LONGEST_HEADER).partition(b"\n")
-    if not rest and len(header) == _LONGEST_HEADER:
+        header, _, rest = file.read(_MAX_HEADER).partition(b"\n")
+    if not rest and len(header) == _MAX_HEADER:
         return
     try:
         names = header.decode()
     except UnicodeDecodeError as error:
         raise _not_utf_8(path) from error
-    other_delimiter = next((each for each in _OTHER_DELIMITERS if each in names), None)
+    other_delimiter = next(
+        (candidate for candidate in _OTHER_DELIMITERS if candidate in names), None
+    )
     if other_delimiter is not None and delimiter not in names:
         msg = f"{path} has one column, {names.strip()!r}"
         raise ConfigError(msg, hint=f"Name the delimiter: --delimiter {other_delimiter!r}.")
 
 
-def _check_told(
+def _check_inferred_types(
     path: Path, inferred: pa.Schema, table_columns: Collection[str], rows: Callable[[], Any]
 ) -> None:
-    types = [each.type for each in inferred if each.name not in table_columns]
+    types = [column.type for column in inferred if column.name not in table_columns]
     if any(map(pa.types.is_binary, types)):
         raise _not_utf_8(path)
     if types and all(map(pa.types.is_null, types)) and not rows().head(1).num_rows:
@@ -100,7 +106,7 @@ def _not_utf_8(path: Path) -> ConfigError:
     return ConfigError(f"{path} is not UTF-8 text", hint=hint)
 
 
-def _form(delimiter: str, *, one_column: bool) -> Any:
+def _csv_format(delimiter: str, *, one_column: bool) -> Any:
     import pyarrow.dataset as ds  # noqa: PLC0415 - as above
     from pyarrow import csv  # noqa: PLC0415 - as above
 
@@ -125,7 +131,9 @@ def _zero_padded_columns(
     padded: set[str] = set()
     if not numbers:
         return padded
-    as_text = [each.with_type(pa.string()) if each.name in numbers else each for each in inferred]
+    as_text = [
+        column.with_type(pa.string()) if column.name in numbers else column for column in inferred
+    ]
     rows = ds.dataset(str(path), format=csv_format, schema=pa.schema(as_text))
     for batch in rows.scanner(columns=list(numbers)).to_reader():
         padded |= {
@@ -141,16 +149,21 @@ def _is_number(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
-def _kinds(columns: pa.Schema, table_schema: pa.Schema | None, texts: Collection[str]) -> pa.Schema:
+def _column_types(
+    columns: pa.Schema, table_schema: pa.Schema | None, string_columns: Collection[str]
+) -> pa.Schema:
     columns = pa.schema(
-        [each.with_type(pa.string()) if each.name in texts else each for each in columns]
+        [
+            column.with_type(pa.string()) if column.name in string_columns else column
+            for column in columns
+        ]
     )
     if table_schema is not None:
         table_columns = set(table_schema.names)
         columns = pa.schema(
             [
-                table_schema.field(each.name) if each.name in table_columns else each
-                for each in columns
+                table_schema.field(column.name) if column.name in table_columns else column
+                for column in columns
             ]
         )
     for column in columns:

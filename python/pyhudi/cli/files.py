@@ -1,4 +1,4 @@
-"""Files of rows: Parquet, CSV, JSON lines and Arrow, read and written as streams."""
+"""Parquet, CSV, JSON lines and Arrow files, read and written as streams of rows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _NAMES = {Format.parquet: "parquet", Format.arrow: "ipc"}
 class FileRows(LazyRows):
     """The rows of one file, read again each time.
 
-    Text files have few types: columns of the table are read with its types. Raises `ConfigError`
-    for bytes columns, which text files cannot distinguish from strings, and for a pipe.
+    Text files have few types, so the table's columns are read with the table's types. Raises
+    `ConfigError` for a pipe, and for bytes columns, which look like strings in text files.
     """
 
     def __init__(
         self,
         path: Path,
-        form: Format,
-        wanted: pa.Schema | None = None,
+        file_format: Format,
+        table_schema: pa.Schema | None = None,
         *,
         delimiter: str = ",",
     ) -> None:
@@ -44,20 +44,20 @@ class FileRows(LazyRows):
         self.schema: pa.Schema
         """The columns, without the metadata of the file's writer."""
         self._open: Callable[[], pa.RecordBatchReader]
-        if form is Format.csv:
+        if file_format is Format.csv:
             if not path.stat().st_size:
                 msg = f"{path} is empty"
                 raise ConfigError(msg, hint="A CSV file begins with the names of its columns.")
-            self.schema, self._open = csv_rows(path, wanted, delimiter)
+            self.schema, self._open = csv_rows(path, table_schema, delimiter)
             return
-        if form is Format.json:
+        if file_format is Format.json:
             _check_lines(path)
-            rows = json_rows(path, wanted)
+            rows = json_rows(path, table_schema)
             self.schema, self._open = rows.schema, rows.to_reader
             return
         import pyarrow.dataset as ds  # noqa: PLC0415 - not for commands that read no file
 
-        dataset = ds.dataset(str(path), format=_NAMES[form])
+        dataset = ds.dataset(str(path), format=_NAMES[file_format])
         self.schema = dataset.schema.remove_metadata()
         self._open = lambda: dataset.scanner().to_reader()
 
@@ -67,28 +67,33 @@ class FileRows(LazyRows):
 
 
 def rows_of(
-    path: Path, form: Format | None, delimiter: str | None, wanted: pa.Schema | None = None
+    path: Path,
+    requested: Format | None,
+    delimiter: str | None,
+    table_schema: pa.Schema | None = None,
 ) -> FileRows:
     """Return the rows of a file; the extension gives the format and the delimiter by default."""
-    file_format = format_of(path, form)
-    return FileRows(path, file_format, wanted, delimiter=delimiter_of(path, file_format, delimiter))
+    file_format = format_of(path, requested)
+    return FileRows(
+        path, file_format, table_schema, delimiter=delimiter_of(path, file_format, delimiter)
+    )
 
 
 def _check_lines(path: Path) -> None:
     """Raise `ConfigError` if the file is one array of all rows."""
     with path.open("rb") as file:
-        begin = file.read(_BEGIN).lstrip(b"\xef\xbb\xbf \t\r\n")
+        begin = file.read(_FIRST_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
     if begin.startswith(b"["):
         msg = f"{path} is one JSON array"
-        raise ConfigError(msg, hint="Write one object a line, for example with jq -c '.[]'.")
+        raise ConfigError(msg, hint="Write one object per line, for example with jq -c '.[]'.")
 
 
-_BEGIN = 1024
+_FIRST_BYTES = 1024
 
 
 @contextmanager
 def open_for_writing(
-    path: Path, form: Format, schema: pa.Schema
+    path: Path, file_format: Format, schema: pa.Schema
 ) -> Iterator[Callable[[pa.RecordBatch], Any]]:
     """Yield a function that writes a batch. The file appears when the block ends without an error.
 
@@ -97,19 +102,19 @@ def open_for_writing(
     if str(path) == "-":
         sink: Any = sys.stdout.buffer
         if sys.stdout.isatty():
-            if form in _NAMES:
-                msg = f"{form.value} is binary, and standard output is a terminal"
+            if file_format in _NAMES:
+                msg = f"{file_format.value} is binary, and standard output is a terminal"
                 raise ConfigError(msg, hint="Name a file, or pipe the output to a command.")
             sink = _Terminal()
         with ExitStack() as stack:
-            yield _writer(sink, form, schema, stack)
+            yield _writer(sink, file_format, schema, stack)
             stack.close()
             sys.stdout.flush()
         return
     part = path.with_name(f".{path.name}.part")
     try:
         with ExitStack() as stack:
-            yield _writer(stack.enter_context(part.open("wb")), form, schema, stack)
+            yield _writer(stack.enter_context(part.open("wb")), file_format, schema, stack)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -133,16 +138,16 @@ class _Terminal(RawIOBase):
 
 
 def _writer(
-    sink: Any, form: Format, schema: pa.Schema, stack: ExitStack
+    sink: Any, file_format: Format, schema: pa.Schema, stack: ExitStack
 ) -> Callable[[pa.RecordBatch], Any]:
     write: Callable[[pa.RecordBatch], Any]
-    if form is Format.parquet:
+    if file_format is Format.parquet:
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
         write = stack.enter_context(pq.ParquetWriter(sink, schema)).write_batch
-    elif form is Format.arrow:
+    elif file_format is Format.arrow:
         write = stack.enter_context(pa.ipc.new_file(sink, schema)).write_batch
-    elif form is Format.csv:
+    elif file_format is Format.csv:
         from pyarrow import csv  # noqa: PLC0415 - as above
 
         columns = pa.schema(

@@ -7,25 +7,25 @@ from typing import Annotated
 import typer
 
 from pyhudi.cli.arguments import DryRun, Limit, Location, Yes
-from pyhudi.cli.command import Call, Work, command, commands
+from pyhudi.cli.command import Call, CommandFunction, command, commands
 from pyhudi.config.formatting import count_text, size_text
 from pyhudi.txn.restore import RestoreResult
 
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived instants.")]
-OfCommit = Annotated[str, typer.Argument(metavar="INSTANT", help="The commit's instant.")]
+Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Instant of the commit.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    works: dict[str, Work] = {
+    functions: dict[str, CommandFunction] = {
         "timeline": timeline,
         "commits": commits,
         "history": history,
         "rollback": rollback,
         "restore": restore,
     }
-    commands(app, works)
-    savepoints = typer.Typer(help="Commits whose files the cleaner keeps.", no_args_is_help=True)
+    commands(app, functions)
+    savepoints = typer.Typer(help="Create, list and delete savepoints.", no_args_is_help=True)
     command(savepoints, "create")(create)
     command(savepoints, "list")(list_)
     command(savepoints, "delete")(delete)
@@ -47,28 +47,28 @@ def history(
     table: Location,
     limit: Limit = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only instants requested after this.")
+        str | None, typer.Option(metavar="TIME", help="Only instants requested after this time.")
     ] = None,
     *,
     archived: Archived = False,
 ) -> None:
-    """Show the history of the table, newest first, with the metadata of commits.
+    """Show the history of the table, newest first, with the extra metadata of commits.
 
-    Both times of a commit, `instant` and `completed`, can be a --start or --end of `incremental`
-    and `changes`; to follow a table, use their --position.
+    Use an `instant` or a `completed` time as --start or --end of `incremental` and `changes`. To
+    follow a table, use their --position.
     """
     call.out.listing(call.open(table).history(limit, archived=archived, since=since))
 
 
 def rollback(
-    call: Call, table: Location, instant: OfCommit, *, dry_run: DryRun = False, yes: Yes = False
+    call: Call, table: Location, instant: Instant, *, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
     """Roll back the newest completed commit, or a failed pending write."""
     opened = call.open(table)
     if not dry_run:
 
         def question() -> str:
-            return f"Roll back {instant}, {_what_goes(opened.rollback(instant, dry_run=True))}?"
+            return f"Roll back {instant}, {_describe_loss(opened.rollback(instant, dry_run=True))}?"
 
         call.confirm(question, yes=yes)
     call.out.result(opened.rollback(instant, dry_run=dry_run))
@@ -77,7 +77,7 @@ def rollback(
 def restore(
     call: Call,
     table: Location,
-    to: Annotated[str, typer.Argument(metavar="TIME", help="A commit's instant, or a time.")],
+    to: Annotated[str, typer.Argument(metavar="TIME", help="Instant of a commit, or a time.")],
     *,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -87,7 +87,7 @@ def restore(
     if not dry_run:
 
         def question() -> str:
-            return f"Restore the table to {to}, {_what_goes(opened.restore(to, dry_run=True))}?"
+            return f"Restore the table to {to}, {_describe_loss(opened.restore(to, dry_run=True))}?"
 
         call.confirm(question, yes=yes)
     call.out.result(opened.restore(to, dry_run=dry_run))
@@ -96,12 +96,12 @@ def restore(
 def create(
     call: Call,
     table: Location,
-    comment: Annotated[str, typer.Option("--comment", help="The reason.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="Comment of the savepoint.")] = "",
     instant: Annotated[
-        str | None, typer.Option("--instant", help="The commit; default: the newest.")
+        str | None, typer.Option("--instant", help="Instant of the commit; default: the newest.")
     ] = None,
 ) -> None:
-    """Create a savepoint of a commit."""
+    """Create a savepoint, so that the cleaner retains the files of a commit."""
     saved = call.open(table).savepoint(comment, instant)
     call.out.print_done(f"saved {saved}", instant=saved)
 
@@ -111,13 +111,13 @@ def list_(call: Call, table: Location) -> None:
     call.out.rows(call.open(table).savepoints())
 
 
-def delete(call: Call, table: Location, instant: OfCommit) -> None:
+def delete(call: Call, table: Location, instant: Instant) -> None:
     """Delete a savepoint; the commit stays."""
     call.open(table).delete_savepoint(instant)
     call.out.print_done(f"deleted the savepoint of {instant}", instant=instant)
 
 
-def _what_goes(planned: RestoreResult) -> str:
+def _describe_loss(planned: RestoreResult) -> str:
     instants = count_text(len(planned.instants), "instant")
     files = count_text(planned.files_deleted, "file")
     return f"losing {instants}, {files} of {size_text(planned.bytes_deleted)}"

@@ -10,14 +10,14 @@ import typer
 
 from pyhudi.api.table import HudiTable
 from pyhudi.cli.arguments import AsOf, Location
-from pyhudi.cli.command import FOUND, Call, command
+from pyhudi.cli.command import FINDINGS, Call, command
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
     command(app, "show")(show)
     command(app, "schema")(schema)
-    for name in _SAID:
+    for name in _INSPECTIONS:
         _add_inspection(app, name)
     command(app, "metadata")(metadata)
     command(app, "health")(health)
@@ -30,7 +30,7 @@ def show(
     as_of: AsOf = None,
     *,
     properties: Annotated[
-        bool, typer.Option("--properties", help="The properties of hoodie.properties instead.")
+        bool, typer.Option("--properties", help="Print the content of hoodie.properties instead.")
     ] = False,
 ) -> None:
     """Describe the table: type, version, keys, indexes, columns, commits, size."""
@@ -41,7 +41,7 @@ def show(
         return
     partitions, commits = opened.inspect.partitions(), opened.inspect.commits()
     last = commits["requested"].to_pylist()[-1:]
-    facts = {
+    description = {
         "name": opened.name,
         "location": opened.uri,
         "type": opened.type,
@@ -61,9 +61,9 @@ def show(
     }
     columns = {column.name: str(column.type) for column in opened.schema}
     if out.json:
-        out.facts({**facts, "columns": columns})
+        out.facts({**description, "columns": columns})
         return
-    out.facts(facts)
+    out.facts(description)
     out.rows(_columns(opened))
 
 
@@ -76,11 +76,11 @@ def metadata(
     call: Call,
     table: Location,
     partition: Annotated[
-        str, typer.Argument(help="files, record_index, column_stats, partition_stats, …")
+        str, typer.Argument(help="Its partition: files, record_index, column_stats, …")
     ] = "files",
     *,
     column: Annotated[
-        str | None, typer.Option("--column", help="The column whose statistics to show.")
+        str | None, typer.Option("--column", help="Show the statistics of this column.")
     ] = None,
 ) -> None:
     """Show the content of a partition of the metadata table."""
@@ -88,17 +88,17 @@ def metadata(
 
 
 def health(call: Call, table: Location) -> int:
-    """Show figures and due services; exit code 1 if any is due. `maintain` runs them."""
+    """Show statistics and due services; exit code 1 if any is due. `maintain` runs them."""
     result = call.open(table).inspect.health()
     call.out.text(str(result), result)
-    return FOUND if result.advice else 0
+    return FINDINGS if result.advice else 0
 
 
 def report(
     call: Call,
     table: Location,
     file: Annotated[
-        Path, typer.Argument(help="The HTML file to write; an existing file is replaced.")
+        Path, typer.Argument(help="The HTML file to write; replaces an existing file.")
     ],
     as_of: AsOf = None,
 ) -> None:
@@ -107,7 +107,7 @@ def report(
     call.out.print_done(f"wrote {path}", file=path)
 
 
-_SAID = {
+_INSPECTIONS = {
     "files": "List all base and log files on storage, including replaced and uncommitted ones.",
     "slices": "List all committed file slices, newest first within a file group.",
     "partitions": "List the partitions with the files that a snapshot reads.",
@@ -119,7 +119,7 @@ def _add_inspection(app: typer.Typer, name: str) -> None:
     def inspection(call: Call, table: Location, as_of: AsOf = None) -> None:
         call.out.listing(getattr(call.open(table, as_of).inspect, name)())
 
-    inspection.__doc__ = _SAID[name]
+    inspection.__doc__ = _INSPECTIONS[name]
     command(app, name)(inspection)
 
 

@@ -15,8 +15,8 @@ from pyhudi.cli.arguments import UnreadableFile
 from pyhudi.cli.text_parsing import (
     Column,
     cast_column,
+    check_exact_integers,
     check_no_bytes,
-    check_whole,
     leaves,
     may_be_rounded,
 )
@@ -26,10 +26,10 @@ from pyhudi.input.python_objects import table_from_columns
 
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; larger blocks would allow less parallelism."""
-_MOST_LEVELS = 64
+_MAX_LEVELS = 64
 """Maximum nesting of lists and structs in a row; pyarrow's reader crashes the process at some
 thousands."""
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 """Maximum number of names in all rows. Each becomes a column with a value for each row during the
 read."""
 _ZONED = ":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -55,7 +55,7 @@ def json_rows(path: Path, table_schema: pa.Schema | None) -> pa.Table:
             raise ConfigError(msg, hint="Create the table with --schema first.")
         return table_schema.empty_table()
     table_columns = () if table_schema is None else table_schema.names
-    target = _kinds(inferred.schema, table_schema)
+    target = _column_types(inferred.schema, table_schema)
     columns: dict[str, Column] = {}
     special = [column for column in target if _may_be_special(column.type) and _has_special(text)]
     simple = [column for column in target if column not in special]
@@ -84,11 +84,13 @@ def _infer_columns(text: pa.Buffer) -> pa.Table:
 
 
 def _has_special(text: pa.Buffer) -> bool:
-    return bool(pc.match_substring_regex(_as_one(text, pa.large_string()), _SPECIAL)[0].as_py())
+    return bool(
+        pc.match_substring_regex(_single_value(text, pa.large_string()), _SPECIAL)[0].as_py()
+    )
 
 
 def _special_as(replacement: str, text: pa.Buffer) -> pa.Buffer:
-    result = _as_one(text, pa.large_string())
+    result = _single_value(text, pa.large_string())
     # Twice, because the separator of two list values is part of the first match.
     for _ in range(2):
         result = pc.replace_substring_regex(result, _SPECIAL, rf"\1{replacement}\3")
@@ -97,18 +99,18 @@ def _special_as(replacement: str, text: pa.Buffer) -> pa.Buffer:
 
 def _may_be_special(data_type: pa.DataType) -> bool:
     """Return whether a column has floats, and no strings that could equal their special values."""
-    leaf_types = _leaf_kinds(data_type)
+    leaf_types = _leaf_types(data_type)
     return any(map(pa.types.is_floating, leaf_types)) and pa.string() not in leaf_types
 
 
-def _leaf_kinds(data_type: pa.DataType) -> set[pa.DataType]:
+def _leaf_types(data_type: pa.DataType) -> set[pa.DataType]:
     """Return the types of the values in a column, without the keys of maps."""
     if pa.types.is_map(data_type):
-        return _leaf_kinds(data_type.item_type)
+        return _leaf_types(data_type.item_type)
     if not data_type.num_fields:
         return {data_type}
     return set().union(
-        *(_leaf_kinds(data_type.field(at).type) for at in range(data_type.num_fields))
+        *(_leaf_types(data_type.field(at).type) for at in range(data_type.num_fields))
     )
 
 
@@ -117,7 +119,7 @@ def _text(path: Path) -> pa.Buffer:
     with pa.OSFile(str(path)) as file:
         text = file.read_buffer()
     try:
-        _as_one(text, pa.large_binary()).cast(pa.large_string())
+        _single_value(text, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         msg = f"{path} is not UTF-8 text"
         raise ConfigError(msg, hint="Convert the file to UTF-8, for example with iconv.") from None
@@ -127,16 +129,16 @@ def _text(path: Path) -> pa.Buffer:
 def _check_shape(path: Path, text: pa.Buffer, table_schema: pa.Schema | None) -> None:
     maps = [column.name for column in table_schema or () if _has_map(column.type)]
     depth, names = _native.json_shape(
-        _as_one(text, pa.large_binary()),
+        _single_value(text, pa.large_binary()),
         apart=maps,
-        most_depth=_MOST_LEVELS + 1,
-        most_names=_MOST_NAMES,
+        most_depth=_MAX_LEVELS + 1,
+        most_names=_MAX_NAMES,
     )
-    if depth > _MOST_LEVELS + 1:
-        msg = f"{path} has rows nested more than {_MOST_LEVELS} levels deep"
+    if depth > _MAX_LEVELS + 1:
+        msg = f"{path} has rows nested more than {_MAX_LEVELS} levels deep"
         raise UnreadableFile(msg, hint="Store the inner values as text.")
-    if names > _MOST_NAMES:
-        msg = f"{path} has more than {_MOST_NAMES} different names in its rows"
+    if names > _MAX_NAMES:
+        msg = f"{path} has more than {_MAX_NAMES} different names in its rows"
         hint = (
             "Store names that are data in a map: create the table with --schema, with a map as the "
             "column. Or split the file."
@@ -144,7 +146,7 @@ def _check_shape(path: Path, text: pa.Buffer, table_schema: pa.Schema | None) ->
         raise UnreadableFile(msg, hint=hint)
 
 
-def _as_one(text: pa.Buffer, data_type: pa.DataType) -> pa.Array[Any]:
+def _single_value(text: pa.Buffer, data_type: pa.DataType) -> pa.Array[Any]:
     """Return an array whose only value is the text."""
     ends = pa.array([0, text.size], pa.int64()).buffers()[1]
     return pa.Array.from_buffers(data_type, 1, [None, ends, text])
@@ -170,7 +172,7 @@ def _read(text: pa.Buffer, columns: pa.Schema | None = None) -> pa.Table:
 def _columns(
     text: pa.Buffer, columns: list[pa.Field[Any]], table_columns: Collection[str]
 ) -> dict[str, Column]:
-    """Read columns and cast them. known: columns whose type is the table's."""
+    """Read columns and cast them. table_columns: columns whose type is the table's."""
     as_read = [column.with_type(with_leaves(column.type, _leaf)) for column in columns]
     read = _read(text, pa.schema(as_read))
     result = {}
@@ -184,7 +186,7 @@ def _columns(
     return result
 
 
-def _kinds(inferred: pa.Schema, table_schema: pa.Schema | None) -> pa.Schema:
+def _column_types(inferred: pa.Schema, table_schema: pa.Schema | None) -> pa.Schema:
     columns = [
         column.with_type(_merge_types(column.type, table_schema.field(column.name).type))
         if table_schema is not None and column.name in table_schema.names
@@ -264,7 +266,7 @@ def _check_floats(columns: dict[str, Column], text: pa.Buffer) -> None:
         pairs = zip(leaves(column, name), leaves(digits.column(name), name), strict=True)
         for (path, numbers), (_, texts) in pairs:
             if pa.types.is_floating(numbers.type):
-                check_whole(numbers, texts, path)
+                check_exact_integers(numbers, texts, path)
 
 
 def _has_large(column: Column) -> bool:
@@ -281,7 +283,7 @@ def _digits(data_type: pa.DataType) -> pa.DataType:
 
 def _quote_numbers(text: pa.Buffer) -> pa.Buffer:
     """Return the lines with their numbers as strings."""
-    lines = pc.split_pattern(_as_one(text, pa.large_string()), "\n").flatten()
+    lines = pc.split_pattern(_single_value(text, pa.large_string()), "\n").flatten()
     lines = pc.binary_join_element_wise(lines, *pa.array([" ", ""], pa.large_string()))
     quoted = pc.replace_substring_regex(lines, _NUMBER, r'\1"\2"')
     return pc.replace_substring_regex(quoted, ' ""$', "\n").buffers()[2]
@@ -303,8 +305,8 @@ def _maps(text: pa.Buffer, columns: list[pa.Field[Any]]) -> dict[str, Column]:
     try:
         rows = [loads(line) for line in text.to_pybytes().splitlines() if line.strip()]
     except ValueError as error:
-        msg = f"column {columns[0].name!r} has maps, which need one row a line: {error}"
-        raise ConfigError(msg, hint="Write each row on a line of its own.") from error
+        msg = f"column {columns[0].name!r} has maps, which need one row per line: {error}"
+        raise ConfigError(msg, hint="Write each row on its own line.") from error
     as_read = pa.schema(
         [column.with_type(with_leaves(column.type, _map_leaf)) for column in columns]
     )

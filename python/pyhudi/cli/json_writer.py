@@ -20,7 +20,7 @@ from pyhudi.config.formatting import shorten
 _CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 """Control characters of terminals, of 7 bits and of 8."""
 _ANY_CONTROL = r"[\x{00}-\x{1f}\x{7f}-\x{9f}]"
-_IN_NAMES = {ord(letter): dumps(letter)[1:-1] for letter in _CONTROLS}
+_ESCAPES = {ord(letter): dumps(letter)[1:-1] for letter in _CONTROLS}
 _NOT_NUMBERS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
@@ -32,16 +32,16 @@ def json_lines(batch: pa.RecordBatch) -> str:
 
 def json_column(column: pa.Array) -> pa.Array:
     """Return the values as JSON; null is the text `null`."""
-    return pc.fill_null(_texts(column), "null")
+    return pc.fill_null(_json_values(column), "null")
 
 
 def flat(column: pa.Array) -> pa.Array:
-    """Return the values as a flat file can hold them: nested ones as JSON, bytes as base64."""
+    """Return the values for a flat file: nested values as JSON, bytes as base64."""
     data_type = column.type
     if pa.types.is_dictionary(data_type):
         return flat(column.dictionary_decode())
     if _is_nested(data_type):
-        return _texts(column)
+        return _json_values(column)
     return _base64(column) if is_binary(data_type) else column
 
 
@@ -64,20 +64,20 @@ def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
     """Return the values for display in a table; nothing for null, long nested ones shortened."""
     data_type = column.type
     if pa.types.is_list(data_type) and pa.types.is_string(data_type.value_type):
-        texts = pc.binary_join(column, ", ").to_pylist()
+        cells = pc.binary_join(column, ", ").to_pylist()
     else:
-        texts = [text for chunk in column.chunks for text in flat_text(chunk).to_pylist()]
+        cells = [cell for chunk in column.chunks for cell in flat_text(chunk).to_pylist()]
     if _is_nested(data_type):
-        return [shorten(text or "") for text in texts]
-    return [text or "" for text in texts]
+        return [shorten(cell or "") for cell in cells]
+    return [cell or "" for cell in cells]
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _json_values(column: pa.Array) -> pa.Array:
     data_type = column.type
     if pa.types.is_null(data_type):
         return pa.nulls(len(column), pa.string())
     if pa.types.is_dictionary(data_type):
-        return _texts(column.dictionary_decode())
+        return _json_values(column.dictionary_decode())
     if pa.types.is_boolean(data_type) or pa.types.is_integer(data_type):
         return pc.cast(column, pa.string())
     if pa.types.is_floating(data_type):
@@ -123,7 +123,7 @@ def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.
     parts: list[Any] = []
     for name, column in zip(names, columns, strict=True):
         before = "," if parts else "{"
-        quoted = dumps(name, ensure_ascii=False).translate(_IN_NAMES)
+        quoted = dumps(name, ensure_ascii=False).translate(_ESCAPES)
         parts += [f"{before}{quoted}:", json_column(column)]
     return pc.binary_join_element_wise(*parts, "}", "")
 
@@ -152,7 +152,7 @@ def _quote(texts: pa.Array) -> pa.Array:
 
 def _base64(column: pa.Array) -> pa.Array:
     """Encode value by value: Arrow has no such function, and bytes are rarely displayed."""
-    values = [None if each is None else b64encode(each).decode() for each in column.to_pylist()]
+    values = [None if value is None else b64encode(value).decode() for value in column.to_pylist()]
     return pa.array(values, pa.string())
 
 

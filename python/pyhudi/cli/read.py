@@ -21,9 +21,9 @@ from pyhudi.cli.arguments import (
     Start,
     Where,
     format_of,
-    names,
+    parse_names,
 )
-from pyhudi.cli.command import FOUND, Call, Work, commands
+from pyhudi.cli.command import FINDINGS, Call, CommandFunction, commands
 from pyhudi.cli.files import open_for_writing
 from pyhudi.errors import ConfigError
 
@@ -37,7 +37,7 @@ Position = Annotated[
         "--position",
         metavar="FILE",
         dir_okay=False,
-        help="Start at the position in this file, then store the next one in it.",
+        help="Read the start position from this file, and store the next one.",
     ),
 ]
 MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Include Hudi's meta columns.")]
@@ -60,7 +60,7 @@ class Images(str, Enum):
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    works: dict[str, Work] = {
+    functions: dict[str, CommandFunction] = {
         "head": head,
         "count": count,
         "query": query,
@@ -69,7 +69,7 @@ def add_to(app: typer.Typer) -> None:
         "changes": changes,
         "diff": diff,
     }
-    commands(app, works)
+    commands(app, functions)
 
 
 def head(
@@ -85,12 +85,12 @@ def head(
     *,
     meta_fields: MetaFields = False,
     read_optimized: Annotated[
-        bool, typer.Option("--read-optimized", help="Base files only, without log files.")
+        bool, typer.Option("--read-optimized", help="Read base files only, without log files.")
     ] = False,
 ) -> int:
-    """Show the first rows; exit code 1 if there are no rows."""
+    """Show the first rows; exit code 1 if there are none."""
     scan = call.open(table, as_of).scan(
-        names(columns),
+        parse_names(columns),
         where,
         meta_fields=meta_fields,
         read_optimized=read_optimized,
@@ -98,7 +98,7 @@ def head(
     )
     rows = scan.head(number)
     call.out.rows(rows)
-    return 0 if rows.num_rows else FOUND
+    return 0 if rows.num_rows else FINDINGS
 
 
 def count(call: Call, table: Location, where: Where = None, as_of: AsOf = None) -> None:
@@ -110,11 +110,11 @@ def query(
     call: Call,
     table: Location,
     sql: Annotated[
-        str, typer.Argument(metavar="SQL", help="The table is `t`, and has its own name.")
+        str, typer.Argument(metavar="SQL", help="The query; the table is `t`, or has its own name.")
     ],
     as_of: AsOf = None,
 ) -> None:
-    """Run SQL over the table with DuckDB."""
+    """Query the table in SQL with DuckDB."""
     if find_spec("duckdb") is None:
         raise ConfigError("duckdb is not installed", hint="pip install 'pyhudi[duckdb]'")
     import duckdb  # noqa: PLC0415 - an extra
@@ -146,29 +146,29 @@ def export(
     where: Where = None,
     as_of: AsOf = None,
     limit: Limit = None,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     memory_limit: Memory = None,
     *,
     meta_fields: MetaFields = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Export rows to a file: Parquet, CSV, JSON lines or Arrow, by its extension."""
-    file_format = format_of(file, form)
+    """Export rows to a Parquet, CSV, JSON lines or Arrow file."""
+    file_format = format_of(file, requested_format)
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; --force replaces it")
     if not file.parent.is_dir():
         raise typer.BadParameter(f"there is no directory {file.parent}")
     scan = call.open(table, as_of).scan(
-        names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
+        parse_names(columns), where, limit=limit, meta_fields=meta_fields, memory_limit=memory_limit
     )
     rows = 0
     with (
-        call.out.counting("export") as more,
+        call.out.counting("export") as add_rows,
         open_for_writing(file, file_format, scan.schema) as write,
     ):
         for batch in scan.to_reader():
             write(batch)
-            more(batch.num_rows)
+            add_rows(batch.num_rows)
             rows += batch.num_rows
     if str(file) != "-":
         call.out.print_done(
@@ -189,15 +189,15 @@ def incremental(
     meta_fields: MetaFields = False,
     hollow_commits: Annotated[
         Hollow,
-        typer.Option(help="Below version 8: if a pending write is older than completed ones."),
+        typer.Option(help="If a write is pending before completed ones, up to version 6."),
     ] = Hollow.fail,
     position: Position = None,
 ) -> int:
-    """Show rows that the commits of a range wrote; exit code 1 if there are no rows."""
+    """Show the rows that a range of commits wrote; exit code 1 if there are none."""
     scan = call.open(table).incremental(
         _start(start, limit, position),
         end,
-        columns=names(columns),
+        columns=parse_names(columns),
         where=where,
         limit=limit,
         meta_fields=meta_fields,
@@ -215,13 +215,13 @@ def changes(
     where: Where = None,
     limit: Limit = None,
     images: Annotated[
-        Images, typer.Option(help="Records as columns, or as Hudi's text.")
+        Images, typer.Option(help="Print records as structs, or as Hudi's JSON text.")
     ] = Images.struct,
     memory_limit: Memory = None,
     position: Position = None,
 ) -> int:
-    """Show changes of records from change data capture; exit code 1 without changes."""
-    found = call.open(table).changes(
+    """Show record changes from change data capture; exit code 1 if there are none."""
+    changed = call.open(table).changes(
         _start(start, limit, position),
         end,
         where=where,
@@ -229,7 +229,7 @@ def changes(
         images=images.value,
         memory_limit=memory_limit,
     )
-    return _stream(call, found, position)
+    return _stream(call, changed, position)
 
 
 def diff(
@@ -239,9 +239,9 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="B", help="The later snapshot.")],
     memory_limit: Memory = None,
 ) -> int:
-    """Compare two snapshots by key; exit code 1 if they differ, like diff."""
+    """Compare two snapshots by record key; exit code 1 if they differ."""
     differences = call.open(table).diff(before, after, memory_limit=memory_limit)
-    return FOUND if call.out.stream(differences) else 0
+    return FINDINGS if call.out.stream(differences) else 0
 
 
 def _start(start: str | None, limit: int | None, position: Path | None) -> str | None:
@@ -268,4 +268,4 @@ def _stream(call: Call, rows_of_range: Scan | Changes, position: Path | None) ->
         part.replace(position)
     elif after is not None and limit is None:
         call.out.note(f"next: --start {after}")
-    return 0 if rows else FOUND
+    return 0 if rows else FINDINGS

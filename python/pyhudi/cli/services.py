@@ -14,10 +14,10 @@ from pyhudi.cli.arguments import (
     Memory,
     Partitions,
     Schedule,
-    names,
     number_or_text,
+    parse_names,
 )
-from pyhudi.cli.command import Call, Work, commands
+from pyhudi.cli.command import Call, CommandFunction, commands
 
 
 class Layout(str, Enum):
@@ -30,7 +30,7 @@ class Layout(str, Enum):
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    works: dict[str, Work] = {
+    functions: dict[str, CommandFunction] = {
         "maintain": maintain,
         "compact": compact,
         "log-compact": log_compact,
@@ -39,23 +39,24 @@ def add_to(app: typer.Typer) -> None:
         "archive": archive,
         "expire": expire,
     }
-    commands(app, works)
+    commands(app, functions)
 
 
 def maintain(
     call: Call,
     table: Location,
     budget: Annotated[
-        str | None, typer.Option("--budget", help="The budget: 90, 10m, 1h, or 2GiB to read.")
+        str | None,
+        typer.Option("--budget", help="When to stop: after 90 seconds, 10m, 1h, or 2GiB read."),
     ] = None,
     every: Annotated[
-        str | None, typer.Option("--every", help="Repeat forever with this pause: 5m.")
+        str | None, typer.Option("--every", help="Repeat forever with this pause, such as 5m.")
     ] = None,
     memory_limit: Memory = None,
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Run due services, the most useful first, until none is due."""
+    """Run the services that are due, the most useful first."""
     result = call.open(table).maintain(
         number_or_text(budget),
         every=number_or_text(every),
@@ -72,7 +73,7 @@ def compact(
     table: Location,
     partition: Partitions = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="One of Hudi's classes.")
+        str | None, typer.Option("--strategy", help="Compaction strategy: one of Hudi's classes.")
     ] = None,
     instant: Annotated[
         str | None, typer.Option("--instant", help="Execute only this pending compaction.")
@@ -102,7 +103,8 @@ def log_compact(
     table: Location,
     partition: Partitions = None,
     min_log_files: Annotated[
-        int | None, typer.Option("--min-log-files", help="Minimum number of log files.")
+        int | None,
+        typer.Option("--min-log-files", help="Minimum number of log files in a file group."),
     ] = None,
     *,
     schedule: Schedule = True,
@@ -125,10 +127,10 @@ def cluster(
     call: Call,
     table: Location,
     sort_by: Annotated[
-        str | None, typer.Option("--sort-by", metavar="A,B", help="Columns to sort rows by.")
+        str | None, typer.Option("--sort-by", metavar="A,B", help="Columns to sort the rows by.")
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option("--layout", help="The order of rows for several columns.")
+        Layout | None, typer.Option("--layout", help="How to order rows by several columns.")
     ] = None,
     partition: Partitions = None,
     memory_limit: Memory = None,
@@ -139,7 +141,7 @@ def cluster(
 ) -> None:
     """Rewrite small files into larger, sorted file groups."""
     result = call.open(table).cluster(
-        sort_by=names(sort_by),
+        sort_by=parse_names(sort_by),
         layout=None if layout is None else layout.value,
         partitions=partition or None,
         schedule=schedule,
@@ -164,7 +166,7 @@ def clean(
     *,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete replaced files that are older than the retention."""
+    """Delete file versions that are no longer retained."""
     result = call.open(table).clean(
         policy=policy, retain=retain, dry_run=dry_run, progress=call.progress
     )
@@ -175,10 +177,12 @@ def archive(
     call: Call,
     table: Location,
     min_commits: Annotated[
-        int | None, typer.Option("--min-commits", help="Number of commits that stay active.")
+        int | None,
+        typer.Option("--min-commits", help="Number of commits to keep on the active timeline."),
     ] = None,
     max_commits: Annotated[
-        int | None, typer.Option("--max-commits", help="Archive if there are more.")
+        int | None,
+        typer.Option("--max-commits", help="Number of commits above which archiving begins."),
     ] = None,
     *,
     dry_run: DryRun = False,
@@ -195,17 +199,17 @@ def expire(
     table: Location,
     days: Annotated[
         int | None,
-        typer.Option("--days", help="Drop partitions without a write for this many days."),
+        typer.Option("--days", help="Drop partitions without a write for this number of days."),
     ] = None,
     *,
     by_creation: Annotated[
         bool | None,
         typer.Option(
-            "--by-creation/--by-write", help="Use the creation or the last write of a partition."
+            "--by-creation/--by-write", help="Count days since the creation or the last write."
         ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete partitions without a recent write."""
+    """Drop partitions without a recent write."""
     result = call.open(table).expire_partitions(days, by_creation=by_creation, dry_run=dry_run)
     call.out.result(result)

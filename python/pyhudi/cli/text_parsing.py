@@ -1,8 +1,8 @@
-"""Values of text files in the types that a table needs: none is rounded, cut or guessed.
+"""Casts values of text files to a table's types without rounding, truncating or guessing.
 
 pyarrow's readers of CSV and JSON read an integer as the nearest float and a number that is too
 large as infinity, do not support times of day, and drop the zone of a timestamp. Values that they
-would change are read as another type first, and converted here.
+would change are read in another type first, and cast here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyhudi.input.exact_casts import cast_computed, sure_below
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
-_MOST_DIGITS = 70
+_MAX_DIGITS = 70
 """Maximum digits of numbers that are compared as decimals."""
 
 
@@ -51,23 +51,23 @@ def floats(texts: Column, field: pa.Field[Any]) -> Column:
     texts = pc.ascii_trim_whitespace(texts)
     wide = cast_computed(texts, pa.field(field.name, pa.float64()))
     over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(texts, "(?i)inf")))
-    _refuse_first(texts.filter(over), field, "is out of range")
+    _raise_for_first(texts.filter(over), field, "is out of range")
     numbers = cast_computed(wide, field)
-    check_whole(numbers, texts, field.name)
+    check_exact_integers(numbers, texts, field.name)
     return numbers
 
 
-def check_whole(numbers: Column, texts: Column, name: str) -> None:
-    """Raise `SchemaMismatch` for an integer in text whose float is only near it."""
+def check_exact_integers(numbers: Column, texts: Column, name: str) -> None:
+    """Raise `SchemaMismatch` for an integer that the float type would round."""
     field = pa.field(name, numbers.type)
     wide = numbers.cast(pa.float64())
     large = may_be_rounded(numbers)
     texts, wide = texts.filter(large), wide.filter(large)
-    whole = pc.match_substring_regex(texts, "^[+-]?[0-9]+$")
-    texts, wide = texts.filter(whole), wide.filter(whole)
-    _refuse_first(texts.filter(pc.greater(pc.utf8_length(texts), _MOST_DIGITS)), field)
+    is_integer = pc.match_substring_regex(texts, "^[+-]?[0-9]+$")
+    texts, wide = texts.filter(is_integer), wide.filter(is_integer)
+    _raise_for_first(texts.filter(pc.greater(pc.utf8_length(texts), _MAX_DIGITS)), field)
     exact = pa.decimal256(76, 0)
-    _refuse_first(texts.filter(pc.not_equal(texts.cast(exact), wide.cast(exact))), field)
+    _raise_for_first(texts.filter(pc.not_equal(texts.cast(exact), wide.cast(exact))), field)
 
 
 def may_be_rounded(numbers: Column) -> Column:
@@ -80,8 +80,8 @@ def leaves(column: Column, name: str) -> Iterator[tuple[str, Column]]:
     """Yield the columns of values in the structs and lists of a nested column, with their paths."""
     data_type = column.type
     if pa.types.is_struct(data_type):
-        for at, each in enumerate(data_type):
-            yield from leaves(pc.struct_field(column, at), f"{name}.{each.name}")
+        for at, child in enumerate(data_type):
+            yield from leaves(pc.struct_field(column, at), f"{name}.{child.name}")
     elif pa.types.is_list(data_type):
         yield from leaves(pc.list_flatten(column), name)
     elif not pa.types.is_map(data_type):
@@ -95,7 +95,7 @@ def _leaf_types(data_type: pa.DataType) -> Iterator[pa.DataType]:
         yield from _leaf_types(data_type.field(at).type)
 
 
-def _refuse_first(texts: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
+def _raise_for_first(texts: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
     if len(texts):
         msg = f"column {field.name!r} is {field.type}: {texts[0].as_py()} {why}"
         hint = "Use a decimal column: `pyhudi create --schema` sets the table's types."
@@ -108,8 +108,8 @@ def _cast_array(array: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.A
     if pa.types.is_struct(data_type):
         # Flattened, values below a null are null instead of an empty string.
         parts = [
-            _cast_array(part, each.type, f"{name}.{each.name}")
-            for part, each in zip(array.flatten(), data_type, strict=True)
+            _cast_array(part, child.type, f"{name}.{child.name}")
+            for part, child in zip(array.flatten(), data_type, strict=True)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(data_type), mask=array.is_null())
     mask = array.is_null() if array.null_count else None

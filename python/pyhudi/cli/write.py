@@ -1,4 +1,4 @@
-"""Commands that change rows. Data come from files, deletes and updates also from filters."""
+"""Commands that change rows, from files or by a condition."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from pyhudi.cli.arguments import (
     Memory,
     Where,
     Yes,
-    names,
-    pairs,
-    said,
+    parse_commit_metadata,
+    parse_names,
+    parse_pairs,
 )
-from pyhudi.cli.command import Call, Work, commands
+from pyhudi.cli.command import Call, CommandFunction, commands
 from pyhudi.cli.files import rows_of
 from pyhudi.cli.table_arguments import (
     Index,
     Key,
-    Kind,
     OrderBy,
     PartitionBy,
+    TableType,
     Type,
     Version,
     new_table,
@@ -49,23 +49,24 @@ class Sort(str, Enum):
     """How a bulk insert sorts."""
 
     none = "none"
-    within = "partition"
-    whole = "global"
+    by_partition = "partition"
+    global_ = "global"
 
 
-Mode = Annotated[
-    SchemaMode, typer.Option("--schema-mode", help="merge adds and widens columns of the table.")
+SchemaModeOption = Annotated[
+    SchemaMode,
+    typer.Option("--schema-mode", help="merge adds missing columns to the table and widens types."),
 ]
-Sorted = Annotated[Sort, typer.Option("--sort", help="How to sort rows.")]
+Sorted = Annotated[Sort, typer.Option("--sort", help="How to sort the rows.")]
 SortBy = Annotated[
     str | None,
-    typer.Option("--sort-by", metavar="A,B", help="Columns to sort by; default: the key."),
+    typer.Option("--sort-by", metavar="A,B", help="Columns to sort by; default: the record key."),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    works: dict[str, Work] = {
+    functions: dict[str, CommandFunction] = {
         "upsert": upsert,
         "insert": insert,
         "bulk-insert": bulk_insert,
@@ -73,16 +74,16 @@ def add_to(app: typer.Typer) -> None:
         "update": update,
         "delete": delete,
     }
-    commands(app, works)
+    commands(app, functions)
 
 
 def upsert(
     call: Call,
     table: Location,
     file: DataFile,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     delimiter: Delimiter = None,
-    schema_mode: Mode = SchemaMode.strict,
+    schema_mode: SchemaModeOption = SchemaMode.strict,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
@@ -94,14 +95,14 @@ def upsert(
         ),
     ] = False,
 ) -> None:
-    """Update rows whose keys exist, insert the others."""
+    """Update rows with existing keys, and insert the others."""
     opened = call.open(table)
     result = opened.upsert(
-        rows_of(file, form, delimiter, opened.schema),
+        rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         partial=partial,
         memory_limit=memory_limit,
-        commit_metadata=said(commit_metadata),
+        commit_metadata=parse_commit_metadata(commit_metadata),
         commit_id=commit_id,
         progress=call.progress,
     )
@@ -112,9 +113,9 @@ def insert(
     call: Call,
     table: Location,
     file: DataFile,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     delimiter: Delimiter = None,
-    schema_mode: Mode = SchemaMode.strict,
+    schema_mode: SchemaModeOption = SchemaMode.strict,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
@@ -122,10 +123,10 @@ def insert(
     """Insert rows without looking up their keys."""
     opened = call.open(table)
     result = opened.insert(
-        rows_of(file, form, delimiter, opened.schema),
+        rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         memory_limit=memory_limit,
-        commit_metadata=said(commit_metadata),
+        commit_metadata=parse_commit_metadata(commit_metadata),
         commit_id=commit_id,
         progress=call.progress,
     )
@@ -136,11 +137,11 @@ def bulk_insert(
     call: Call,
     table: Location,
     file: DataFile,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
-    schema_mode: Mode = SchemaMode.strict,
+    schema_mode: SchemaModeOption = SchemaMode.strict,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
@@ -148,12 +149,12 @@ def bulk_insert(
     """Insert rows into new files, without looking up their keys."""
     opened = call.open(table)
     result = opened.bulk_insert(
-        rows_of(file, form, delimiter, opened.schema),
+        rows_of(file, requested_format, delimiter, opened.schema),
         sort=sort.value,
-        sort_columns=names(sort_by) or (),
+        sort_columns=parse_names(sort_by) or (),
         schema_mode=schema_mode.value,
         memory_limit=memory_limit,
-        commit_metadata=said(commit_metadata),
+        commit_metadata=parse_commit_metadata(commit_metadata),
         commit_id=commit_id,
         progress=call.progress,
     )
@@ -167,10 +168,10 @@ def import_(
     key: Key = None,
     partition_by: PartitionBy = None,
     order_by: OrderBy = None,
-    table_type: Type = Kind.cow,
+    table_type: Type = TableType.cow,
     version: Version = 9,
     index: Index = None,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
@@ -182,11 +183,11 @@ def import_(
 
     def fill(opened: HudiTable) -> None:
         result = opened.bulk_insert(
-            rows_of(file, form, delimiter, opened.schema),
+            rows_of(file, requested_format, delimiter, opened.schema),
             sort=sort.value,
-            sort_columns=names(sort_by) or (),
+            sort_columns=parse_names(sort_by) or (),
             memory_limit=memory_limit,
-            commit_metadata=said(commit_metadata),
+            commit_metadata=parse_commit_metadata(commit_metadata),
             commit_id=commit_id,
             progress=call.progress,
         )
@@ -195,7 +196,7 @@ def import_(
     try:
         opened = call.open(table)
     except TableNotFound:
-        columns = rows_of(file, form, delimiter).schema
+        columns = rows_of(file, requested_format, delimiter).schema
         new_table(
             call,
             table,
@@ -209,11 +210,11 @@ def import_(
             fill=fill,
         )
         return
-    _check_alike(opened, key=key, partition_by=partition_by, order_by=order_by)
+    _check_matches(opened, key=key, partition_by=partition_by, order_by=order_by)
     fill(opened)
 
 
-def _check_alike(table: HudiTable, **options: str | None) -> None:
+def _check_matches(table: HudiTable, **options: str | None) -> None:
     """Raise `BadParameter` for options that differ from the existing table."""
     config = table.state.config
     actual = {
@@ -222,7 +223,7 @@ def _check_alike(table: HudiTable, **options: str | None) -> None:
         "order_by": config.ordering_fields,
     }
     for name, columns in actual.items():
-        requested = names(options[name])
+        requested = parse_names(options[name])
         if requested is not None and tuple(requested) != tuple(columns):
             has = ", ".join(columns) or "none"
             msg = f"the table exists, and has {has}; leave the option out"
@@ -232,21 +233,26 @@ def _check_alike(table: HudiTable, **options: str | None) -> None:
 def update(
     call: Call,
     table: Location,
-    where: Annotated[str, typer.Option("--where", "-w", metavar="SQL", help="The rows to update.")],
+    where: Annotated[
+        str,
+        typer.Option("--where", "-w", metavar="SQL", help="Update rows that match this condition."),
+    ],
     values: Annotated[
         list[str],
-        typer.Option("--set", metavar="COLUMN=SQL", help="A new value, such as fare=fare*2."),
+        typer.Option(
+            "--set", metavar="COLUMN=SQL", help="Set a column, such as fare=fare*2. Repeatable."
+        ),
     ],
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
 ) -> None:
-    """Update the rows that match a filter."""
+    """Update the rows that match a condition."""
     result = call.open(table).update(
         where,
-        pairs(values, "--set"),
+        parse_pairs(values, "--set"),
         memory_limit=memory_limit,
-        commit_metadata=said(commit_metadata),
+        commit_metadata=parse_commit_metadata(commit_metadata),
         commit_id=commit_id,
         progress=call.progress,
     )
@@ -258,10 +264,12 @@ def delete(
     table: Location,
     keys: Annotated[
         Path | None,
-        typer.Argument(exists=True, dir_okay=False, help="A file of key columns."),
+        typer.Argument(
+            exists=True, dir_okay=False, help="A file with the keys of the rows to delete."
+        ),
     ] = None,
     where: Where = None,
-    form: FileFormat = None,
+    requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
@@ -269,14 +277,14 @@ def delete(
     *,
     yes: Yes = False,
 ) -> None:
-    """Delete the rows with the keys in a file, or those that match --where."""
+    """Delete the rows whose keys are in a file, or that match --where."""
     if (keys is None) is (where is None):
         raise typer.BadParameter("give a file of keys, or --where")
     opened = call.open(table)
-    metadata = said(commit_metadata)
+    metadata = parse_commit_metadata(commit_metadata)
     if keys is not None:
         result = opened.delete_keys(
-            rows_of(keys, form, delimiter, opened.schema),
+            rows_of(keys, requested_format, delimiter, opened.schema),
             memory_limit=memory_limit,
             commit_metadata=metadata,
             commit_id=commit_id,

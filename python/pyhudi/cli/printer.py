@@ -1,7 +1,7 @@
-"""Output of results: tables and facts for people, JSON for programs.
+"""Prints results: tables, names and values for people, JSON for programs.
 
-Results go to standard output, everything else to standard error. rich draws colors and frames, and
-omits colors without a terminal.
+Results go to standard output, everything else to standard error. rich draws tables and colors; it
+omits colors if there is no terminal.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pyhudi.cli.json_writer import cell_text, json_lines
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
 
 _UNBOUNDED = 100_000
-"""Width of a line that goes to a file or a pipe: nothing is cut or folded there."""
+"""Line width in a file or a pipe, where nothing is cut or folded."""
 _SIZES = ("size", "bytes", "base_size", "log_size")
 
 
 @dataclass(frozen=True)
-class Output:
-    """The output of one command."""
+class Printer:
+    """Prints the results and messages of one command."""
 
     json: bool
     quiet: bool
@@ -39,7 +39,7 @@ class Output:
         self.rows(rows, sizes=_SIZES)
 
     def rows(self, rows: pa.Table, *, sizes: Collection[str] = ()) -> None:
-        """Print all rows of a table; each as a list of its values if lines would be too wide."""
+        """Print all rows of a table; one value per line if rows are too wide for the terminal."""
         if self.json:
             self.lines(rows.to_batches())
             return
@@ -59,11 +59,11 @@ class Output:
             _draw(grid)
             return
         for cells in zip(*columns, strict=True):
-            _draw(_facts(zip(rows.column_names, cells, strict=True)))
+            _draw(_name_value_grid(zip(rows.column_names, cells, strict=True)))
             console.print()
 
     def lines(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Print rows as JSON, one a line, as they arrive."""
+        """Print rows as JSON, one per line, as they arrive."""
         for batch in batches:
             if batch.num_rows:
                 sys.stdout.write(json_lines(batch))
@@ -87,42 +87,42 @@ class Output:
 
     def value(self, value: Any) -> None:
         """Print one value, such as a count."""
-        text = dumps(plain(value)) if self.json else printable(str(value))
+        text = dumps(to_json(value)) if self.json else printable(str(value))
         sys.stdout.write(f"{text}\n")
 
-    def facts(self, facts: Mapping[str, Any]) -> None:
+    def facts(self, values: Mapping[str, Any]) -> None:
         """Print names and values, the names as words."""
         if self.json:
-            sys.stdout.write(f"{dumps(plain(facts))}\n")
+            sys.stdout.write(f"{dumps(to_json(values))}\n")
             return
-        labels = (name.removesuffix("_ms").replace("_", " ") for name in facts)
-        values = (_format_value(name, value) for name, value in facts.items())
-        _draw(_facts(zip(labels, values, strict=True)))
+        labels = (name.removesuffix("_ms").replace("_", " ") for name in values)
+        cells = (_format_value(name, value) for name, value in values.items())
+        _draw(_name_value_grid(zip(labels, cells, strict=True)))
 
     def properties(self, properties: Mapping[str, str]) -> None:
         """Print names and values unchanged."""
         if self.json:
             self.facts(properties)
         else:
-            _draw(_facts(properties.items()))
+            _draw(_name_value_grid(properties.items()))
 
     def result(self, result: Any) -> None:
         """Print the result of a method; empty fields are omitted for people."""
-        facts = {each.name: getattr(result, each.name) for each in fields(result)}
+        values = {field.name: getattr(result, field.name) for field in fields(result)}
         if self.json:
-            self.facts(facts)
+            self.facts(values)
         elif not self.quiet:
-            self.facts({name: value for name, value in facts.items() if _is_something(value)})
+            self.facts({name: value for name, value in values.items() if not _is_empty(value)})
 
     def text(self, text: str, result: Any) -> None:
         """Print the text of a result for people, or the result for programs."""
         if self.json:
-            self.facts(plain(result))
+            self.facts(to_json(result))
         else:
             _say(text)
 
     def print_done(self, text: str, **facts: Any) -> None:
-        """Print what was done, in a few words; for programs as facts."""
+        """Print what was done: a sentence for people, names and values for programs."""
         if self.json:
             self.facts(facts)
         elif not self.quiet:
@@ -152,24 +152,24 @@ class Output:
         with Progress(*parts, console=console, transient=True, disable=not is_drawn) as bar:
             task, count = bar.add_task(label), 0
 
-            def more(rows: int) -> None:
+            def add_rows(rows: int) -> None:
                 nonlocal count
                 count += rows
                 bar.update(task, description=f"{label}: {count_text(count, 'row')}")
 
-            yield more
+            yield add_rows
 
 
-def plain(value: Any) -> Any:
-    """Return a result in JSON's own types; a value without such a type becomes a string."""
+def to_json(value: Any) -> Any:
+    """Return a result in JSON's types; a value of another type becomes a string."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         if all(isinstance(name, str) for name in value):
-            return {name: plain(each) for name, each in value.items()}
-        return [[plain(name), plain(each)] for name, each in value.items()]
+            return {name: to_json(item) for name, item in value.items()}
+        return [[to_json(name), to_json(item)] for name, item in value.items()]
     if isinstance(value, (tuple, list, set, frozenset)):
-        return [plain(each) for each in value]
+        return [to_json(item) for item in value]
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
@@ -189,8 +189,8 @@ def _full_width(console: Console) -> ConsoleOptions:
     return console.options.update(width=_UNBOUNDED)
 
 
-def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Return names and values, one pair a line; names without a value are omitted."""
+def _name_value_grid(pairs: Iterable[tuple[str, str]]) -> Table:
+    """Return names and values, one pair per line; names without a value are omitted."""
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -220,8 +220,8 @@ def _is_number(data_type: pa.DataType) -> bool:
     )
 
 
-def _is_something(value: Any) -> bool:
-    return value is not None and value is not False and value not in (0, "", (), {}, [])
+def _is_empty(value: Any) -> bool:
+    return value is None or value is False or value in (0, "", (), {}, [])
 
 
 def _sizes(column: pa.ChunkedArray) -> Sequence[str]:
@@ -240,7 +240,7 @@ def _format_value(name: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return "\n".join(f"{key}={each}" for key, each in value.items()) or "-"
+        return "\n".join(f"{key}={item}" for key, item in value.items()) or "-"
     if isinstance(value, (tuple, list)):
         return ", ".join(map(str, value)) or "-"
     return str(value)
