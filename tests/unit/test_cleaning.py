@@ -431,6 +431,36 @@ def test_clean_is_due_by_timeline(tmp_path: Path) -> None:
     assert not due(after_commits=2)
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_clean_is_not_due_after_log_appends(version: Any, tmp_path: Path) -> None:
+    """Each commit would list the table for nothing: only a new base file ends a file slice."""
+    table = pyhudi.create_table(
+        tmp_path / "t", people(range(4), 1), key="id", partition_by="city", type="mor",
+        version=version, options={"hoodie.clean.automatic": "false"},
+    )  # fmt: skip
+
+    def due() -> bool:
+        options = CleanOptions(commits=1, after_commits=1)
+        return cleaning.is_due(open_for_change(Handle(table.storage), SystemClock()), options)
+
+    for v in (2, 3, 4):
+        table.upsert(people(range(4), v))
+        assert not due()
+    table.compact()
+    assert not due()
+    table.upsert(people(range(4), 5))
+    assert due()
+    assert table.clean(retain=1).files_removed
+    for v in (6, 7):
+        table.upsert(people(range(4), v))
+        assert not due()
+    table.compact()
+    table.upsert(people(range(4), 8))
+    assert due()
+    assert table.clean(retain=1).files_removed
+    assert table.check(deep=True).ok
+
+
 # --- policies -------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.file_names import parse_log_name
 from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
@@ -30,6 +31,7 @@ from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.savepoint import find_saved_instants, savepoints
 
 FORM = 2
@@ -221,7 +223,7 @@ def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | None:
     """Return partitions with files to remove since the last clean; None if unknown.
 
-    A slice may go once the commit after it is older than the earliest commit to retain. Replaced
+    A slice may go once the base file after it is older than the earliest commit to retain. Replaced
     groups are checked until the timeline has archived their commit: that commit may have completed,
     or a plan that named it may have ended, only after a clean had passed it, and archiving uses the
     same limit.
@@ -244,9 +246,16 @@ def _partitions_of_commits(timeline: Timeline, commits: Iterable[Instant]) -> se
     partitions: set[str] = set()
     for commit in commits:
         metadata = timeline.commit_metadata(commit)
-        partitions |= metadata.partition_to_write_stats.keys()
+        for partition, stats in metadata.partition_to_write_stats.items():
+            if not all(map(is_log_append, stats)):
+                partitions.add(partition)
         partitions |= (metadata.partition_to_replace_file_ids or {}).keys()
     return partitions
+
+
+def is_log_append(stat: WriteStat) -> bool:
+    """Return whether a commit wrote a log file, which ends no file slice."""
+    return parse_log_name((stat.path or "").rpartition("/")[2]) is not None
 
 
 def last_clean(timeline: Timeline) -> dict[str, Any] | None:

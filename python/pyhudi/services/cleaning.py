@@ -20,7 +20,7 @@ from pyhudi.config.log import warn
 from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, retryable_conflict, without_hint
-from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, partitions_since
+from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, is_log_append, partitions_since
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
@@ -113,21 +113,22 @@ def _plan(table: TableSnapshot, options: CleanOptions) -> CleanPlan | None:
 
 
 def _has_no_effect(timeline: Timeline, stays: Retention) -> bool:
-    """Return whether the last commit before the horizon superseded no slice.
+    """Return whether no commit before the horizon superseded a slice.
 
-    If rows are only added, no clean ever records where to look, and each commit would list the
-    whole table for nothing. A later clean removes what this check misses.
+    If rows are only added, or appended to log files, no clean ever records where to look, and each
+    commit would list the whole table for nothing. A later clean removes what this check misses.
     """
     if stays.horizon is None:
         return False
     until = stays.horizon.requested
     passed = [commit for commit in timeline.commits if commit.requested < until]
-    return bool(passed) and not _supersedes(timeline.commit_metadata(passed[-1]))
+    return bool(passed) and not any(map(_supersedes, map(timeline.commit_metadata, passed)))
 
 
 def _supersedes(metadata: CommitMetadata) -> bool:
+    # Hudi's compactions of log files alone name no previous commit.
     return bool(metadata.partition_to_replace_file_ids) or any(
-        stat.prev_commit != NO_PREVIOUS_COMMIT or stat.log_version is not None
+        (stat.prev_commit != NO_PREVIOUS_COMMIT or metadata.compacted) and not is_log_append(stat)
         for stat in metadata.write_stats
     )
 
