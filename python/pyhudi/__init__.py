@@ -27,14 +27,17 @@ from pyhudi.errors import (
     StorageError,
     TableNotFound,
     UnsupportedTableFeature,
+    WriterTimeout,
 )
 from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.api.changes import Changes, Diff
+    from pyhudi.api.commit_future import CommitFuture
     from pyhudi.api.create import create_table
     from pyhudi.api.display.show import show
+    from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
@@ -53,11 +56,13 @@ __all__ = [
     "AfterRollbackError",
     "Changes",
     "CommitConflict",
+    "CommitFuture",
     "CommitUnknown",
     "ConfigError",
     "CorruptTable",
     "Diff",
     "DuplicateKeyWarning",
+    "GroupWriter",
     "HistoryUnavailable",
     "HudiError",
     "HudiTable",
@@ -79,6 +84,7 @@ __all__ = [
     "TableNotFound",
     "UnsupportedTableFeature",
     "WriteResult",
+    "WriterTimeout",
     "__version__",
     "blob",
     "create_table",
@@ -94,7 +100,9 @@ __all__ = [
 
 _MODULES = {
     "Changes": "api.changes",
+    "CommitFuture": "api.commit_future",
     "Diff": "api.changes",
+    "GroupWriter": "api.group_writer",
     "HudiTable": "api.table",
     "LocalEngine": "engine.local",
     "Merge": "api.merge_builder",

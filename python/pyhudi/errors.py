@@ -57,6 +57,10 @@ class LockTimeout(HudiError):
     """The writer did not get the table's lock in time. Try again later."""
 
 
+class WriterTimeout(HudiError, TimeoutError):
+    """A group writer had no room for a batch in time. The batch was not submitted: try again."""
+
+
 class HistoryUnavailable(HudiError):
     """The requested instant or range is no longer, or not yet, on the timeline."""
 

@@ -52,11 +52,13 @@ class Kind:
     """Clusterings give way to writers."""
     rings: bool = False
     """Buckets are split and merged."""
+    groups: bool = False
+    """Most writes are group commits."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
         more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
-        more += "-rings" * self.rings
+        more += "-rings" * self.rings + "-groups" * self.groups
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -115,6 +117,13 @@ KEPT = [
     Kind(6, "mor", "SIMPLE", metadata=True),
     Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
     Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True),
+]
+
+GROUPED = [
+    Kind(9, "cow", "SIMPLE", groups=True),
+    Kind(9, "mor", "RECORD_INDEX", metadata=True, groups=True),
+    Kind(8, "mor", "BUCKET", groups=True),
+    Kind(6, "mor", "SIMPLE", groups=True, forgets=True),
 ]
 
 

@@ -32,9 +32,15 @@ from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
+from pyhudi.write.group_commit import (
+    Operation,
+    convert_batch,
+    count_combinable,
+    write_batches,
+)
 from pyhudi.write.merge import merge
 from pyhudi.write.merge_planning import MergeClause
-from pyhudi.write.write_context import Handle
+from pyhudi.write.write_context import Handle, WriteContext
 from tests.sim.history import Attempt, Effect, History, seen_in
 from tests.sim.table_kinds import CITIES, Kind, rows_of
 from tests.sim.world import Task, World, WorldClock, WorldStorage
@@ -54,10 +60,13 @@ def verbs(
     known = ["upsert"] * 4 + ["insert", "delete"] + [*table.services]
     # A clean removes something every other time at most.
     known += ["clean"] * 3 if table.forgets else []
+    known += ["group"] * 8 if table.groups else []
     kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
     world.tell(f"{kind} {value} of {some} or {city}")
     if kind in SERVICES:
         return dict, lambda handle, _: SERVICES[kind](handle, clock)
+    if kind == "group":
+        return group(task, number, value)
     if kind == "upsert":
         return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
             handle, rows_of(some), clock=clock
@@ -100,6 +109,42 @@ def verbs(
         **rows,
         **{k: row for k, row in some.items() if k not in rows or rows[k][1] < 200},
     }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
+
+
+def group(task: Task, number: int, value: int) -> tuple[Effect, Callable[[Handle, Any], object]]:
+    """Batches of several callers in one commit, as many of them as may be in it."""
+    choose, clock = task.world.random, WorldClock(task.world, task)
+    operation = choose.choice(GROUP_OPERATIONS)
+    given: list[dict[str, tuple[str, int]]] = []
+    for caller in range(choose.randint(2, 4)):
+        keys = choose.sample(range(8), choose.randint(1, 3))
+        given.append({f"k{n}": (CITIES[n % 2], value + caller) for n in keys})
+        if operation == "insert":
+            given[-1] = {f"{task.name}{number}{caller}": (choose.choice(CITIES), value)}
+    ids = [f"{task.name}/{number}/{caller}" for caller in range(len(given))]
+
+    def write(handle: Handle, _: Any) -> object:
+        context = WriteContext.open(handle, clock)
+        batches = [
+            convert_batch(context, operation, rows_of(rows), commit_id=commit_id)
+            for rows, commit_id in zip(given, ids, strict=True)
+        ]
+        # The keys of a caller, each in one city, may always be in one commit.
+        assert count_combinable(context.config, context.options, batches) == len(batches)
+        return write_batches(handle, batches, clock=clock)
+
+    def effect(rows: dict[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+        for batch in given:
+            if operation == "delete_keys":
+                rows = {key: row for key, row in rows.items() if key not in batch}
+            else:
+                rows = {**rows, **batch}
+        return rows
+
+    return effect, write
+
+
+GROUP_OPERATIONS: tuple[Operation, ...] = ("upsert", "upsert", "insert", "delete_keys")
 
 
 def compacted(handle: Handle, clock: WorldClock) -> object:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
+from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.progress import Progress
     from pyhudi.schema.evolution import SchemaMode
     from pyhudi.txn.result import WriteResult
@@ -344,3 +346,42 @@ class WriteOperations(TableHandle):
             commit_metadata=commit_metadata,
             commit_id=commit_id,
         )
+
+    @arg.check_arguments(max_rows=arg.whole, max_seconds=arg.seconds, max_bytes=arg.whole)
+    def writer(
+        self,
+        *,
+        max_rows: int = 1_000_000,
+        max_seconds: float = 0.01,
+        max_bytes: int = 128 * 1024 * 1024,
+    ) -> GroupWriter:
+        """Return a writer that commits the batches of many callers together.
+
+            with table.writer() as w:
+                result = w.upsert(rows).result()
+
+        Callers in any thread submit batches and get futures. Batches that arrive during a commit
+        are in the next one. The table's rows are the same as if each batch had been committed
+        alone, in the order of submission.
+
+        Args:
+            max_rows: maximum number of rows of a commit; a larger batch has a commit of its own.
+            max_seconds: how long the first batch of a commit waits for others. A larger value makes
+                fewer and larger commits.
+            max_bytes: maximum size of the batches of a commit in memory, and of those that wait for
+                the next one; beyond it, callers wait. A larger batch is accepted if none waits.
+
+        Returns:
+            The writer, which is open until its `close` or the end of its `with` block.
+
+        Raises:
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+            StorageError: the storage fails.
+        """
+        from pyhudi.api.batch_queue import Limits  # noqa: PLC0415 - not needed for reading
+        from pyhudi.api.group_writer import GroupWriter  # noqa: PLC0415 - as above
+
+        if max_rows < 1 or max_bytes < 1:
+            raise ConfigError("max_rows and max_bytes of a writer must be at least 1")
+        return GroupWriter(self, Limits(max_rows, max_seconds, max_bytes))

@@ -124,6 +124,13 @@ def whole(name: str, value: Any) -> None:
         raise _no(name, value, "an integer of at most 64 bits")
 
 
+def seconds(name: str, value: Any) -> None:
+    """Check for a duration: a number that is not negative."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < _GREATEST_SECONDS:
+        raise _no(name, value, "a number of seconds, 0 or more")
+
+
 def names(name: str, value: Any) -> None:
     """Check for several strings, such as column names."""
     if isinstance(value, str):
@@ -215,3 +222,4 @@ def _describe(value: Any) -> str:
 
 _LONGEST = 60
 _GREATEST = 1 << 63
+_GREATEST_SECONDS = 1e9

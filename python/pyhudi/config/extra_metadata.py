@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyhudi.config.argument_checks import is_whole
@@ -21,10 +22,13 @@ _FOR_ONE_CALL = "pyhudi.commit.metadata."
 COMMIT_ID = "_pyhudi_commit_id"
 """Entry of an idempotent commit: the id that its caller chose."""
 
+COMMIT_IDS = "_pyhudi_commit_ids"
+"""Entry of a group commit: a JSON list of the ids of its batches, if there are several."""
+
 STREAM_BATCHES = "_hudi_streaming_sink_checkpoint"
 """Entry with JSON of the last batch of each stream: `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
 
-_TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID})
+_TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID, COMMIT_IDS})
 """Names of entries that every commit writes itself."""
 
 
@@ -63,6 +67,28 @@ def _check_batches(entries: Mapping[str, str]) -> None:
 def with_commit_id(options: Mapping[str, str], commit_id: str) -> dict[str, str]:
     """Return the options of one call whose commit gets this id."""
     return {**options, f"{_FOR_ONE_CALL}{COMMIT_ID}": commit_id}
+
+
+def with_commit_ids(options: Mapping[str, str], ids: Collection[str]) -> dict[str, str]:
+    """Return the options of one call whose commit gets all of these ids."""
+    if len(ids) < 2:  # noqa: PLR2004 - one id is stored as it always was
+        return with_commit_id(options, *ids) if ids else {**options}
+    return {**options, f"{_FOR_ONE_CALL}{COMMIT_IDS}": json.dumps([*ids])}
+
+
+def commit_ids(extra_metadata: Mapping[str, str], where: object) -> frozenset[str]:
+    """Return the ids that a commit's extra metadata have, of one write or of several.
+
+    Raises `CorruptTable` naming `where` for an entry that is not a JSON list of strings.
+    """
+    single, several = extra_metadata.get(COMMIT_ID), extra_metadata.get(COMMIT_IDS)
+    ids = [] if single is None else [single]
+    if several is None:
+        return frozenset(ids)
+    listed = parse_json(several, f"{where}: {COMMIT_IDS}", is_file=False)
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise CorruptTable(f"{where}: {COMMIT_IDS} is {several!r}, which is not a list of strings")
+    return frozenset([*ids, *listed])
 
 
 def stream_batches_by_id(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:

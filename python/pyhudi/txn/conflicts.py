@@ -29,8 +29,8 @@ from pyhudi.config.actions import (
     State,
 )
 from pyhudi.config.extra_metadata import (
-    COMMIT_ID,
     STREAM_BATCHES,
+    commit_ids,
     stream_batch,
     stream_batches_by_id,
 )
@@ -298,15 +298,15 @@ def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
 
     The check before the write may be older than its plan.
     """
-    commit_id = metadata.extra_metadata.get(COMMIT_ID)
     extra = metadata.extra_metadata
+    ids = commit_ids(extra, "the write")
     streams = stream_batches_by_id(extra, STREAM_BATCHES, "the write")
     batches = {stream: stream_batch(extra, stream, "the write") for stream in streams}
     for other in reversed(now.commits):
-        if commit_id is None and not batches:
+        if not ids and not batches:
             return
         theirs = now.commit_metadata(other).extra_metadata
-        if commit_id is not None and theirs.get(COMMIT_ID) == commit_id:
+        for commit_id in ids and ids & commit_ids(theirs, other):
             raise retryable_conflict(f"{other} is the same write {commit_id!r}")
         for stream in tuple(batches):
             last = stream_batch(theirs, stream, other)

@@ -1,17 +1,18 @@
 """Idempotent writes: their commits contain an id, and a repeated write is detected by it.
 
 The id is in the commit's extra metadata under `_pyhudi_commit_id`, so it is on the timeline
-with the rows or not at all.
+with the rows or not at all. A commit of several batches lists their ids under
+`_pyhudi_commit_ids`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import Instant
-from pyhudi.config.extra_metadata import COMMIT_ID
+from pyhudi.config.extra_metadata import commit_ids
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -29,11 +30,24 @@ def find_commit_by_id(
 
     Reads commits from the newest one back.
     """
+    return find_commits_by_ids(table, [commit_id], clock).get(commit_id)
+
+
+def find_commits_by_ids(
+    table: WritableTable, ids: Collection[str], clock: Clock | None = None
+) -> dict[str, WriteResult]:
+    """Return the results of the writes with some ids, as `find_commit_by_id` does for one."""
+    missing, results = {*ids}, dict[str, WriteResult]()
+    if not missing:
+        return results
     config = TableConfig.load(table.storage, clock or SystemClock())
     for instant, metadata in newest_first(table.storage, config):
-        if metadata.extra_metadata.get(COMMIT_ID) == commit_id:
-            return _result(instant, metadata)
-    return None
+        for commit_id in missing & commit_ids(metadata.extra_metadata, instant):
+            results[commit_id] = _result(instant, metadata)
+            missing.remove(commit_id)
+        if not missing:
+            break
+    return results
 
 
 def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instant, CommitMetadata]]:

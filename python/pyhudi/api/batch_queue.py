@@ -1,0 +1,169 @@
+"""The batches that wait for a commit of a group writer, bounded by their bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyhudi.api.commit_future import CommitFuture
+from pyhudi.clock import Clock
+from pyhudi.config.formatting import size_text
+from pyhudi.errors import ConfigError, WriterTimeout
+from pyhudi.write.group_commit import Batch
+
+
+@dataclass(eq=False)
+class Entry:
+    """A batch with the future of its caller."""
+
+    batch: Batch
+    future: CommitFuture
+    is_admitted: threading.Event = field(default_factory=threading.Event)
+    admitted_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most of one commit. One batch may exceed rows and bytes; then it is alone."""
+
+    rows: int
+    seconds: float
+    """How long the first batch of a commit waits for others."""
+    bytes: int
+    """Also of the batches that wait."""
+
+
+class BatchQueue:
+    """Batches in arrival order. Beyond the limit of bytes, callers wait in line."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._queued: deque[Entry] = deque()
+        self._rows = self._bytes = 0
+        self._line: deque[Entry] = deque()
+        self._hurrying = 0
+        self._is_closed = False
+
+    def put(
+        self, entry: Entry, *, blocks: bool = True, in_line: bool = False, timeout: float | None
+    ) -> None:
+        """Add a batch at the end.
+
+        blocks: wait until there is room, at most `timeout` seconds. in_line: return at once all the
+        same; the batch is admitted when there is room. Raises `WriterTimeout` without room, and
+        `ConfigError` once the queue is closed.
+        """
+        with self._changed:
+            if self._is_closed:
+                raise ConfigError("the writer is closed", hint="Create another one.")
+            if not self._line and self._has_room(entry):
+                self._admit(entry)
+                return
+            if not blocks:
+                raise self._timeout_error()
+            self._line.append(entry)
+        if in_line:
+            return
+        try:
+            if entry.is_admitted.wait(timeout):
+                return
+        except BaseException:  # such as Ctrl-C
+            self._leave_line(entry)
+            raise
+        if self._leave_line(entry):
+            raise self._timeout_error()
+
+    def _timeout_error(self) -> WriterTimeout:
+        msg = f"batches of {size_text(self._bytes)} wait for a commit, and there is no room"
+        return WriterTimeout(
+            msg, hint="Wait for the futures of earlier batches, or raise max_bytes."
+        )
+
+    def _leave_line(self, entry: Entry) -> bool:
+        """Take a batch out of the line; return whether it was still there."""
+        with self._changed:
+            if entry.is_admitted.is_set():
+                return False
+            self._line.remove(entry)
+            return True
+
+    def _has_room(self, entry: Entry) -> bool:
+        return not self._queued or self._bytes + entry.batch.nbytes <= self._limits.bytes
+
+    def _admit(self, entry: Entry) -> None:
+        entry.admitted_ms = self._clock.ticks_ms()
+        self._queued.append(entry)
+        self._rows += entry.batch.num_rows
+        self._bytes += entry.batch.nbytes
+        entry.is_admitted.set()
+        self._changed.notify_all()
+
+    def next_candidates(self) -> list[Entry]:
+        """Wait for the time of the next commit, and return the batches that it may have.
+
+        They stay in the queue until `remove`. Empty once the queue is closed and has no batch.
+        """
+        with self._changed:
+            while self._queued or not self._is_closed:
+                ms = self._ms_to_commit() if self._queued else None
+                if ms is not None and ms <= 0:
+                    return self._candidates()
+                self._changed.wait(None if ms is None else ms / 1000)
+            return []
+
+    def _ms_to_commit(self) -> float:
+        is_full = self._rows >= self._limits.rows or self._bytes >= self._limits.bytes
+        if is_full or self._line or self._hurrying or self._is_closed:
+            return 0
+        due_ms = self._queued[0].admitted_ms + self._limits.seconds * 1000
+        return due_ms - self._clock.ticks_ms()
+
+    def _candidates(self) -> list[Entry]:
+        entries: list[Entry] = []
+        rows = size = 0
+        for entry in self._queued:
+            rows, size = rows + entry.batch.num_rows, size + entry.batch.nbytes
+            if entries and (rows > self._limits.rows or size > self._limits.bytes):
+                break
+            entries.append(entry)
+        return entries
+
+    def remove(self, count: int) -> list[Entry]:
+        """Remove and return the first batches, and admit others from the line."""
+        with self._changed:
+            entries = [self._queued.popleft() for _ in range(count)]
+            self._rows -= sum(entry.batch.num_rows for entry in entries)
+            self._bytes -= sum(entry.batch.nbytes for entry in entries)
+            while self._line and self._has_room(self._line[0]):
+                self._admit(self._line.popleft())
+            return entries
+
+    @contextmanager
+    def hurry(self) -> Iterator[None]:
+        """A block in which no batch waits for others."""
+        with self._changed:
+            self._hurrying += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._hurrying -= 1
+
+    def close(self) -> None:
+        """Accept no more batches. Those in the queue and in the line stay."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def cancel_all(self) -> None:
+        """Cancel the batches whose commit has not begun."""
+        with self._changed:
+            entries = [*self._queued, *self._line]
+        for entry in entries:
+            entry.future.cancel()
